@@ -1,0 +1,40 @@
+"""symlift: find the hidden domain, the translation symmetry and the signals behind plain vectors.
+
+>>> import symlift
+>>> symlift.Grid((15, 15)).size
+225
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public names and where they live; imported on first use, so that `import symlift` itself costs next to nothing.
+_HOME = {
+    "Grid": "symlift.grid",
+    "InputError": "symlift.errors",
+    "LatentDomain": "symlift.estimator",
+    "LiftedModel": "symlift.lifting",
+    "load": "symlift.estimator",
+}
+
+__all__ = ["Grid", "InputError", "LatentDomain", "LiftedModel", "__version__", "load"]
+
+if TYPE_CHECKING:
+    from symlift.errors import InputError
+    from symlift.estimator import LatentDomain, load
+    from symlift.grid import Grid
+    from symlift.lifting import LiftedModel
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'symlift' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

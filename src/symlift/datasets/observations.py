@@ -1,0 +1,92 @@
+"""What every data set here is: observed vectors, and the truth behind them."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from symlift.datasets.transforms import resolve
+from symlift.errors import InputError
+from symlift.grid import Grid
+
+__all__ = ["Observations"]
+
+# entries of a temporary array: a few MB, so that the working set stays near the cache whatever n is
+TEMPORARY = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """``X = latent @ transform + noise``: what a solver sees, and what it should find.
+
+    ``X`` (n, d) and ``latent`` (n, N) are float32, ``latent`` without noise, each row a field on ``grid`` in flat (C)
+    order; ``transform`` is (N, d) float64, or None where no matrix leads from one to the other.  ``periodic`` has one
+    flag for each axis of ``grid``.
+    """
+
+    X: NDArray[np.float32]
+    latent: NDArray[np.float32]
+    transform: NDArray[np.float64] | None
+    grid: Grid
+    periodic: tuple[bool, ...]
+    name: str
+
+
+def observe(
+    latent: NDArray[np.float32],
+    grid: Grid,
+    transform: str | ArrayLike,
+    noise: float,
+    mixing_rng: np.random.Generator,
+    noise_rng: np.random.Generator,
+    name: str,
+) -> Observations:
+    """Hide ``latent`` behind ``transform`` and add white noise of deviation ``noise · std(latent)``.
+
+    The deviation is the latent's, over all samples and points, so that one seed has the same noise under every
+    transform; an orthogonal one keeps the ratio of noise to signal.
+    """
+    label, matrix = resolve(transform, grid.size, mixing_rng)
+    X = _apply(latent, matrix)
+    deviation = np.float32(noise * _deviation(latent))
+    if deviation > 0:
+        step = max(1, TEMPORARY // grid.size)
+        for start in range(0, len(X), step):
+            rows = X[start : start + step]
+            rows += deviation * noise_rng.standard_normal(rows.shape, dtype=np.float32)
+    return Observations(X, latent, matrix, grid, grid.axes_periodic, f"{name}-{label}")
+
+
+def check_count(n: int) -> int:
+    """``n`` as a whole number of samples, at least one."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InputError(f"n = {n!r} samples cannot be made: ask for a whole number, at least 1")
+    return count
+
+
+def check_noise(noise: float) -> float:
+    """``noise`` as a fraction of the signal's deviation, not negative."""
+    if not isinstance(noise, int | float | np.number) or not 0 <= noise < np.inf:
+        raise InputError(f"noise {noise!r} must be a number ≥ 0: a fraction of the signal's standard deviation")
+    return float(noise)
+
+
+def _apply(latent: NDArray[np.float32], matrix: NDArray[np.float64]) -> NDArray[np.float32]:
+    """``latent @ matrix``; a permutation only moves columns, which is exact and much cheaper."""
+    source = matrix.argmax(axis=0)
+    if len(np.unique(source)) == len(source) and np.array_equal(matrix, np.eye(len(source))[:, source]):
+        return latent[:, source]
+    return latent @ matrix.astype(np.float32)
+
+
+def _deviation(values: NDArray[np.float32]) -> float:
+    """Standard deviation over all entries, summed in float64 without a float64 copy of them."""
+    square = float(np.einsum("ij,ij->", values, values, dtype=np.float64)) / values.size
+    return float(np.sqrt(max(0.0, square - float(values.mean(dtype=np.float64)) ** 2)))

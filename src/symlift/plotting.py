@@ -1,0 +1,70 @@
+"""Figures.  matplotlib is imported here and nowhere else, and only when a figure is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.grid import Grid
+from symlift.lifting import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_fields", "gallery", "save_figure"]
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "figure.dpi": 120,
+    "savefig.bbox": "tight",
+}
+INK = "#2b4c7e"
+
+
+def draw_fields(axes: Axes, field: NDArray, grid: Grid) -> None:
+    """One signal: a curve on a line or ring, a picture in 2-D, the middle slice in 3-D."""
+    if grid.ndim == 1:
+        axes.plot(field.ravel(), color=INK, linewidth=1.2)
+        axes.margins(x=0.02)
+        axes.set_yticks([])
+        return
+    picture = field.reshape(grid.shape)
+    if grid.ndim == 3:
+        picture = picture[grid.shape[0] // 2]
+    axes.imshow(picture, cmap="gray_r", interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def gallery(rows: dict[str, NDArray], grid: Grid, columns: int = 8, title: str = "") -> Figure:
+    """A picture with one row of signals for each entry of ``rows``: {label: (at least ``columns``, grid points)}."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        height = 1.15 if grid.ndim > 1 else 0.9
+        figure = Figure(figsize=(1.25 * columns, (height + 0.12) * len(rows) + 0.45), layout="constrained")
+        FigureCanvasAgg(figure)
+        grids: Any = figure.subplots(len(rows), columns, squeeze=False)
+        for line, (label, signals) in zip(grids, rows.items(), strict=True):
+            for axes, signal in zip(line, signals, strict=False):
+                draw_fields(axes, np.asarray(signal), grid)
+                axes.set_xticks([])
+            line[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
+        if title:
+            figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure whole or not at all; the format follows the suffix."""
+    with write_atomically(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:])

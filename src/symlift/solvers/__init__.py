@@ -1,0 +1,41 @@
+"""What finds the parameters: every solver is ``solve(X, grid, rng) -> Solution`` and sees nothing but X and the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.errors import InputError
+from symlift.grid import Grid
+from symlift.lifting import LiftedModel
+
+__all__ = ["SOLVERS", "Solution", "Solver", "get_solver"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns: the model, and a trace of what each stage did and how good it was."""
+
+    model: LiftedModel
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+Solver = Callable[[NDArray, Grid, np.random.Generator], Solution]
+
+# name → module with a `solve` function; imported on demand, so that one solver's imports are not another's cost
+SOLVERS = {"random": "symlift.solvers.random"}
+DEFAULT = "random"
+
+
+def get_solver(name: str) -> Solver:
+    """The solver called ``name``; "auto" is the best that is installed."""
+    chosen = DEFAULT if name == "auto" else name
+    if chosen not in SOLVERS:
+        raise InputError(f"solver {name!r} is unknown: use one of auto, {', '.join(SOLVERS)}")
+    solver: Solver = import_module(SOLVERS[chosen]).solve
+    return solver

@@ -1,0 +1,22 @@
+"""The random baseline: a lifting map with orthonormal rows drawn from the Haar measure.  What any real solver must beat."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ortho_group
+
+from symlift.grid import Grid
+from symlift.lifting import LiftedModel
+from symlift.solvers import Solution
+
+__all__ = ["solve"]
+
+
+def solve(X: NDArray, grid: Grid, rng: np.random.Generator) -> Solution:
+    """A random lifting map; it looks at X for its mean and its width only."""
+    d = X.shape[1]
+    W = ortho_group.rvs(d, random_state=rng)[: grid.size] if d > 1 else np.ones((1, 1))
+    return Solution(
+        LiftedModel.from_lifting_map(W, grid, mean=np.mean(X, axis=0, dtype=np.float64)), {"solver": "random"}
+    )

@@ -1,0 +1,27 @@
+"""Shared fixtures: seeded generators, both precisions, one, two and three axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("symlift", deadline=None, max_examples=25, derandomize=True)
+settings.load_profile("symlift")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20261115)
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    return request.param
+
+
+@pytest.fixture
+def tolerance(dtype: torch.dtype) -> float:
+    """A few hundred roundings of the precision under test."""
+    return 5e-5 if dtype == torch.float32 else 1e-11
