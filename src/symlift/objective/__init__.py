@@ -1,0 +1,6 @@
+"""What makes a lifted batch a good one: stationarity and resolution, one function of the batch each."""
+
+from symlift.objective.entropy import joint_entropy, marginal_entropies, resolution
+from symlift.objective.stationarity import LagClasses, stationarity
+
+__all__ = ["LagClasses", "joint_entropy", "marginal_entropies", "resolution", "stationarity"]

@@ -1,0 +1,261 @@
+"""Arrange the columns of a stationary field, given in unknown order, on a grid.
+
+Pairwise statistics s_ij of two columns (Fisher-transformed correlations of values, ranks, energies) of a stationary field
+depend on the displacement of their grid points alone: s_ij = K(p_i - p_j) + noise of variance V(p_i - p_j).  The
+arrangement p is the permutation of least description length
+
+    F(p) = mean_ij min_{K,V} Σ_m (s^m_ij - K^m(p_i - p_j))² / 2V^m(p_i - p_j) + ½ log V^m(p_i - p_j).
+
+An Isomap of each statistic gives starts; block-coordinate descent (K and V by averages over lags, p by linear assignment or
+exact swaps) refines each; the least F wins.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+from scipy.stats import rankdata
+
+from symlift.errors import InputError
+from symlift.grid import Grid
+from symlift.objective import LagClasses
+
+__all__ = ["arrange", "explained", "fisher", "similarities"]
+
+# lag models are smoothed over displacements, ever less, while the arrangement settles
+_WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
+_AGREEING_STARTS = 2
+
+
+def similarities(X: NDArray) -> NDArray[np.float64]:
+    """atanh of the correlations of values, of ranks and of energies |x - mean|: (3, d, d), zero diagonal."""
+    rows = np.asarray(X, dtype=np.float32)
+    centred = rows - rows.mean(axis=0)
+    ranks = rankdata(rows, axis=0).astype(np.float32)
+    return np.stack([fisher(np.corrcoef(z, rowvar=False)) for z in (centred, ranks, np.abs(centred))])
+
+
+def fisher(correlation: NDArray) -> NDArray[np.float64]:
+    """atanh of correlations, which makes their sampling noise alike; zero diagonal."""
+    s = np.arctanh(np.clip(np.nan_to_num(correlation), -1 + 1e-7, 1 - 1e-7)).astype(np.float64)
+    np.fill_diagonal(s, 0.0)
+    return s
+
+
+def arrange(S: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[np.int64], dict[str, float]]:
+    """Order of the columns on the grid: ``X[:, order]`` is the field, point by point in C order, and its quality.
+
+    S: (m, d, d) symmetric pairwise statistics, such as :func:`similarities`.  Starts are refined until two of them end
+    at the same least F.  Quality: F, the part of S explained by lags, starts tried and agreeing.
+    """
+    S = np.asarray(S, dtype=np.float64)
+    if S.shape[1] != grid.size:
+        raise InputError(f"{S.shape[1]} columns do not fill the grid {grid} of {grid.size} points")
+    lags = LagClasses(grid)
+    dimension = grid.ndim + sum(grid.axes_periodic)
+    counts = sorted({min(k, grid.size - 1) for k in (2 * grid.ndim, 4 * grid.ndim, 3**grid.ndim - 1)})
+    results: list[tuple[float, NDArray[np.int64]]] = []
+    agreeing = 0
+    for k, statistic in ((k, f(s)) for f in (np.asarray, np.abs) for k in counts for s in S):
+        axes = _independent_axes(_embed(_geodesics(statistic, k), dimension), rng)
+        refined = (_refine(S, _assign(c, grid), lags) for c in _coordinates(axes, grid))
+        results.append(min(refined, key=lambda result: result[0]))
+        best = min(value for value, _ in results)
+        agreeing = sum(value < best + 1e-6 for value, _ in results)
+        if agreeing >= _AGREEING_STARTS:
+            break
+    value, order = min(results, key=lambda result: result[0])
+    quality = {"description_length": value, "explained": explained(S, order, lags)}
+    return order, {**quality, "starts": len(results), "agreeing": agreeing}
+
+
+def explained(S: NDArray, order: NDArray, lags: LagClasses) -> float:
+    """Part of the variance of the statistics over pairs that displacements explain, averaged over statistics."""
+    K, _ = _lag_model(S, order, lags)
+    pairs = lags.index != lags.zero
+    parts = []
+    for s, k in zip(S, K, strict=True):
+        found = s[np.ix_(order, order)][pairs]
+        spread = np.sum((found - found.mean()) ** 2)
+        parts.append(1 - np.sum((found - k[lags.index[pairs]]) ** 2) / max(spread, 1e-300))
+    return float(np.mean(parts))
+
+
+# -- the lag model ---------------------------------------------------------------------------------------------------
+
+
+def _smooth(values: NDArray, lags: LagClasses, width: float) -> NDArray:
+    if width <= 0:
+        return values
+    field = values.reshape(lags.shape)
+    for axis, wraps in enumerate(lags.grid.axes_periodic):
+        field = gaussian_filter1d(field, width, axis=axis, mode="wrap" if wraps else "constant")
+    return field.ravel()
+
+
+def _lag_model(S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> tuple[NDArray, NDArray]:
+    """Mean K and variance V of each statistic in each lag class, (m, classes) each.
+
+    V is shrunk towards the statistic's mean residual by as much as four pairs would weigh: long lags have few.
+    """
+    prior = 4.0
+    count = lags.count.copy()
+    count[lags.zero] = 0.0
+    weight = np.maximum(_smooth(count, lags, width), 1e-9)
+    K, V = np.empty((len(S), count.size)), np.empty((len(S), count.size))
+    for m, s in enumerate(S):
+        placed = s[np.ix_(order, order)]
+        first, second = lags.total(placed), lags.total(placed * placed)
+        first[lags.zero] = second[lags.zero] = 0.0
+        K[m] = _smooth(first, lags, width) / weight
+        variance = np.maximum(_smooth(second, lags, width) / weight - K[m] ** 2, 0.0)
+        pooled = np.sum(variance * count) / np.sum(count)
+        V[m] = (variance * count / 2 + prior * pooled) / (count / 2 + prior) + 1e-9
+    return K, V
+
+
+def _description_length(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, V: NDArray) -> float:
+    """F(p) for a given lag model, per pair."""
+    total = 0.0
+    for s, k, v in zip(S, K, V, strict=True):
+        cost = 0.5 * (s[np.ix_(order, order)] - k[lags.index]) ** 2 / v[lags.index] + 0.5 * np.log(v[lags.index])
+        total += float(cost.sum() - np.trace(cost))
+    return total / (len(S) * lags.index.size)
+
+
+def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, V: NDArray) -> NDArray:
+    """cost[i, g]: description length of column i at grid point g, the others where they are.
+
+    The column at g takes i's place, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is a swap's exact change.
+    """
+    place = np.argsort(order)
+    now = lags.index[np.ix_(place, place)]
+    cost, pair = np.zeros(now.shape), np.zeros(now.shape)
+    for s, k, v in zip(S, K, V, strict=True):
+        a, b, e = 0.5 / v, -k / v, 0.5 * k * k / v + 0.5 * np.log(v)
+        a[lags.zero] = b[lags.zero] = e[lags.zero] = 0.0
+        A, B, E = (t[lags.index[place]] for t in (a, b, e))
+        cost += (s * s) @ A + s @ B + (E.sum(axis=0) - E)  # a column has no pair with itself
+        pair += a[now] * s * s + b[now] * s + e[now]
+    cost[:, place] += pair
+    return cost / len(S)
+
+
+def _swaps(cost: NDArray, order: NDArray) -> NDArray[np.int64]:
+    """The disjoint swaps of two columns that lower F most, by their exact changes."""
+    place = np.argsort(order)
+    moved = cost[:, place]
+    change = moved + moved.T - np.diag(moved)[:, None] - np.diag(moved)[None]
+    partner = change.argmin(axis=1)
+    gain = change[np.arange(len(order)), partner]
+    free = np.ones(len(order), dtype=bool)
+    for i in np.argsort(gain):
+        j = partner[i]
+        if gain[i] < -1e-9 and free[i] and free[j]:
+            place[[i, j]] = place[[j, i]]
+            free[i] = free[j] = False
+    return np.argsort(place)
+
+
+def _refine(S: NDArray, order: NDArray, lags: LagClasses, iterations: int = 30) -> tuple[float, NDArray[np.int64]]:
+    """Descent of F: the lag model given the order, then the order given the lag model.  Returns F and the order."""
+
+    def fit(candidate: NDArray, width: float) -> tuple[float, NDArray, NDArray]:
+        K, V = _lag_model(S, candidate, lags, width)
+        return _description_length(S, candidate, lags, K, V), K, V
+
+    for width in _WIDTHS:
+        value, K, V = fit(order, width)
+        for _ in range(iterations):
+            cost = _cost_matrix(S, order, lags, K, V)
+            for propose in (lambda c, _: np.argsort(linear_sum_assignment(c)[1]), _swaps):
+                proposal = propose(cost, order)
+                found = fit(proposal, width)
+                if found[0] < value - 1e-9:
+                    order, (value, K, V) = proposal, found
+                    break
+            else:
+                break
+    return fit(order, 0.0)[0], order
+
+
+# -- starts ------------------------------------------------------------------------------------------------------------
+
+
+def _geodesics(s: NDArray, neighbours: int) -> NDArray:
+    """Shortest paths through the graph of nearest neighbours; an edge is √(1 - tanh s) long (a root variogram)."""
+    apart = np.sqrt(np.maximum(1 - np.tanh(s), 1e-9))
+    np.fill_diagonal(apart, np.inf)
+    near = np.argsort(apart, axis=1)[:, :neighbours]
+    np.fill_diagonal(apart, 0.0)
+    tree = minimum_spanning_tree(apart).toarray()  # keeps the graph connected
+    graph = np.maximum(tree, tree.T)
+    rows = np.arange(len(s))[:, None]
+    graph[rows, near] = apart[rows, near]
+    return shortest_path(np.maximum(graph, graph.T), directed=False)
+
+
+def _embed(paths: NDArray, dimension: int) -> NDArray:
+    """Classical scaling, whitened: on a box (torus) the coordinates (their cosines and sines) are uncorrelated, so this
+    also undoes the shear of an anisotropic field, up to a rotation."""
+    b = paths**2
+    b = b - b.mean(axis=0) - b.mean(axis=1)[:, None] + b.mean()
+    _, vectors = np.linalg.eigh(-0.5 * b)
+    return vectors[:, -dimension:] * np.sqrt(len(b))
+
+
+def _independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> NDArray:
+    """Rotation of white Y to independent axes: least sum of fourth moments (box coordinates and cosines are sub-Gaussian)."""
+    dimension = Y.shape[1]
+    if dimension == 1:
+        return Y
+    best, least = Y, np.inf
+    for _ in range(starts):
+        R = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
+        for _ in range(100):
+            left, _, right = np.linalg.svd(4 * R - Y.T @ (Y @ R) ** 3 / len(Y))
+            R, old = left @ right, R
+            if np.abs(np.abs(np.sum(R * old, axis=0)) - 1).max() < 1e-8:
+                break
+        value = np.sum(np.mean((Y @ R) ** 4, axis=0))
+        if value < least:
+            best, least = Y @ R, value
+    return best
+
+
+def _coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
+    """Grid coordinates from independent axes, one array for each way to match axes of different kinds.
+
+    The two embedding axes of a ring are those whose squares exclude each other (cos² + sin² = 1); their angle is the position.
+    """
+    rings, free = [], list(range(axes.shape[1]))
+    energy = np.corrcoef((axes * axes).T) if axes.shape[1] > 1 else np.ones((1, 1))
+    for _ in range(sum(grid.axes_periodic)):
+        pair = min(((a, b) for a in free for b in free if a < b), key=lambda ab: energy[ab])
+        rings.append(np.arctan2(axes[:, pair[1]], axes[:, pair[0]]))
+        free = [a for a in free if a not in pair]
+    lines = [axes[:, a] for a in free]
+    found = []
+    for ring_order in permutations(range(len(rings))):
+        for line_order in permutations(range(len(lines))):
+            ring, line, columns = iter(ring_order), iter(line_order), []
+            for n, wraps in zip(grid.shape, grid.axes_periodic, strict=True):
+                u = rings[next(ring)] if wraps else lines[next(line)]
+                columns.append((rankdata(u) - 0.5) / len(u) * n - 0.5)  # uniform on [-1/2, n - 1/2]
+            found.append(np.stack(columns, axis=1))
+            if len(set(zip(grid.shape, grid.axes_periodic, strict=True))) == 1:
+                return found
+    return found
+
+
+def _assign(coordinates: NDArray, grid: Grid) -> NDArray[np.int64]:
+    """Columns on grid points, one each, at the least sum of squared (periodic) distances; order[point] = column."""
+    apart = np.abs(coordinates[:, None] - grid.indices()[None])
+    apart = np.where(grid.axes_periodic, np.minimum(apart, np.array(grid.shape) - apart), apart)
+    _, place = linear_sum_assignment(np.sum(apart**2, axis=-1))
+    return np.argsort(place)
