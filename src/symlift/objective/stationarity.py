@@ -33,7 +33,7 @@ class LagClasses:
 
     def total(self, M: NDArray) -> NDArray[np.float64]:
         """Sum of M over each class, (classes,)."""
-        return np.bincount(self.index.ravel(), M.ravel(), minlength=self.count.size)
+        return np.bincount(self.index.ravel(), M.ravel(), minlength=self.count.size).astype(np.float64)
 
     def average(self, M: NDArray) -> NDArray[np.float64]:
         """Mean of M over each class, (classes,)."""

@@ -28,8 +28,8 @@ class Solution:
 Solver = Callable[[NDArray, Grid, np.random.Generator], Solution]
 
 # name → module with a `solve` function; imported on demand, so that one solver's imports are not another's cost
-SOLVERS = {"random": "symlift.solvers.random"}
-DEFAULT = "random"
+SOLVERS = {"fast": "symlift.solvers.fast", "random": "symlift.solvers.random"}
+DEFAULT = "fast"
 
 
 def get_solver(name: str) -> Solver:

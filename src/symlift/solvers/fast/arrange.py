@@ -1,13 +1,13 @@
 """Arrange the columns of a stationary field, given in unknown order, on a grid.
 
-Pairwise statistics s_ij of two columns (Fisher-transformed correlations of values, ranks, energies) of a stationary field
-depend on the displacement of their grid points alone: s_ij = K(p_i - p_j) + noise of variance V(p_i - p_j).  The
-arrangement p is the permutation of least description length
+A pairwise statistic s_ij of two columns (Fisher-transformed correlation of values, ranks or energies) of a stationary field
+depends on the displacement of their grid points alone: s_ij = K(p_i - p_j) + noise.  The arrangement p is the permutation for
+which displacements explain the statistics best,
 
-    F(p) = mean_ij min_{K,V} Σ_m (s^m_ij - K^m(p_i - p_j))² / 2V^m(p_i - p_j) + ½ log V^m(p_i - p_j).
+    F(p) = mean_m ½ log v_m(p),    v_m(p) = mean_ij (s^m_ij - K^m(p_i - p_j))²,    K^m(l) = mean of s^m at displacement l.
 
-An Isomap of each statistic gives starts; block-coordinate descent (K and V by averages over lags, p by linear assignment or
-exact swaps) refines each; the least F wins.
+Starts: shortest paths through nearest neighbours (Isomap), whitened and rotated to independent axes, assigned to the grid.
+Descent: K by averages over lags, p by linear assignment or by exact swaps.  The least F wins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
 from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
@@ -29,7 +30,7 @@ __all__ = ["arrange", "explained", "fisher", "similarities"]
 
 # lag models are smoothed over displacements, ever less, while the arrangement settles
 _WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
-_AGREEING_STARTS = 2
+_AGREEING_STARTS, _MAX_STARTS = 2, 9
 
 
 def similarities(X: NDArray) -> NDArray[np.float64]:
@@ -40,7 +41,7 @@ def similarities(X: NDArray) -> NDArray[np.float64]:
     return np.stack([fisher(np.corrcoef(z, rowvar=False)) for z in (centred, ranks, np.abs(centred))])
 
 
-def fisher(correlation: NDArray) -> NDArray[np.float64]:
+def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
     """atanh of correlations, which makes their sampling noise alike; zero diagonal."""
     s = np.arctanh(np.clip(np.nan_to_num(correlation), -1 + 1e-7, 1 - 1e-7)).astype(np.float64)
     np.fill_diagonal(s, 0.0)
@@ -67,23 +68,18 @@ def arrange(S: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[n
         results.append(min(refined, key=lambda result: result[0]))
         best = min(value for value, _ in results)
         agreeing = sum(value < best + 1e-6 for value, _ in results)
-        if agreeing >= _AGREEING_STARTS:
+        if agreeing >= _AGREEING_STARTS or len(results) >= _MAX_STARTS:
             break
     value, order = min(results, key=lambda result: result[0])
-    quality = {"description_length": value, "explained": explained(S, order, lags)}
+    quality = {"misfit": value, "explained": explained(S, order, lags)}
     return order, {**quality, "starts": len(results), "agreeing": agreeing}
 
 
 def explained(S: NDArray, order: NDArray, lags: LagClasses) -> float:
     """Part of the variance of the statistics over pairs that displacements explain, averaged over statistics."""
-    K, _ = _lag_model(S, order, lags)
+    _, v = _lag_model(S, order, lags)
     pairs = lags.index != lags.zero
-    parts = []
-    for s, k in zip(S, K, strict=True):
-        found = s[np.ix_(order, order)][pairs]
-        spread = np.sum((found - found.mean()) ** 2)
-        parts.append(1 - np.sum((found - k[lags.index[pairs]]) ** 2) / max(spread, 1e-300))
-    return float(np.mean(parts))
+    return float(np.mean([1 - residual / max(s[pairs].var(), 1e-12) for s, residual in zip(S, v, strict=True)]))
 
 
 # -- the lag model ---------------------------------------------------------------------------------------------------
@@ -99,51 +95,36 @@ def _smooth(values: NDArray, lags: LagClasses, width: float) -> NDArray:
 
 
 def _lag_model(S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> tuple[NDArray, NDArray]:
-    """Mean K and variance V of each statistic in each lag class, (m, classes) each.
-
-    V is shrunk towards the statistic's mean residual by as much as four pairs would weigh: long lags have few.
-    """
-    prior = 4.0
+    """Mean K of each statistic in each lag class, (m, classes), and the mean squared residual v of each, (m,)."""
     count = lags.count.copy()
     count[lags.zero] = 0.0
     weight = np.maximum(_smooth(count, lags, width), 1e-9)
-    K, V = np.empty((len(S), count.size)), np.empty((len(S), count.size))
+    pairs = lags.index != lags.zero
+    K, v = np.empty((len(S), count.size)), np.empty(len(S))
     for m, s in enumerate(S):
         placed = s[np.ix_(order, order)]
-        first, second = lags.total(placed), lags.total(placed * placed)
-        first[lags.zero] = second[lags.zero] = 0.0
-        K[m] = _smooth(first, lags, width) / weight
-        variance = np.maximum(_smooth(second, lags, width) / weight - K[m] ** 2, 0.0)
-        pooled = np.sum(variance * count) / np.sum(count)
-        V[m] = (variance * count / 2 + prior * pooled) / (count / 2 + prior) + 1e-9
-    return K, V
+        total = lags.total(placed)
+        total[lags.zero] = 0.0
+        K[m] = _smooth(total, lags, width) / weight
+        v[m] = np.mean((placed - K[m][lags.index])[pairs] ** 2) + 1e-12
+    return K, v
 
 
-def _description_length(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, V: NDArray) -> float:
-    """F(p) for a given lag model, per pair."""
-    total = 0.0
-    for s, k, v in zip(S, K, V, strict=True):
-        cost = 0.5 * (s[np.ix_(order, order)] - k[lags.index]) ** 2 / v[lags.index] + 0.5 * np.log(v[lags.index])
-        total += float(cost.sum() - np.trace(cost))
-    return total / (len(S) * lags.index.size)
-
-
-def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, V: NDArray) -> NDArray:
-    """cost[i, g]: description length of column i at grid point g, the others where they are.
+def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, v: NDArray) -> NDArray:
+    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, but for a constant, of column i at grid point g while the others stay.
 
     The column at g takes i's place, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is a swap's exact change.
     """
     place = np.argsort(order)
     now = lags.index[np.ix_(place, place)]
-    cost, pair = np.zeros(now.shape), np.zeros(now.shape)
-    for s, k, v in zip(S, K, V, strict=True):
-        a, b, e = 0.5 / v, -k / v, 0.5 * k * k / v + 0.5 * np.log(v)
-        a[lags.zero] = b[lags.zero] = e[lags.zero] = 0.0
-        A, B, E = (t[lags.index[place]] for t in (a, b, e))
-        cost += (s * s) @ A + s @ B + (E.sum(axis=0) - E)  # a column has no pair with itself
-        pair += a[now] * s * s + b[now] * s + e[now]
-    cost[:, place] += pair
-    return cost / len(S)
+    cost = np.zeros(now.shape)
+    for s, mean, variance in zip(S, K, v, strict=True):
+        k = np.where(np.arange(mean.size) == lags.zero, 0.0, mean)
+        model = k[lags.index[place]]
+        part = np.sum(model**2, axis=0) - model**2 - 2 * s @ model  # a column has no pair with itself
+        part[:, place] += k[now] ** 2 - 2 * s * k[now]
+        cost += part / (2 * variance * len(S))
+    return cost
 
 
 def _swaps(cost: NDArray, order: NDArray) -> NDArray[np.int64]:
@@ -162,22 +143,22 @@ def _swaps(cost: NDArray, order: NDArray) -> NDArray[np.int64]:
     return np.argsort(place)
 
 
-def _refine(S: NDArray, order: NDArray, lags: LagClasses, iterations: int = 30) -> tuple[float, NDArray[np.int64]]:
+def _refine(S: NDArray, order: NDArray, lags: LagClasses, iterations: int = 12) -> tuple[float, NDArray[np.int64]]:
     """Descent of F: the lag model given the order, then the order given the lag model.  Returns F and the order."""
 
     def fit(candidate: NDArray, width: float) -> tuple[float, NDArray, NDArray]:
-        K, V = _lag_model(S, candidate, lags, width)
-        return _description_length(S, candidate, lags, K, V), K, V
+        K, v = _lag_model(S, candidate, lags, width)
+        return 0.5 * float(np.mean(np.log(v))), K, v
 
     for width in _WIDTHS:
-        value, K, V = fit(order, width)
+        value, K, v = fit(order, width)
         for _ in range(iterations):
-            cost = _cost_matrix(S, order, lags, K, V)
+            cost = _cost_matrix(S, order, lags, K, v)
             for propose in (lambda c, _: np.argsort(linear_sum_assignment(c)[1]), _swaps):
                 proposal = propose(cost, order)
                 found = fit(proposal, width)
                 if found[0] < value - 1e-9:
-                    order, (value, K, V) = proposal, found
+                    order, (value, K, v) = proposal, found
                     break
             else:
                 break
@@ -205,8 +186,8 @@ def _embed(paths: NDArray, dimension: int) -> NDArray:
     also undoes the shear of an anisotropic field, up to a rotation."""
     b = paths**2
     b = b - b.mean(axis=0) - b.mean(axis=1)[:, None] + b.mean()
-    _, vectors = np.linalg.eigh(-0.5 * b)
-    return vectors[:, -dimension:] * np.sqrt(len(b))
+    _, vectors = eigh(-0.5 * b, subset_by_index=[len(b) - dimension, len(b) - 1])
+    return vectors * np.sqrt(len(b))
 
 
 def _independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> NDArray:

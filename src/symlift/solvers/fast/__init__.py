@@ -1,0 +1,242 @@
+"""The fast solver: closed-form statistics instead of training.
+
+Stages: *arrange* the coordinates themselves (shuffled pixels); if they do not explain the data, *localise* by independent
+components, build *frames* from them, make a frame *stationary* by its moment tensors, *sharpen* its phase by the shared marginal,
+and where the mixing is not orthogonal or components are increments, *resolve* over all invertible maps.  Candidates
+compete by stationarity, resolution and distortion on held-out rows; the winner is factored into a lifted model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.grid import Grid
+from symlift.lifting import LiftedModel
+from symlift.objective import LagClasses
+from symlift.solvers import Solution
+from symlift.solvers.fast.arrange import arrange, explained, similarities
+from symlift.solvers.fast.frames import points_frame, position_frame, stationary_frame
+from symlift.solvers.fast.increments import increments_frame
+from symlift.solvers.fast.invariance import Moments, invariance_gap, minimise_over_rotations, moments
+from symlift.solvers.fast.localise import energy_similarities, independent_components, nongaussianity
+from symlift.solvers.fast.resolve import least_distortion_filter, resolve, score, unit_determinant
+from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
+
+__all__ = ["solve"]
+
+# statistics are taken from at most this many rows: beyond, sampling noise is no longer what limits a fit
+_FIT_ROWS, _HELD_ROWS, _ARRANGE_ROWS = 40_000, 10_000, 20_000
+# shuffled fields explain 0.9 or more of the held-out statistics, dense mixings less than 0.4 of those they were fitted to
+_ARRANGED = 0.8
+# d³ third moments cost 2d⁴ operations a step
+_MAX_THIRD_ORDER = 100
+_MAX_RESOLVE = 300
+_ATTEMPTS = 3
+
+
+@dataclass
+class _Trace:
+    """What each stage did, how good it was and how long it took."""
+
+    stages: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[dict[str, Any]]:
+        record: dict[str, Any] = {"stage": name}
+        start = time.perf_counter()
+        yield record
+        record["seconds"] = round(time.perf_counter() - start, 3)
+        self.stages.append(record)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Centred rows of unit pooled deviation, in two disjoint parts."""
+
+    fit: NDArray[np.float64]
+    held: NDArray[np.float64]
+
+
+def solve(X: NDArray, grid: Grid, rng: np.random.Generator) -> Solution:
+    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows."""
+    trace = _Trace()
+    mean = np.mean(X, axis=0, dtype=np.float64)
+    sample = _sample(X, mean, rng)
+    basis = _principal_basis(sample.fit, grid.size)
+    lags = LagClasses(grid)
+    if basis is None:
+        W, accepted = _from_coordinates(sample, grid, lags, rng, trace)
+        candidates = {"coordinates": W}
+        rows = sample
+    else:
+        candidates, accepted = {}, False
+        rows = _Rows(sample.fit @ basis.T, sample.held @ basis.T)
+    if not accepted:
+        candidates |= _from_components(rows, grid, lags, rng, trace)
+    with trace.stage("choose") as record:
+        scores = {name: score(W, rows.held, lags) for name, W in candidates.items()}
+        chosen = min(scores, key=lambda name: scores[name][0])
+        record |= {"scores": {name: round(value, 4) for name, (value, _) in scores.items()}, **scores[chosen][1]}
+    W = candidates[chosen] if basis is None else candidates[chosen] @ basis
+    model = LiftedModel.from_lifting_map(W, grid, mean=mean)
+    return Solution(model, {"solver": "fast", "chosen": chosen, **scores[chosen][1], "stages": trace.stages})
+
+
+def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator) -> _Rows:
+    """A random sample of rows, centred, divided by one deviation, split into fit and held-out parts."""
+    held = min(_HELD_ROWS, len(X) // 5)
+    count = min(_FIT_ROWS, len(X) - held) + held
+    # sorted, so that a memory map is read in one direction; then shuffled, so that the split is random
+    index = np.sort(rng.choice(len(X), size=count, replace=False)) if count < len(X) else np.arange(len(X))
+    rows = np.asarray(X[index], dtype=np.float64) - mean
+    rows /= max(float(rows.std()), 1e-300)
+    rows = rows[rng.permutation(len(rows))]
+    return _Rows(rows[held:], rows[:held])
+
+
+def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
+    """Orthonormal rows spanning the ``points`` strongest principal directions, or None where there are no others."""
+    if rows.shape[1] == points:
+        return None
+    return np.linalg.eigh(rows.T @ rows)[1][:, -points:].T
+
+
+def _from_coordinates(
+    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, trace: _Trace
+) -> tuple[NDArray[np.float64], bool]:
+    """The coordinates themselves, in the order that explains them best; and whether held-out rows agree."""
+    with trace.stage("arrange") as record:
+        order, quality = arrange(similarities(rows.fit[:_ARRANGE_ROWS]), grid, rng)
+        quality["explained_held_out"] = explained(similarities(rows.held), order, lags)
+        record |= quality
+    return np.eye(grid.size)[order], quality["explained_held_out"] > _ARRANGED
+
+
+def _from_components(
+    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, trace: _Trace
+) -> dict[str, NDArray[np.float64]]:
+    """Candidates that start from independent components; cheap ones first, the general ones where those do not convince."""
+    candidates: dict[str, NDArray[np.float64]] = {}
+    polish = _Polish(rows, grid, lags, trace)
+    unmixings: list[tuple[float, NDArray]] = []
+    for attempt in range(_ATTEMPTS):
+        with trace.stage("localise") as record:
+            U, quality = independent_components(rows.fit[rng.permutation(len(rows.fit))[:10_000]], rng)
+            quality["nongaussianity"] = nongaussianity(rows.fit @ U.T, rows.held @ U.T)
+            record |= quality
+        unmixings.append((quality["contrast"], U))
+        with trace.stage("frames") as record:
+            points, quality = points_frame(rows.fit, U, grid, rng)
+            record |= quality
+            frames = {"points": points}
+            if grid.ndim == 1 and not grid.axes_periodic[0]:
+                frames["position"] = position_frame(rows.fit, U)
+        name, W, convincing = polish(frames)
+        candidates[f"{name} {attempt}"] = W
+        if convincing:
+            return candidates
+    _, U = max(unmixings, key=lambda pair: pair[0])
+    if grid.size <= _MAX_RESOLVE:
+        candidates |= _general(rows, U, grid, lags, rng, trace, candidates)
+    return candidates
+
+
+class _Polish:
+    """Make the best of several frames stationary, then sharp.  Says whether its gap is down at the sampling noise."""
+
+    def __init__(self, rows: _Rows, grid: Grid, lags: LagClasses, trace: _Trace) -> None:
+        self.rows, self.grid, self.lags, self.trace = rows, grid, lags, trace
+        self.ring = all(grid.axes_periodic)
+        self.sharp: list[float] = []
+        self.moments: Moments | None = None
+        if grid.size <= _MAX_THIRD_ORDER:
+            with trace.stage("moments") as record:
+                self.moments = moments(rows.fit)
+                self.gap = invariance_gap(self.moments, lags)
+                record |= {"noise": self.moments.noise, "third_order_noise": self.moments.third_noise}
+
+    def __call__(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
+        return self._by_second_order(frames) if self.moments is None else self._by_third_order(frames, self.moments)
+
+    def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
+        with self.trace.stage("stationary") as record:
+            polished = {
+                name: stationary_frame(W, self.rows.fit, self.rows.held, self.lags) for name, W in frames.items()
+            }
+            name = min(polished, key=lambda key: polished[key][1])
+            W, misfit = polished[name]
+            record |= {"start": name, "misfit": misfit}
+        return name, W, misfit < 0.06
+
+    def _by_third_order(self, frames: dict[str, NDArray], m: Moments) -> tuple[str, NDArray[np.float64], bool]:
+        with self.trace.stage("stationary") as record:
+            first = {name: minimise_over_rotations(self.gap, W, 250) for name, W in frames.items()}
+            name = min(first, key=lambda key: first[key][1])
+            W, gap = minimise_over_rotations(self.gap, first[name][0], 1000, tolerance=1e-7)
+            if gap > m.noise:
+                # the optimiser cannot leave its component of O(N): try the other
+                other, value = minimise_over_rotations(self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7)
+                W, gap = (other, value) if value < gap else (W, gap)
+            record |= {"start": name, "gaps": {key: value for key, (_, value) in first.items()}, "gap": gap}
+        if gap > 3 * m.noise or m.third_noise > 0.5:
+            return name, W, False
+        with self.trace.stage("sharpen") as record:
+            W, gap, entropy = self._sharpen(W, gap, m.noise)
+            record |= {"gap": gap, "entropy": entropy}
+        stationary = gap < 1.5 * m.noise
+        if stationary:
+            self.sharp.append(entropy)
+        # on a ring every phase is stationary: two attempts have to agree on the sharpest
+        agreed = not self.ring or sum(value < min(self.sharp, default=0.0) + 0.01 for value in self.sharp) >= 2
+        return name, W, stationary and agreed
+
+    def _sharpen(self, W: NDArray, gap: float, noise: float) -> tuple[NDArray[np.float64], float, float]:
+        """The sharper frame, if held-out rows say that it is and it is no less stationary."""
+        some, held = self.rows.fit[:8_000], self.rows.held[:8_000]
+        if self.ring and self.grid.ndim == 1:
+            W = flip_modes(W, some)
+        sharp = sharpen(W, some, self.gap, 20 * noise)
+        before, after = (pooled_entropy(held @ V.T)[0] for V in (W, sharp))
+        value = self.gap(sharp)[0]
+        if after < before and value < 1.2 * max(noise, gap):
+            return sharp, value, after
+        return W, gap, before
+
+
+def _reflect_weakest(W: NDArray, second: NDArray) -> NDArray:
+    """W (1 - 2 v vᵀ), v the direction of least variance: the other component of O(N), at the least cost."""
+    v = np.linalg.eigh(second)[1][:, :1]
+    return W - 2 * (W @ v) @ v.T
+
+
+def _general(
+    rows: _Rows,
+    U: NDArray,
+    grid: Grid,
+    lags: LagClasses,
+    rng: np.random.Generator,
+    trace: _Trace,
+    rotations: dict[str, NDArray[np.float64]],
+) -> dict[str, NDArray[np.float64]]:
+    """Maps that need not be orthogonal: from points, from the best rotation, and on a line from increments."""
+    some = rows.fit[: min(15_000, max(4_000, 600_000 // grid.size))]
+    starts: dict[str, Callable[[], NDArray]] = {"points, resolved": lambda: points_frame(some, U, grid, rng)[0]}
+    best = min(rotations, key=lambda name: score(rotations[name], rows.held, lags)[0])
+    starts[f"{best}, resolved"] = lambda: rotations[best]
+    if grid.ndim == 1 and not grid.axes_periodic[0]:
+        starts["increments, resolved"] = lambda: increments_frame(some, U, grid, rng)[0]
+    single = some.astype(np.float32)
+    found = {}
+    for name, start in starts.items():
+        with trace.stage("resolve") as record:
+            W = least_distortion_filter(resolve(start(), single, lags), lags)
+            found[name] = unit_determinant(W)
+            record |= {"start": name}
+    return found

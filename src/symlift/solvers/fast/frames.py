@@ -1,0 +1,101 @@
+"""Frames: from components in unknown order and sign to a first orthogonal lifting map."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.grid import Grid
+from symlift.objective import LagClasses
+from symlift.solvers.fast.arrange import arrange
+from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
+
+__all__ = ["points_frame", "polar", "position_frame", "stationary_frame"]
+
+
+def polar(M: NDArray) -> NDArray[np.float64]:
+    """The matrix with orthonormal rows (or columns) nearest to M: Löwdin's symmetric orthogonalisation."""
+    left, _, right = np.linalg.svd(M, full_matrices=False)
+    return left @ right
+
+
+def points_frame(
+    X: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], dict[str, float]]:
+    """Components are deconvolved points of the field: put them in order, choose signs, orthogonalise.
+
+    With s = G f and G a symmetric positive filter, the polar factor of the ordered unmixing matrix is the true frame, where
+    the measurement is orthogonal.
+    """
+    S = X @ U.T
+    order, quality = arrange(energy_similarities(S), grid, rng)
+    signs = _point_signs(S[:, order], U[order], grid)
+    return polar(signs[:, None] * U[order]), quality
+
+
+def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
+    """Signs that make points alike: by their skewness where they have one, else so that neighbours' mixing columns agree.
+
+    Skewness does not depend on the mixing; mixing columns overlap as the field does only where the mixing is orthogonal.
+    """
+    cubes = standardise(S) ** 3
+    z = cubes.mean(axis=0) / np.maximum(cubes.std(axis=0), 1e-300) * np.sqrt(len(S))
+    if np.median(np.abs(z)) > 10:
+        return np.where(z < 0, -1.0, 1.0)
+    M = np.linalg.pinv(U)
+    M = M / np.linalg.norm(M, axis=0)
+    overlap = np.zeros((grid.size, grid.size))
+    i, j = grid.neighbours().T
+    overlap[i, j] = overlap[j, i] = np.sum(M[:, i] * M[:, j], axis=0)
+    return np.where(np.linalg.eigh(overlap)[1][:, -1] < 0, -1.0, 1.0)
+
+
+def position_frame(X: NDArray, U: NDArray, floor: float = 2e-3) -> NDArray[np.float64]:
+    """Latent points of a line as eigenvectors of the position operator, however many components sit at each point.
+
+    With centred energies e_k at embedded positions τ_k, N = E[(Σ e_k) x xᵀ] and P = E[(Σ τ_k e_k) x xᵀ]: for a stationary
+    field N^{-1/2} P N^{-1/2} is the latent coordinate itself.
+    """
+    S = X @ U.T
+    energy = np.abs(standardise(S))
+    energy = energy - energy.mean(axis=0)
+    position = np.argsort(np.argsort(_fiedler(energy_dependence(S)))).astype(np.float64)
+    values, vectors = np.linalg.eigh((X * energy.sum(axis=1)[:, None]).T @ X)
+    root = (vectors / np.sqrt(np.maximum(values, floor * values.max()))) @ vectors.T
+    W = np.linalg.eigh(root @ ((X * (energy @ position)[:, None]).T @ X) @ root)[1].T
+    steps = np.sum((W[1:] @ (X.T @ X)) * W[:-1], axis=1)
+    return W * np.cumprod(np.append(1.0, np.where(steps < 0, -1.0, 1.0)))[:, None]
+
+
+def _fiedler(dependence: NDArray) -> NDArray[np.float64]:
+    """Second eigenvector of the normalised Laplacian of the dependences that stand out: seriation on a line."""
+    away = ~np.eye(len(dependence), dtype=bool)
+    # a negative quantile must not be subtracted: it would tie everything to everything
+    G = np.maximum(dependence - max(np.quantile(dependence[away], 0.3), 0.0), 0.0) * away + 1e-9
+    degree = G.sum(axis=1)
+    _, vectors = np.linalg.eigh(-G / np.sqrt(np.outer(degree, degree)))
+    return vectors[:, 1] / np.sqrt(degree)
+
+
+def stationary_frame(
+    W: NDArray, fit: NDArray, held: NDArray, lags: LagClasses, steps: int = 30
+) -> tuple[NDArray[np.float64], float]:
+    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as held-out rows approve.
+
+    For fixed T, tr(T W C Wᵀ) is convex in W, so each step lowers ‖W C Wᵀ - T‖².  Many steps fit sampling noise: each must cut
+    the held-out misfit ‖W C Wᵀ - T‖/‖C‖ by a twentieth.  Returns the frame and that misfit.
+    """
+    C, C_held = fit.T @ fit / len(fit), held.T @ held / len(held)
+
+    def misfit(V: NDArray) -> float:
+        S = V @ C_held @ V.T
+        return float(np.linalg.norm(S - lags.project(S)) / np.linalg.norm(C_held))
+
+    value = misfit(W)
+    for _ in range(steps):
+        proposal = polar(lags.project(W @ C @ W.T) @ W @ C)
+        new = misfit(proposal)
+        if new > 0.95 * value:
+            break
+        W, value = proposal, new
+    return W, value

@@ -1,0 +1,195 @@
+"""Resolve: sharpen a nearly stationary lifting map by the paper's three terms, with one marginal shared by all points.
+
+    J(W) = h̄(y) - log|det W|/N  +  isometry · distortion(W)/2  +  stationary · Σ_k ‖M_k - Π M_k‖²/‖M_k‖²
+
+The first two are the total correlation per point (resolution), which does not depend on the mixing; the distortion is infomax at fixed
+‖W‖; the last is stationarity of second to fourth moments.  Stationarity alone cannot tell the truth from an all-pass copy of it;
+the entropy of the shared marginal can, since a copy smears what is silent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from symlift.objective import LagClasses, resolution, stationarity
+
+__all__ = ["SharedEntropy", "distortion", "least_distortion_filter", "resolve", "score", "unit_determinant"]
+
+_BANDWIDTHS = (0.3, 0.15, 0.08)
+_CLIP = 4.0
+
+
+def distortion(W: NDArray) -> float:
+    """log(tr WWᵀ/N) - log det WWᵀ/N: Stein's distance to a multiple of an isometry, which has 0."""
+    power = np.linalg.svd(W, compute_uv=False)[: len(W)] ** 2
+    return float(np.log(power.mean()) - np.mean(np.log(np.maximum(power, 1e-12 * power[0]))))
+
+
+def unit_determinant(W: NDArray) -> NDArray[np.float64]:
+    """W scaled to |det W| = 1, so that maps found in different ways have one scale."""
+    return W / np.exp(np.linalg.slogdet(W)[1] / len(W))
+
+
+def score(W: NDArray, X: NDArray, lags: LagClasses) -> tuple[float, dict[str, float]]:
+    """The number that chooses among candidates on held-out rows, smaller is better, and what it is made of.
+
+    resolution + distortion/2 + 10 · max(stationarity, 0): the paper's resolution, its infomax (at fixed ‖W‖ the joint entropy is
+    a constant minus distortion/2), and stationarity.
+    """
+    Y = (X - X.mean(axis=0)) @ W.T
+    parts = {
+        "stationarity": float(stationarity(Y, lags).mean()),
+        "resolution": resolution(Y),
+        "distortion": distortion(W),
+    }
+    return parts["resolution"] + parts["distortion"] / 2 + 10 * max(parts["stationarity"], 0.0), parts
+
+
+class SharedEntropy:
+    """Plug-in entropy of all values of Z together, -Σ_b q_b log (k * q)_b, and its exact gradient in Z.
+
+    q is the linear binning of the values, k a Gaussian of the given bandwidth; Z is expected to have unit pooled variance.
+    """
+
+    def __init__(self, bandwidth: float, half_width: float = 6.0, bins: int = 1200) -> None:
+        self.low, self.step, self.bins = -half_width, 2 * half_width / bins, bins
+        reach = int(np.ceil(4 * bandwidth / self.step))
+        kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * self.step / bandwidth) ** 2)
+        self.kernel = kernel / kernel.sum()
+
+    def __call__(self, Z: NDArray) -> tuple[float, NDArray]:
+        u = np.clip((Z - self.low) / self.step, 1, self.bins - 2 - 1e-3)
+        i = u.astype(np.int32)
+        fraction = (u - i).ravel()
+        flat = i.ravel()
+        upper = np.bincount(flat, fraction, self.bins)
+        q = np.bincount(flat, minlength=self.bins) - upper
+        q[1:] += upper[:-1]
+        q /= Z.size
+        p = np.convolve(q, self.kernel, "same") + 1e-12
+        value = -float(np.sum(q * np.log(p))) + np.log(self.step)
+        dq = -np.log(p) - np.convolve(q / p, self.kernel, "same")
+        slope = np.diff(dq, append=0.0) / (self.step * Z.size)
+        return value, slope.astype(Z.dtype)[i]
+
+
+class _Nonstationarity:
+    """Σ_k ‖M_k - Π M_k‖²/‖M_k‖² over E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], and its gradient in Z.
+
+    The denominators are those of the Z it was made with, so that value and gradient belong together.
+    """
+
+    def __init__(self, Z: NDArray, lags: LagClasses) -> None:
+        self.lags = lags
+        M2, _, M4 = self._moments(*self._powers(Z))
+        second, fourth = np.sum(M2**2), np.sum(M4**2) + 4 * np.sum(M2**4)
+        self.sizes = (second, np.sqrt(second * fourth), fourth)
+
+    @staticmethod
+    def _powers(Z: NDArray) -> tuple[NDArray, NDArray]:
+        z = np.clip(Z, -_CLIP, _CLIP)
+        q = z**2
+        return z, q - q.mean(axis=0)
+
+    @staticmethod
+    def _moments(z: NDArray, q: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        n = len(z)
+        return z.T @ z / n, q.T @ z / n, q.T @ q / n
+
+    def __call__(self, Z: NDArray) -> tuple[float, NDArray]:
+        z, q = self._powers(Z)
+        residuals = [M - self.lags.project(M) for M in self._moments(z, q)]
+        value = sum(float(np.sum(R**2)) / size for R, size in zip(residuals, self.sizes, strict=True))
+        R2, R3, R4 = ((R / size).astype(Z.dtype) for R, size in zip(residuals, self.sizes, strict=True))
+        toward_squares = z @ (2 * R3.T) + q @ (4 * R4)
+        gradient = (z @ (4 * R2) + q @ (2 * R3) + 2 * z * toward_squares) / len(Z)
+        return value, np.where(np.abs(Z) < _CLIP, gradient, 0)
+
+
+def resolve(
+    W: NDArray, X: NDArray, lags: LagClasses, isometry: float = 1.0, stationary: float = 5.0, iterations: int = 60
+) -> NDArray[np.float64]:
+    """Minimise J(W) over all invertible W from a start, L-BFGS on (1 + Θ) W, the density going from coarse to fine."""
+    n, m = len(X), len(W)
+    for bandwidth in _BANDWIDTHS:
+        entropy = SharedEntropy(bandwidth)
+        W0 = W
+        Y0 = (X @ W0.T.astype(X.dtype)).astype(X.dtype)
+        G0 = W0 @ W0.T
+        nonstationarity = _Nonstationarity(Y0 / np.sqrt(np.mean(Y0**2)), lags)
+
+        def loss(theta: NDArray) -> tuple[float, NDArray]:
+            T = np.eye(m) + theta.reshape(m, m)
+            Y = Y0 @ T.T.astype(Y0.dtype)  # noqa: B023 - called before the loop goes on
+            s = float(np.sqrt(np.mean(Y**2, dtype=np.float64)))
+            Z = Y / np.asarray(s, dtype=Y.dtype)
+            h, slope = entropy(Z)  # noqa: B023
+            penalty, push = nonstationarity(Z)  # noqa: B023
+            slope = slope + stationary * push
+            radial = float(np.sum(slope * Z, dtype=np.float64))  # what depends on Z, by -log s
+            gradient = (slope.T @ Y0).astype(np.float64) / s  # noqa: B023
+            gradient += (1.0 - radial) * (Z.T @ Y0).astype(np.float64) / (n * m * s)  # noqa: B023
+            TG = T @ G0  # noqa: B023
+            size = float(np.sum(TG * T))
+            sign, logdet = np.linalg.slogdet(T)
+            if sign <= 0:
+                return 1e6, np.zeros(m * m)
+            gradient += isometry * TG / size - (1 + isometry) * np.linalg.inv(T).T / m
+            value = h + stationary * penalty + np.log(s) + 0.5 * isometry * np.log(size) - (1 + isometry) * logdet / m
+            return float(value), gradient.ravel()
+
+        found = minimize(loss, np.zeros(m * m), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+        W = (np.eye(m) + found.x.reshape(m, m)) @ W0
+    return W
+
+
+def least_distortion_filter(V: NDArray, lags: LagClasses, taps: int = 3) -> NDArray[np.float64]:
+    """W = K V with K a short symmetric stationary filter (lags up to ``taps`` on each axis) of least distortion.
+
+    The measurement determines the field up to a convolution; its modulus is chosen so that the recovered inverse is nearest to an
+    isometry.  A short filter corrects the kernel that all points share and leaves the measurement's own spectrum alone.
+    """
+    n = len(V)
+    group, count = _symmetric_lags(lags, taps)
+    inside = group >= 0
+    G = V @ V.T
+
+    def matrix(c: NDArray) -> NDArray:
+        return np.where(inside, np.append(c, 0.0)[group], 0.0)
+
+    def loss(c: NDArray) -> tuple[float, NDArray]:
+        K = matrix(c)
+        values, vectors = np.linalg.eigh(K)
+        if values[0] <= 1e-9 * values[-1]:
+            return 1e6, np.zeros_like(c)
+        KG = K @ G
+        power = float(np.sum(KG * K))
+        slope = 2 * KG / power - 2 * (vectors / values) @ vectors.T / n
+        gradient = np.bincount(group[inside], slope[inside], minlength=count)
+        return np.log(power) - 2 * float(np.mean(np.log(values))), gradient
+
+    start = np.zeros(count)
+    start[group[0, 0]] = 1.0
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    return matrix(found.x) @ V
+
+
+def _symmetric_lags(lags: LagClasses, taps: int) -> tuple[NDArray[np.int64], int]:
+    """Class of each pair with displacement and its opposite taken as one, -1 beyond ``taps``; and how many there are."""
+    lengths = lags.shape
+    steps = np.stack(np.unravel_index(np.arange(lags.count.size), lengths), axis=1)
+    centre = np.array(
+        [0 if wraps else n - 1 for n, wraps in zip(lags.grid.shape, lags.grid.axes_periodic, strict=True)]
+    )
+    period = np.array(lengths)
+    delta = steps - centre
+    wrapped = np.where(lags.grid.axes_periodic, (delta + period // 2) % period - period // 2, delta)
+    opposite = np.where(lags.grid.axes_periodic, (-delta) % period, -delta + centre)
+    partner = np.ravel_multi_index(tuple(opposite.T), lengths)
+    label = np.minimum(np.arange(len(partner)), partner)
+    label = np.where(np.abs(wrapped).max(axis=1) <= taps, label, -1)
+    used, compact = np.unique(label, return_inverse=True)
+    shift = int(used[0] == -1)
+    return (compact - shift)[lags.index], len(used) - shift
