@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import platform
 import sys
+import traceback
 import warnings
-from importlib import metadata
+from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from symlift import __version__
-from symlift.errors import FitWarning, InputError
+from symlift.errors import FitWarning, InputError, SymliftError
+
+if TYPE_CHECKING:
+    from symlift.runs import Run
 
 __all__ = ["app", "main"]
 
@@ -32,6 +38,16 @@ experiment_app = typer.Typer(help="The paper's experiments.", no_args_is_help=Tr
 app.add_typer(experiment_app, name="experiment")
 
 err = Console(stderr=True)
+
+# what several commands have in common
+DataFile = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Rows of numbers: .npy, .npz, .csv, .parquet, .mat or .zarr.")
+]
+Key = Annotated[str | None, typer.Option(help="Which array of an .npz, .mat or .zarr.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on one line.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say each step on stderr, and how a failed one failed.")]
 
 
 def _version(show: bool) -> None:
@@ -67,6 +83,105 @@ def demo(
         f"solver {summary['solver']}: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s"
     )
     typer.echo(f"picture: {summary['figure']}")
+
+
+@app.command()
+def recover(
+    data: DataFile,
+    grid: Annotated[str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6, or auto.", show_default="auto")] = None,
+    periodic: Annotated[bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")] = False,
+    solver: Annotated[str | None, typer.Option(help="Which solver.", show_default="auto")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
+    key: Key = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift")
+    ] = None,
+    signals: Annotated[bool, typer.Option("--signals", help="Keep all recovered signals (signals.npy).")] = False,
+    overwrite: Overwrite = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was killed.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+) -> None:
+    """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
+
+    Example: symlift recover images.npy --grid 15x15 --out run
+    """
+    from symlift import runs
+
+    _not_both(quiet, verbose)
+    report: Path | None = None
+    try:
+        with _Steps(quiet, verbose) as progress:
+            run = runs.recover(
+                data, out, grid=grid, periodic=periodic, solver=solver, seed=seed, key=key, signals=signals,
+                overwrite=overwrite, resume=resume, progress=progress,
+            )  # fmt: skip
+            if (run.folder / "report.html").is_file():  # found finished, with its report
+                report = run.folder / "report.html"
+            elif not no_report:
+                progress("drawing", None)
+                report = _write_report(run.folder)
+    except KeyboardInterrupt:
+        raise _InterruptedError("interrupted: the same command with --resume goes on") from None
+    except runs.RunFailedError as error:
+        if verbose:
+            traceback.print_exception(error.__cause__ or error)
+        raise
+    if not quiet and run.fresh:
+        for message in run.record.get("warnings", ()):
+            _warn(message, FitWarning)
+    if as_json:
+        typer.echo(json.dumps(_summary(run, report)))
+    elif not quiet:
+        _tell(run, report)
+
+
+@app.command()
+def transform(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a saved model.")],
+    data: DataFile,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the signals go: .npy, .npz or .csv.")],
+    key: Key = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the signals that a run's model finds in a data file, also one that is larger than memory.
+
+    Example: symlift transform run images.npy --out signals.npy
+    """
+    from symlift import runs
+
+    with _Steps(quiet) as progress:
+        shape = runs.transform(run, data, out, key=key, overwrite=overwrite, progress=progress)
+    if as_json:
+        typer.echo(json.dumps({"signals": str(out), "shape": shape}))
+    elif not quiet:
+        typer.echo(f"signals: {out} ({shape[0]} rows of {shape[1]} grid points)")
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write RUN/report.html: one file that opens offline.
+
+    Example: symlift report run
+    """
+    from symlift import runs
+
+    runs.finished(run)
+    with _Steps(quiet) as progress:
+        progress("drawing", None)
+        path = _write_report(run)
+    if as_json:
+        typer.echo(json.dumps({"report": str(path)}))
+    elif not quiet:
+        typer.echo(f"report: {path}")
 
 
 @experiment_app.command("list")
@@ -159,6 +274,94 @@ def _show(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def _write_report(folder: Path) -> Path:
+    """The report of a finished run; when it fails, the run itself is still good."""
+    try:
+        path: Path = import_module("symlift.report").write_report(folder)
+    except InputError:
+        raise
+    except Exception as error:
+        raise SymliftError(
+            f"the run in {folder} is done, but its report failed ({type(error).__name__}: {error}): "
+            f"try again with `symlift report {folder}`"
+        ) from error
+    return path
+
+
+def _summary(run: Run, report: Path | None) -> dict[str, Any]:
+    """What a program wants to know about a run."""
+    record = run.record
+    diagnosis = record.get("diagnosis") or {}
+    signals = run.folder / "signals.npy"
+    return {
+        "run": str(run.folder), "status": run.status, "n": record["input"]["shape"][0], "d": record["input"]["shape"][1],
+        "grid": record["grid"], "periodic": record["periodic"], "solver": record["solver"],
+        "seed": record["settings"]["seed"], "score": record["score"],
+        "verdict": diagnosis.get("verdict"), "confidence": diagnosis.get("confidence"), "warnings": record["warnings"],
+        "seconds": round(record["timings"]["total"], 3),
+        "signals": str(signals) if signals.is_file() else None, "report": None if report is None else str(report),
+    }  # fmt: skip
+
+
+def _tell(run: Run, report: Path | None) -> None:
+    """What a person wants to know about a run."""
+    told = _summary(run, report)
+    ends = ["closed" if wraps else "open" for wraps in told["periodic"]]
+    shape = "x".join(str(s) for s in told["grid"])
+    typer.echo(f"grid: {shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}")
+    if told["verdict"] is not None:
+        sure = "" if told["confidence"] is None else f" (confidence {told['confidence']:.2f})"
+        typer.echo(f"verdict: {told['verdict']}{sure}")
+    if told["score"] is not None:
+        typer.echo(f"score: {told['score']:.4g}")
+    state = "in" if run.fresh else "was done already, in"
+    typer.echo(
+        f"{told['n']} rows of {told['d']} columns: solver {told['solver']}, seed {told['seed']}, "
+        f"{state} {told['seconds']:.1f} s"
+    )
+    for name in ("run", "signals", "report"):
+        if told[name] is not None:
+            typer.echo(f"{name}: {told[name]}")
+
+
+class _Steps:
+    """One progress bar on stderr where a person watches; lines with --verbose; otherwise nothing."""
+
+    def __init__(self, quiet: bool, verbose: bool = False) -> None:
+        self.verbose, self.stage = verbose, ""
+        self.bar: Progress | None = None
+        if err.is_terminal and not quiet:
+            columns = (
+                SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )  # fmt: skip
+            self.bar = Progress(*columns, console=err, transient=True)
+            self.task = self.bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def __call__(self, stage: str, fraction: float | None) -> None:
+        if self.verbose and stage != self.stage:
+            err.print(f"{stage} …", highlight=False)
+        self.stage = stage
+        if self.bar is not None:
+            self.bar.update(
+                self.task, description=stage, total=None if fraction is None else 1.0, completed=fraction or 0
+            )
+
+
+def _not_both(quiet: bool, verbose: bool) -> None:
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose contradict each other: give one of them")
+
+
 class _silent:  # noqa: N801 - a context manager used like a function
     """Nothing at all, where a status line would go if anybody watched."""
 
@@ -167,17 +370,52 @@ class _silent:  # noqa: N801 - a context manager used like a function
     def __exit__(self, *_: object) -> None: ...
 
 
+def _line(colour: str, word: str, message: str) -> None:
+    """One line on stderr, whatever the message holds."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
+    err.print(Text.assemble((f"{word}:", colour), " ", shown), soft_wrap=True)
+
+
 def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Our own warnings as one line on stderr; others are for developers."""
     if issubclass(category, FitWarning):
-        err.print(f"[yellow]warning:[/yellow] {escape(str(message))}", highlight=False, soft_wrap=True)
+        _line("yellow", "warning", str(message))
+
+
+class _InterruptedError(SymliftError):
+    """Ctrl-C."""
+
+
+# click's class for bad usage, wherever typer keeps it
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+def _stop(code: int, message: str) -> NoReturn:
+    _line("red", "error", message)
+    sys.exit(code)
 
 
 def main() -> None:
-    """Entry point: bad input becomes one line and exit code 2."""
+    """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and exit code 1."""
     warnings.showwarning = _warn
     try:
-        app()
+        code = app(standalone_mode=False)
     except InputError as error:
-        err.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _stop(2, str(error))
+    except _InterruptedError as error:
+        _stop(130, str(error))
+    except (SymliftError, typer.Abort) as error:
+        _stop(1, str(error) or "stopped")
+    except _UsageError as error:
+        if "NoArgs" in type(error).__name__:  # the message is the help
+            error.show()
+            sys.exit(2)
+        where = error.ctx.command_path if error.ctx is not None else "symlift"
+        _stop(2, f"{error.format_message().rstrip('.')}: see `{where} --help`")
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # nobody reads any more
+            sys.exit(1)
+        _stop(1, f"{error.filename or 'the system'}: {error.strerror or error}; make room or check the permissions")
+    if code == 130:
+        _stop(130, "interrupted")
+    sys.exit(code if isinstance(code, int) else 0)

@@ -23,6 +23,11 @@ from symlift.solvers import get_solver
 
 __all__ = ["LatentDomain", "load"]
 
+_NOT_FOUND = (
+    "held-out rows show no identifiable domain on this grid: do not trust the result; "
+    "check the grid's shape and periodicity, or give more rows"
+)
+
 
 class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Find the grid that vectors were measured on, its translation symmetry, and the signals.
@@ -89,6 +94,8 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             model = LiftedModel.from_lifting_map(W, grid, mean=rows.mean(axis=0, dtype=np.float64))
         self._adopt(model)
         self.trace_ = solution.trace
+        if not self.trace_.get("evidence", {}).get("found", True):
+            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
         return self
 
     def _adopt(self, model: LiftedModel) -> None:

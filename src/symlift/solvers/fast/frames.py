@@ -10,7 +10,7 @@ from symlift.objective import LagClasses
 from symlift.solvers.fast.arrange import arrange
 from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
 
-__all__ = ["points_frame", "polar", "position_frame", "stationary_frame"]
+__all__ = ["points_frame", "polar", "position_frames", "stationary_frame"]
 
 
 def polar(M: NDArray) -> NDArray[np.float64]:
@@ -50,21 +50,30 @@ def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
     return np.where(np.linalg.eigh(overlap)[1][:, -1] < 0, -1.0, 1.0)
 
 
-def position_frame(X: NDArray, U: NDArray, floor: float = 2e-3) -> NDArray[np.float64]:
+def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:
     """Latent points of a line as eigenvectors of the position operator, however many components sit at each point.
 
     With centred energies e_k at embedded positions τ_k, N = E[(Σ e_k) x xᵀ] and P = E[(Σ τ_k e_k) x xᵀ]: for a stationary
-    field N^{-1/2} P N^{-1/2} is the latent coordinate itself.
+    field N^{-1/2} P N^{-1/2} is the latent coordinate itself.  Which energies and which regularisation of N start in the right
+    basin varies from data to data, so there are four.
     """
     S = X @ U.T
-    energy = np.abs(standardise(S))
-    energy = energy - energy.mean(axis=0)
     position = np.argsort(np.argsort(_fiedler(energy_dependence(S)))).astype(np.float64)
-    values, vectors = np.linalg.eigh((X * energy.sum(axis=1)[:, None]).T @ X)
-    root = (vectors / np.sqrt(np.maximum(values, floor * values.max()))) @ vectors.T
-    W = np.linalg.eigh(root @ ((X * (energy @ position)[:, None]).T @ X) @ root)[1].T
-    steps = np.sum((W[1:] @ (X.T @ X)) * W[:-1], axis=1)
-    return W * np.cumprod(np.append(1.0, np.where(steps < 0, -1.0, 1.0)))[:, None]
+    C = X.T @ X
+    frames = {}
+    for power in (1, 2):
+        energy = np.abs(standardise(S)) ** power
+        energy = energy - energy.mean(axis=0)
+        values, vectors = np.linalg.eigh((X * energy.sum(axis=1)[:, None]).T @ X)
+        P = (X * (energy @ position)[:, None]).T @ X
+        for floor in (0.002, 0.01):
+            root = (vectors / np.sqrt(np.maximum(values, floor * values.max()))) @ vectors.T
+            W = np.linalg.eigh(root @ P @ root)[1].T
+            steps = np.sum((W[1:] @ C) * W[:-1], axis=1)
+            frames[f"position {power} {floor}"] = (
+                W * np.cumprod(np.append(1.0, np.where(steps < 0, -1.0, 1.0)))[:, None]
+            )
+    return frames
 
 
 def _fiedler(dependence: NDArray) -> NDArray[np.float64]:

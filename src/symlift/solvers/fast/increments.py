@@ -19,9 +19,7 @@ from symlift.solvers.fast.resolve import SharedEntropy
 __all__ = ["increments_frame", "total_correlation"]
 
 
-def increments_frame(
-    X: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], dict[str, float]]:
+def increments_frame(X: NDArray, U: NDArray, rng: np.random.Generator) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Lifting map whose increments are the components, and how clearly there is one global component among them."""
     S = X @ U.T
     spread = _participation(energy_dependence(S))
@@ -72,7 +70,7 @@ def _least_distortion_sum(steps: NDArray, side: float, taps: int = 16) -> NDArra
 
     H undoes the whitening of increments that depend on each other.
     """
-    m, d = steps.shape
+    m = len(steps)
     n, taps = m + 1, min(taps, m - 1)
     steps = steps / np.sqrt(np.mean(np.sum(steps**2, axis=1)))
     cumulate = np.tril(np.ones((n, m)), -1)

@@ -2,8 +2,8 @@
 
 For x = A f with A orthogonal and f stationary, the moments of y = W x are translation invariant at W = Aᵀ.  Rotations keep the
 norms of C = E[x xᵀ] and T = E[x ⊗ x ⊗ x], so the distance to invariance is least where the projection on it is largest.  Both
-tensors are computed once; after that no data are touched.  The whole third moment, with every pair of lags, has a far wider basin than
-its slices E[y² y].
+tensors are computed once; after that no data are touched.  The whole third moment, with every pair of lags, has a far
+wider basin than its slices E[y² y].
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     J(W) = h̄(y) - log|det W|/N  +  isometry · distortion(W)/2  +  stationary · Σ_k ‖M_k - Π M_k‖²/‖M_k‖²
 
-The first two are the total correlation per point (resolution), which does not depend on the mixing; the distortion is infomax at fixed
-‖W‖; the last is stationarity of second to fourth moments.  Stationarity alone cannot tell the truth from an all-pass copy of it;
-the entropy of the shared marginal can, since a copy smears what is silent.
+The first two are the total correlation per point (resolution), which does not depend on the mixing; the distortion is infomax at
+fixed ‖W‖; the last is stationarity of second to fourth moments.  Stationarity alone cannot tell the truth from an all-pass copy
+of it; the entropy of the shared marginal can, since a copy smears what is silent.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ class SharedEntropy:
         fraction = (u - i).ravel()
         flat = i.ravel()
         upper = np.bincount(flat, fraction, self.bins)
-        q = np.bincount(flat, minlength=self.bins) - upper
-        q[1:] += upper[:-1]
-        q /= Z.size
+        q = (np.bincount(flat, minlength=self.bins) - upper) / Z.size
+        q[1:] += upper[:-1] / Z.size
         p = np.convolve(q, self.kernel, "same") + 1e-12
         value = -float(np.sum(q * np.log(p))) + np.log(self.step)
         dq = -np.log(p) - np.convolve(q / p, self.kernel, "same")

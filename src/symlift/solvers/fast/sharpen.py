@@ -26,8 +26,8 @@ def sharpen(
 ) -> NDArray[np.float64]:
     """Minimise gap(W) + strength · h̄(W x) over rotations from a stationary W.
 
-    The gap leaves all-pass copies nearly free, and they smear silence, which the entropy of the one common marginal sees.  Only near
-    a stationary W: over all rotations the entropy alone prefers wavelet-like bases.
+    The gap leaves all-pass copies nearly free, and they smear silence, which the entropy of the one common marginal sees.
+    Only near a stationary W: over all rotations the entropy alone prefers wavelet-like bases.
     """
 
     def function(W: NDArray) -> tuple[float, NDArray]:

@@ -1,0 +1,313 @@
+"""Small pictures for the page: SVG as text, PNG by zlib.  No plotting library, nothing to load, colours come from the CSS."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import NDArray
+
+from symlift.grid import Grid
+
+__all__ = [
+    "Scale",
+    "bars",
+    "chart",
+    "curve",
+    "dots",
+    "field_png",
+    "fold",
+    "heat_png",
+    "pixel_map",
+    "polyline",
+    "ring",
+    "smooth_ring",
+    "sparkline",
+]
+
+GAP = 255  # palette entry that is transparent
+_INK = ((0.0, (255, 255, 255)), (0.3, (190, 211, 230)), (0.65, (66, 115, 171)), (1.0, (14, 34, 64)))
+_DIVERGING = (
+    (0.0, (128, 58, 14)),
+    (0.25, (217, 140, 84)),
+    (0.5, (255, 255, 255)),
+    (0.75, (96, 146, 198)),
+    (1.0, (18, 52, 98)),
+)
+
+
+def palette(stops: Sequence[tuple[float, tuple[int, int, int]]]) -> NDArray[np.uint8]:
+    """(256, 3): entries 0 to 254 along the stops; the last one is the gap."""
+    at = np.linspace(0, 1, GAP)
+    channels = [np.interp(at, [s for s, _ in stops], [c[i] for _, c in stops]) for i in range(3)]
+    return np.concatenate([np.stack(channels, axis=1), [[255, 255, 255]]]).round().astype(np.uint8)
+
+
+INK = palette(_INK)
+DIVERGING = palette(_DIVERGING)
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def png(indices: NDArray[np.uint8], colours: NDArray[np.uint8]) -> str:
+    """Indexed picture (rows, columns) as a data URI."""
+    height, width = indices.shape
+    raw = np.concatenate([np.zeros((height, 1), np.uint8), indices], axis=1).tobytes()
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    data = b"".join(
+        [
+            b"\x89PNG\r\n\x1a\n",
+            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            chunk(b"PLTE", colours.tobytes()),
+            chunk(b"tRNS", bytes([255] * GAP + [0])),
+            chunk(b"IDAT", zlib.compress(raw, 9)),
+            chunk(b"IEND", b""),
+        ]
+    )
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.uint8]:
+    span = high - low
+    unit = np.clip((values - low) / span, 0, 1) if span > 0 else np.full(values.shape, 0.5)
+    return np.round(np.where(np.isnan(unit), 0, unit) * (GAP - 1)).astype(np.uint8)
+
+
+def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float) -> str:
+    """A signal laid out by ``pixels`` (:func:`pixel_map`), white at ``low`` and ink at ``high``."""
+    return png(np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), INK)
+
+
+def heat_png(matrix: NDArray[np.float64]) -> tuple[str, float]:
+    """A signed matrix with white at zero, and the value at full colour (99.5 of 100 entries are below)."""
+    limit = float(np.percentile(np.abs(matrix), 99.5)) or float(np.abs(matrix).max(initial=0.0)) or 1.0
+    return png(_levels(matrix, -limit, limit), DIVERGING), limit
+
+
+def fold(matrix: NDArray[np.float64], most: int = 128) -> NDArray[np.float64]:
+    """About ``most`` rows and columns: of each block the entry that is largest in size, so that thin lines survive."""
+    rows, columns = matrix.shape
+    if max(rows, columns) <= 1.25 * most:  # halving what is hardly too large would cost more than it saves
+        return matrix
+    tall, wide = math.ceil(rows / most), math.ceil(columns / most)
+    padded = np.zeros((math.ceil(rows / tall) * tall, math.ceil(columns / wide) * wide))
+    padded[:rows, :columns] = matrix
+    shape = padded.shape[0] // tall, tall, padded.shape[1] // wide, wide
+    blocks = padded.reshape(shape).transpose(0, 2, 1, 3).reshape(shape[0], shape[2], tall * wide)
+    strongest = np.abs(blocks).argmax(axis=2)[..., None]
+    return np.take_along_axis(blocks, strongest, axis=2)[..., 0]
+
+
+def pixel_map(size: int, shape: tuple[int, ...], finer: int | None = None) -> NDArray[np.int32]:
+    """Which entry of a vector each pixel shows, −1 for none: the picture in 2-D, a strip of slices in 3-D.
+
+    Slices are drawn ``finer`` pixels a point, so that the gap between them is thin.
+    A vector that does not have the grid's size is laid out row by row, nearly square.
+
+    >>> pixel_map(8, (2, 2, 2), finer=1)
+    array([[ 0,  1, -1,  4,  5],
+           [ 2,  3, -1,  6,  7]], dtype=int32)
+    """
+    if size != math.prod(shape) or len(shape) == 1:
+        width = math.ceil(math.sqrt(size))
+        flat = np.full(math.ceil(size / width) * width, -1, dtype=np.int32)
+        flat[:size] = np.arange(size)
+        return flat.reshape(-1, width)
+    index = np.arange(size, dtype=np.int32).reshape(shape)
+    if len(shape) == 2:
+        return index
+    if finer is None:
+        finer = 4 if size <= 1000 else 2 if size <= 8000 else 1
+    index = index.repeat(finer, axis=1).repeat(finer, axis=2)
+    slices, height, width = index.shape
+    lines = math.ceil(slices / 8)
+    across = math.ceil(slices / lines)
+    out = np.full((lines * (height + 1) - 1, across * (width + 1) - 1), -1, dtype=np.int32)
+    for k in range(slices):
+        row, column = k // across * (height + 1), k % across * (width + 1)
+        out[row : row + height, column : column + width] = index[k]
+    return out
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+def polyline(x: NDArray[np.float64], y: NDArray[np.float64], closed: bool = False) -> str:
+    """Path data through the points."""
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    return f"M{points}{'Z' if closed else ''}"
+
+
+def curve(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
+    """A signal on a line."""
+    x = np.linspace(2, 158, len(values))
+    y = _height(values, low, high, 68, 4)
+    zero = _height(np.zeros(1), low, high, 68, 4)[0]
+    return Markup(
+        '<svg class="signal" viewBox="0 0 160 72" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<path class="base" d="M0,{} H160"/><path class="line" d="{}"/></svg>'
+    ).format(label, f"{zero:.1f}", polyline(x, y))
+
+
+def bars(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
+    """Numbers without an order of their own: one bar each, from zero."""
+    if len(values) > 1024:
+        values = fold(values[None, :], 1024)[0]
+    x = 2 + (np.arange(len(values)) + 0.5) * 156 / len(values)
+    y = _height(values, low, high, 68, 4)
+    zero = _height(np.zeros(1), low, high, 68, 4)[0]
+    path = "".join(f"M{a:.1f},{zero:.1f}V{b:.1f}" for a, b in zip(x, y, strict=True))
+    width = min(6.0, 156 / len(values) * 0.62)
+    return Markup(
+        '<svg class="signal" viewBox="0 0 160 72" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<path class="base" d="M0,{} H160"/><path class="bars" stroke-width="{}" d="{}"/></svg>'
+    ).format(label, f"{zero:.1f}", f"{width:.2f}", path)
+
+
+def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
+    """A signal on a ring: a closed curve around a circle, zero on the circle, from the top clockwise."""
+    fine = smooth_ring(values)
+    radius = 30 + 17 * np.clip(fine / max(abs(low), abs(high), 1e-300), -1, 1)
+    angle = 2 * np.pi * np.arange(len(fine)) / len(fine)
+    path = polyline(50 + radius * np.sin(angle), 50 - radius * np.cos(angle), closed=True)
+    return Markup(
+        '<svg class="signal ring" viewBox="0 0 100 100" role="img" aria-label="{}">'
+        '<circle class="base" cx="50" cy="50" r="30"/><path class="line" d="{}"/></svg>'
+    ).format(label, path)
+
+
+def smooth_ring(values: NDArray[np.float64], times: int = 8) -> NDArray[np.float64]:
+    """The trigonometric interpolation of a ring's points, ``times`` as many."""
+    n = len(values)
+    if n > 400:
+        return values
+    spectrum = np.fft.rfft(values)
+    if n % 2 == 0:
+        spectrum[-1] /= 2  # the Nyquist mode is shared by both signs of its frequency once there are more points
+    return np.fft.irfft(spectrum, n * times) * times
+
+
+def sparkline(values: Sequence[float], label: str) -> Markup:
+    """A series as a small curve, first to last."""
+    series = np.asarray(values, dtype=np.float64)
+    if len(series) > 400:
+        series = series[np.linspace(0, len(series) - 1, 400).astype(int)]
+    x = np.linspace(2, 158, len(series))
+    y = _height(series, float(series.min()), float(series.max()), 40, 4)
+    return Markup(
+        '<svg class="signal spark" viewBox="0 0 160 44" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<path class="line" d="{}"/></svg>'
+    ).format(label, polyline(x, y))
+
+
+def _height(values: NDArray[np.float64], low: float, high: float, bottom: float, top: float) -> NDArray[np.float64]:
+    span = high - low
+    unit = np.clip((values - low) / span, 0, 1) if span > 0 else np.full(len(values), 0.5)
+    return bottom + (top - bottom) * unit
+
+
+# -- charts with axes --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One axis of a chart: its range, its name and its ticks as (value, text)."""
+
+    low: float
+    high: float
+    name: str
+    ticks: tuple[tuple[float, str], ...]
+
+    @classmethod
+    def angle(cls, largest: float, name: str, signed: bool = True) -> Scale:
+        """Frequencies in radians a grid step, at least up to π."""
+        reach = max(math.pi, largest) * 1.06
+        ticks = (
+            [(-math.pi, "−π"), (0.0, "0"), (math.pi, "π")]
+            if signed
+            else [(0.0, "0"), (math.pi / 2, "π/2"), (math.pi, "π")]
+        )
+        if largest > 1.5 * math.pi:
+            ticks.append((largest, f"{largest:.1f}"))
+        return cls(-reach if signed else -0.04 * reach, reach, name, tuple(ticks))
+
+    @classmethod
+    def upward(cls, high: float, name: str) -> Scale:
+        """From zero to a little above ``high``."""
+        high = high if high > 0 else 1.0
+        step = 10 ** math.floor(math.log10(high))
+        step *= 5 if high / step >= 5 else 2 if high / step >= 2 else 1
+        ticks = tuple((v, f"{v:.3g}") for v in np.arange(0, high * 1.0001, step / 2).tolist())
+        return cls(0.0, high * 1.06, name, ticks)
+
+
+WIDTH, HEIGHT = 340, 220
+_BOX = (56, 10, 330, 182)  # left, top, right, bottom of the plotting area
+
+
+def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
+    """Axes around ``body``, which is path data or elements already placed by :func:`place`."""
+    left, top, right, bottom = _BOX
+    parts = [f'<path class="axis" d="M{left},{top}V{bottom}H{right}"/>']
+    for value, text in x.ticks:
+        at, _ = place(np.array([value]), np.array([y.low]), x, y)
+        parts.append(f'<path class="axis" d="M{at[0]:.1f},{bottom}v4"/>')
+        parts.append(f'<text class="tick mid" x="{at[0]:.1f}" y="{bottom + 16}">{escape(text)}</text>')
+    for value, text in y.ticks:
+        _, at = place(np.array([x.low]), np.array([value]), x, y)
+        parts.append(f'<path class="axis" d="M{left},{at[0]:.1f}h-4"/>')
+        parts.append(f'<text class="tick end" x="{left - 7}" y="{at[0] + 3.5:.1f}">{escape(text)}</text>')
+    middle = (top + bottom) / 2
+    parts.append(f'<text class="name mid" x="{(left + right) / 2}" y="{HEIGHT - 4}">{escape(x.name)}</text>')
+    parts.append(
+        f'<text class="name mid" transform="rotate(-90 10 {middle})" x="10" y="{middle}">{escape(y.name)}</text>'
+    )
+    return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH,
+        HEIGHT,
+        label,
+        Markup("".join(parts) + body),  # noqa: S704 - numbers, and text escaped above
+    )
+
+
+def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Data to drawing coordinates."""
+    left, top, right, bottom = _BOX
+    px = left + (right - left) * (np.asarray(x, dtype=np.float64) - xs.low) / (xs.high - xs.low)
+    py = bottom - (bottom - top) * (np.asarray(y, dtype=np.float64) - ys.low) / (ys.high - ys.low)
+    return px, py
+
+
+def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: bool = False, most: int = 3000) -> str:
+    """Points, the stronger ones darker: four strengths, each one path of round strokes of length zero."""
+    order = np.argsort(-weight)[:most]
+    px, py = place(x[order], y[order], xs, ys)
+    strength = weight[order] / (weight.max(initial=0.0) or 1.0)
+    size = 6.0 if len(order) <= 60 else 4.5 if len(order) <= 400 else 3.0
+    parts = []
+    if stems:
+        base = _BOX[3]
+        parts.append(
+            '<path class="stem" d="' + "".join(f"M{a:.1f},{base}V{b:.1f}" for a, b in zip(px, py, strict=True)) + '"/>'
+        )
+    for step in range(4):
+        chosen = (strength > step / 4) & (strength <= (step + 1) / 4) if step else strength <= 0.25
+        if chosen.any():
+            path = "".join(f"M{a:.1f},{b:.1f}h0" for a, b in zip(px[chosen], py[chosen], strict=True))
+            parts.append(f'<path class="dot s{step}" stroke-width="{size}" d="{path}"/>')
+    return "".join(parts)
+
+
+def is_ring(grid: Grid) -> bool:
+    """One axis that closes on itself."""
+    return grid.ndim == 1 and grid.axes_periodic[0]

@@ -1,0 +1,641 @@
+"""The report: what is in the file, that it trusts nothing, and that it works in a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symlift.datasets import gsn
+from symlift.errors import InputError
+from symlift.grid import Grid
+from symlift.lifting import LiftedModel
+from symlift.report import write_report
+from symlift.report.draw import fold, pixel_map, smooth_ring
+from symlift.report.facts import summarise
+from symlift.report.gather import read_run
+from symlift.report.page import verdict_kind
+
+KINDS = {
+    "line": ((31,), False),
+    "ring": ((15,), True),
+    "image": ((7, 6), False),
+    "volume": ((4, 4, 3), (False, True, False)),
+}
+RECORD: dict[str, Any] = {
+    "status": "done",
+    "input": {"name": "data.npy", "sha256": "ab" * 32, "shape": [5000, 31], "dtype": "float32"},
+    "settings": {"grid": "31", "periodic": False, "solver": "auto", "seed": 7},
+    "versions": {"symlift": "0.1.0", "numpy": "2.0.0"},
+    "timings": {"read": 0.1, "fit": 12.34, "check": 1.0},
+    "score": -0.25,
+    "warnings": ["three constant columns get weight 0"],
+    "diagnosis": {
+        "verdict": "an identifiable translation symmetry is present and stable",
+        "confidence": 0.97,
+        "figures": {"split_half_agreement": 0.991, "control": {"margin": 8.25}},
+    },
+    "trace": {
+        "solver": "fast",
+        "stages": [
+            {"stage": "localise", "seconds": 3.21, "quality": {"kurtosis": 4.3}},
+            {"stage": "polish", "seconds": 0.5, "quality": {"residual": 0.013}},
+        ],
+        "loss": [1.0, 0.5, 0.3, 0.2, 0.15, 0.12],
+    },
+}
+
+
+def make_run(folder: Path, kind: str = "line", record: dict[str, Any] | None = None, samples: int = 64) -> LiftedModel:
+    """A run whose model is the true inverse."""
+    shape, periodic = KINDS[kind]
+    grid = Grid(shape, periodic)
+    data = gsn(200, shape, periodic=periodic, transform="orthogonal", random_state=3)
+    model = LiftedModel.from_lifting_map(np.linalg.inv(np.asarray(data.transform).T), grid, mean=data.X.mean(axis=0))
+    model.save(folder)
+    (folder / "run.json").write_text(json.dumps(RECORD if record is None else record))
+    X = data.X[:samples].astype(np.float32)
+    np.savez(folder / "samples.npz", observed=X, recovered=model.lift(X), row=np.arange(samples) + 100)
+    return model
+
+
+class Page(HTMLParser):
+    """Elements and text of a page; void elements do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.data = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in {"meta", "link", "img", "input", "br", "path", "circle"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            if self.elements[-1][1].get("type") == "application/json":
+                self.data += data
+        elif self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def page_of(folder: Path) -> Page:
+    return Page(write_report(folder).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One written report of each kind."""
+    folder = tmp_path_factory.mktemp("runs")
+    for kind in KINDS:
+        make_run(folder / kind, kind)
+        write_report(folder / kind)
+    return {kind: folder / kind for kind in KINDS}
+
+
+# -- what is in it -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
+    page = Page((runs[kind] / "report.html").read_text(encoding="utf-8"))
+    assert not page.open  # well nested to the end
+    axes = len(KINDS[kind][0])
+    panels = {a.get("id") for a in page.all("section")}
+    assert panels == {"verdict", "signals", "move", "generators", "spectrum", "moments", "convergence", "reading"}
+    assert sum(a.get("class") == "pair" for a in page.all("figure")) == 8
+    sliders = [a for a in page.all("input") if a.get("type") == "range"]
+    assert len(sliders) == axes
+    assert all(a["aria-valuetext"] for a in sliders)
+    assert {a["for"] for a in page.all("label") if "for" in a} == {a["id"] for a in sliders}
+    maps = [a for a in page.all("img") if a.get("class") == "map"]
+    assert len(maps) == 2 * axes + 2  # generators twice, correlations before and after
+    assert all(a.get("alt") for a in page.all("img"))
+    assert all(a.get("aria-label") for a in page.all("svg") + page.all("canvas"))
+    for words in (
+        "data.npy",
+        "A symmetry is there",
+        "confidence 97%",
+        "12.3 s",
+        "8.25",
+        "localise",
+        "three constant columns",
+    ):
+        assert words in page.text
+    assert "row 100" in page.text or "row 1" in page.text
+
+
+def test_the_verdict_comes_first(runs: dict[str, Path]) -> None:
+    text = (runs["line"] / "report.html").read_text(encoding="utf-8")
+    assert text.index('id="verdict"') < min(text.index(f'id="{panel}"') for panel in ("signals", "move", "generators"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_is_one_file_that_asks_for_nothing(runs: dict[str, Path], kind: str) -> None:
+    path = runs[kind] / "report.html"
+    text = path.read_text(encoding="utf-8")
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "url(" not in text
+    assert "@import" not in text
+    for _, attributes in Page(text).elements:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+    assert "default-src 'none'" in text
+    assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind"),
+    [
+        ("an identifiable translation symmetry is present and stable", "yes"),
+        ("no evidence for one", "no"),
+        ("present, but not identifiable from these data", "partly"),
+        ("unidentifiable", "partly"),
+        ("hm", "other"),
+    ],
+)
+def test_each_verdict_has_its_colour(tmp_path: Path, verdict: str, kind: str) -> None:
+    assert verdict_kind(verdict) == kind
+    make_run(tmp_path, record={"diagnosis": {"verdict": verdict, "confidence": None, "figures": {}}}, samples=8)
+    page = page_of(tmp_path)
+    assert next(a["class"] for a in page.all("section")) == f"verdict {kind}"
+    assert verdict[1:] in page.text
+
+
+# -- what it must not do -----------------------------------------------------------------------------------------------
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&.npy"
+    record = {
+        "status": evil,
+        "input": {"name": evil, "sha256": evil, "shape": [evil, evil]},
+        "settings": {"solver": evil, "seed": evil},
+        "versions": {evil: evil},
+        "warnings": [evil],
+        "diagnosis": {"verdict": evil, "confidence": 1, "figures": {evil: evil}},
+        "trace": {evil: evil, "stages": [{evil: evil}, {evil: 1}], "curve" + evil: [1, 2, 3, 4, 5]},
+        "timings": {evil: 1.0},
+    }
+    make_run(tmp_path, record=record)
+    page = page_of(tmp_path)
+    assert len(page.all("script")) == 2
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    assert page.text.count("<script>alert(1)</script>") >= 8
+    assert json.loads(page.data)["kind"] == "line"
+
+
+def test_only_its_own_script_may_run(runs: dict[str, Path]) -> None:
+    import hashlib
+
+    text = (runs["line"] / "report.html").read_text(encoding="utf-8")
+    script = text[text.rindex("<script>") + 8 : text.rindex("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+
+
+# -- the numbers in the page -------------------------------------------------------------------------------------------
+
+
+def decode(text: str, dtype: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype=dtype).astype(np.float64)
+
+
+def lift_as_the_page_does(data: dict[str, Any], sample: int, t: list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """The script's formula, written again: the lifted signal, and the moved plane coordinates."""
+    D, axes = data["dimension"], len(data["shape"])
+    theta, r = decode(data["theta"], "<f4").reshape(axes, -1), decode(data["r"], "<f4")
+    c = decode(data["coordinates"], "<f4").reshape(-1, D)[sample]
+    points = np.stack(np.unravel_index(np.arange(np.prod(data["shape"])), data["shape"]), axis=1)
+    angles = (points - (np.array(data["shape"]) - 1) / 2 - np.array(t)) @ theta
+    K = D // 2
+    y = np.cos(angles) @ (r[:K] * c[0 : 2 * K : 2]) + np.sin(angles) @ (r[:K] * c[1 : 2 * K : 2])
+    turn = np.array(t) @ theta
+    moved = c.copy()
+    moved[0 : 2 * K : 2] = np.cos(turn) * c[0 : 2 * K : 2] - np.sin(turn) * c[1 : 2 * K : 2]
+    moved[1 : 2 * K : 2] = np.sin(turn) * c[0 : 2 * K : 2] + np.cos(turn) * c[1 : 2 * K : 2]
+    return y + (r[K] * c[D - 1] if D % 2 else 0.0), moved
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_embedded_numbers_are_the_models_own(runs: dict[str, Path], kind: str) -> None:
+    data = json.loads(Page((runs[kind] / "report.html").read_text(encoding="utf-8")).data)
+    run = read_run(runs[kind])
+    assert run.observed is not None
+    sample = 2
+    row = int(data["samples"][sample].split()[1]) - 100
+    x = run.observed[[row]]
+    axes = len(data["shape"])
+    lifted = run.model.lift(x)[0]
+    size = np.abs(lifted).max()
+    np.testing.assert_allclose(lift_as_the_page_does(data, sample, [0.0] * axes)[0], lifted, atol=2e-5 * size)
+    t = [1.25, -0.5, 2.0][:axes]
+    y, moved = lift_as_the_page_does(data, sample, t)
+    acted = run.model.act(x, t)
+    if all(run.model.grid.axes_periodic):  # nothing is lost at an end
+        np.testing.assert_allclose(y, run.model.lift(acted)[0], atol=2e-5 * size)
+    seen = data["observation"]
+    back = decode(seen["matrix"], "<i2").reshape(-1, data["dimension"]) * seen["unit"]
+    observation = decode(seen["mean"], "<f4") + back @ moved
+    np.testing.assert_allclose(observation, acted[0], atol=2e-3 * np.abs(acted).max())
+
+
+def test_pictures_show_every_point_once() -> None:
+    assert sorted(pixel_map(42, (7, 6)).ravel()) == list(range(42))
+    volume = pixel_map(11 * 4 * 3, (11, 4, 3), finer=1)
+    assert sorted(volume[volume >= 0]) == list(range(132))
+    other = pixel_map(10, (3, 3))  # d is not the grid's size
+    assert other.shape == (3, 4)
+    assert sorted(other[other >= 0]) == list(range(10))
+
+
+def test_folding_keeps_thin_lines() -> None:
+    matrix = np.zeros((300, 300))
+    matrix[np.arange(300), np.arange(300)] = -2.0
+    folded = fold(matrix)
+    assert folded.shape == (100, 100)
+    np.testing.assert_array_equal(np.diag(folded), -2.0)
+    assert np.count_nonzero(folded) == 100
+
+
+@pytest.mark.parametrize("n", [8, 15])
+def test_a_smooth_ring_goes_through_its_points(n: int, rng: np.random.Generator) -> None:
+    values = rng.normal(size=n)
+    np.testing.assert_allclose(smooth_ring(values)[::8], values, atol=1e-12)
+
+
+# -- what may be missing or broken -------------------------------------------------------------------------------------
+
+
+def test_the_model_alone_is_enough(tmp_path: Path) -> None:
+    make_run(tmp_path, "image")
+    (tmp_path / "run.json").unlink()
+    (tmp_path / "samples.npz").unlink()
+    page = page_of(tmp_path)
+    for words in (
+        "No diagnosis was run",
+        "run.json is missing",
+        "No gallery",
+        "No trace was kept",
+        "0 samples were kept",
+    ):
+        assert words in page.text
+    data = json.loads(page.data)
+    assert data["samples"] == ["one point"]
+    assert data["observation"] is None
+    y, _ = lift_as_the_page_does(data, 0, [0.0, 0.0])
+    assert np.argmax(y) == np.ravel_multi_index((3, 3), (7, 6))  # the point stands in the middle
+    np.testing.assert_allclose(y.max(), 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{", "null", '{"trace": 3, "input": [], "settings": "x", "diagnosis": 7}',
+                                  '{"timings": {"fit": NaN}, "score": Infinity, "seconds": 1e999, "versions": []}',
+                                  "[" * 100_000])  # fmt: skip
+def test_a_broken_record_is_tolerated(tmp_path: Path, text: str) -> None:
+    make_run(tmp_path, samples=8)
+    (tmp_path / "run.json").write_text(text)
+    page = page_of(tmp_path)
+    assert "No diagnosis was run" in page.text
+    assert not re.search(r"\b(nan|inf)\b", page.text)
+
+
+@pytest.mark.parametrize("damage", ["text", "empty", "key", "shape", "object", "nan", "huge", "truncated"])
+def test_broken_samples_are_tolerated(tmp_path: Path, damage: str) -> None:
+    make_run(tmp_path, samples=8)
+    path = tmp_path / "samples.npz"
+    rows = np.ones((4, 31), dtype=np.float32)
+    if damage == "text":
+        path.write_text("no archive")
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "truncated":
+        path.write_bytes(path.read_bytes()[:200])
+    elif damage == "object":
+        np.savez(path, observed=np.array([{"a": 1}], dtype=object))
+    else:
+        saved = {"key": {"other": rows}, "shape": {"observed": rows[:, :5]}, "nan": {"observed": rows * np.nan},
+                 "huge": {"observed": rows.astype(np.float64) * 1e200}}[damage]  # fmt: skip
+        np.savez(path, **saved)  # type: ignore[arg-type]
+    assert "No gallery" in page_of(tmp_path).text
+
+
+def test_constant_samples_are_drawn(tmp_path: Path) -> None:
+    for kind in KINDS:
+        model = make_run(tmp_path / kind, kind)
+        np.savez(tmp_path / kind / "samples.npz", observed=np.zeros((50, model.n_features)))
+        assert "row 0" in page_of(tmp_path / kind).text
+
+
+def test_a_run_that_has_not_ended_says_so(tmp_path: Path) -> None:
+    make_run(tmp_path, record={"status": "running"}, samples=8)
+    assert "its status is “running”" in page_of(tmp_path).text
+
+
+def test_metrics_are_drawn_where_there_are_no_stages(tmp_path: Path) -> None:
+    make_run(tmp_path, record={"status": "done"}, samples=8)
+    lines = [json.dumps({"step": i, "loss": 1 / (i + 1)}) for i in range(10)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"step": 11, "lo']))
+    assert "loss 1 → 0.1 10 values" in page_of(tmp_path).text
+
+
+def test_long_traces_stay_short() -> None:
+    blocks = summarise(
+        {
+            "stages": [{f"k{i}": i for i in range(30)} for _ in range(500)],
+            "deep": {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}},
+            **{f"fact {i}": i for i in range(100)},
+            **{f"curve {i}": list(range(10)) for i in range(20)},
+        }
+    )
+    assert len(blocks.tables[0]["rows"]) <= 24
+    assert len(blocks.tables[0]["columns"]) <= 9
+    assert len(blocks.facts) <= 24
+    assert len(blocks.series) <= 6
+    assert blocks.left_out > 500
+
+
+def test_few_entries_become_words_not_empty_columns() -> None:
+    table = summarise({"stages": [{"stage": s, s: 1.5} for s in "abc"]}).tables[0]
+    assert table["columns"] == ["stage", "details"]
+    assert table["rows"][1] == ["b", "b 1.5"]
+
+
+def test_what_is_not_a_run_is_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError) as caught:
+            write_report(folder)
+        assert "\n" not in str(caught.value)
+        assert str(folder) in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(tmp_path, samples=8)
+    (tmp_path / "report.html").write_text("before")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(InputError, match="No space left"):
+            write_report(tmp_path)
+    assert (tmp_path / "report.html").read_text() == "before"
+    write_report(tmp_path)
+    write_report(tmp_path)
+    assert "symlift report" in (tmp_path / "report.html").read_text()
+
+
+def test_names_that_utf8_cannot_hold(tmp_path: Path) -> None:
+    make_run(tmp_path, record={"input": {"name": "bad \ud800 name"}}, samples=8)
+    assert "bad ? name" in page_of(tmp_path).text
+
+
+def test_a_large_grid_stays_small(tmp_path: Path, rng: np.random.Generator) -> None:
+    grid = Grid((24, 24))
+    W = rng.normal(size=(grid.size, grid.size))
+    model = LiftedModel.from_lifting_map(np.linalg.qr(W)[0], grid)
+    model.save(tmp_path)
+    np.savez(tmp_path / "samples.npz", observed=rng.normal(size=(64, grid.size)).astype(np.float32))
+    path = write_report(tmp_path)
+    assert path.stat().st_size < 3_000_000
+    data = json.loads(Page(path.read_text(encoding="utf-8")).data)
+    assert data["observation"] is None  # too large for a page; the page says so
+
+
+def test_more_columns_than_points(tmp_path: Path, rng: np.random.Generator) -> None:
+    grid = Grid((4, 3), periodic=True)
+    W = rng.normal(size=(12, 30))
+    W[5] = 0.0  # and one point that nothing is known of
+    LiftedModel.from_lifting_map(W, grid).save(tmp_path)
+    np.savez(tmp_path / "samples.npz", observed=rng.integers(0, 2, size=(64, 30)))
+    text = page_of(tmp_path).text
+    assert "as far as the model keeps it" in text
+    assert "condition infinite and rank 11 of 12" in text
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+_LAUNCH = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
+
+
+class Browser:
+    """Headless Chromium through its debugging pipe: no driver, no port."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        child_in, self.to = os.pipe()
+        self.back, child_out = os.pipe()
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+                 "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+                 f"--user-data-dir={profile}", "--remote-debugging-pipe", "--window-size=1000,900", "about:blank"]  # fmt: skip
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _LAUNCH, str(child_in), str(child_out), program, *flags],
+            pass_fds=(child_in, child_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(child_in)
+        os.close(child_out)
+        self.buffer, self.count, self.session = b"", 0, ""
+        self.events: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def message(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self.buffer:
+            if not select.select([self.back], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise TimeoutError("the browser does not answer")
+            part = os.read(self.back, 1 << 16)
+            if not part:
+                raise ConnectionError("the browser has ended")
+            self.buffer += part
+        text, self.buffer = self.buffer.split(b"\0", 1)
+        message: dict[str, Any] = json.loads(text)
+        if "method" in message:
+            self.events.append(message)
+        return message
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self.count += 1
+        request = {"id": self.count, "method": method, "params": params}
+        if self.session:
+            request["sessionId"] = self.session
+        os.write(self.to, json.dumps(request).encode() + b"\0")
+        deadline = time.monotonic() + 30
+        while (message := self.message(deadline)).get("id") != self.count:
+            pass
+        assert "error" not in message, message
+        result: dict[str, Any] = message["result"]
+        return result
+
+    def open(self, url: str) -> None:
+        self.call("Page.navigate", url="about:blank")  # so that a change of the fragment alone is a new page, too
+        self.events.clear()
+        self.call("Page.navigate", url=url)
+        deadline = time.monotonic() + 30
+        while not self.loaded(url.partition("#")[0]):
+            self.message(deadline)
+
+    def loaded(self, url: str) -> bool:
+        """Whether a load event came after the page's own navigation, rather than the one before."""
+        names = [e["params"].get("frame", {}).get("url") or e["method"] for e in self.events]
+        return url in names and "Page.loadEventFired" in names[names.index(url) :]
+
+    def run(self, expression: str) -> Any:
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def key(self, name: str) -> None:
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode={"ArrowRight": 39}[name]
+            )
+
+    def complaints(self) -> list[dict[str, Any]]:
+        wrong = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
+        return [e for e in self.events if e["method"] in wrong]
+
+    def requests(self) -> list[str]:
+        return [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
+
+    def close(self) -> None:
+        for end in (self.to, self.back):
+            os.close(end)
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = next((p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium is installed: the page is not looked at in a browser")
+    browser = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+CHECKSUM = "document.getElementById('lifted').dataset.checksum"
+PIXELS = "document.getElementById('lifted').toDataURL()"
+
+
+def checksum(values: np.ndarray) -> list[float]:
+    return [float(np.sum(values**2)), float(np.sum(values * (np.arange(len(values)) + 1)))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_moves_in_a_browser(browser: Browser, runs: dict[str, Path], kind: str) -> None:
+    path = runs[kind] / "report.html"
+    data = json.loads(Page(path.read_text(encoding="utf-8")).data)
+    axes = len(data["shape"])
+    browser.open(path.as_uri())
+    before, picture = browser.run(CHECKSUM), browser.run(PIXELS)
+    assert browser.run("document.getElementById('mover').hidden") is False
+    expected = checksum(lift_as_the_page_does(data, 0, [0.0] * axes)[0])
+    np.testing.assert_allclose([float(v) for v in before.split()], expected, rtol=1e-4, atol=1e-4)
+    # the keyboard moves the slider, the slider moves the picture
+    browser.run("document.querySelector('input.shift').focus()")
+    for _ in range(5):
+        browser.key("ArrowRight")
+    assert browser.run("document.querySelector('input.shift').value") == "0.5"
+    assert browser.run("document.querySelector('input.shift').getAttribute('aria-valuetext')") == "0.5 steps"
+    assert browser.run(CHECKSUM) != before
+    assert browser.run(PIXELS) != picture
+    # from a script, with another sample; and back
+    t = [2.0, 0.5, -1.0][:axes]
+    browser.run(f"symlift.setSample(3); symlift.setShift({json.dumps(t)})")
+    y, _ = lift_as_the_page_does(data, 3, t)
+    np.testing.assert_allclose([float(v) for v in browser.run(CHECKSUM).split()], checksum(y), rtol=1e-4, atol=1e-4)
+    browser.run("symlift.setSample(0); document.getElementById('rest').click()")
+    assert browser.run(CHECKSUM) == before
+    assert browser.run(PIXELS) == picture
+    assert browser.complaints() == []
+    assert [url for url in browser.requests() if not url.startswith("data:")] == [path.as_uri()]
+    assert browser.run("document.querySelectorAll('a[href], iframe, object, embed').length") == 0
+
+
+@pytest.mark.parametrize("width", [420, 1200])
+def test_fits_the_screen(browser: Browser, runs: dict[str, Path], width: int) -> None:
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    for kind in KINDS:
+        browser.open((runs[kind] / "report.html").as_uri())
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run("[...document.images].every((i) => i.complete && i.naturalWidth > 0)")
+    browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_dark_and_print_differ_from_light(browser: Browser, runs: dict[str, Path]) -> None:
+    browser.open((runs["line"] / "report.html").as_uri())
+    seen = []
+    for media, scheme in (("screen", "light"), ("screen", "dark"), ("print", "dark")):
+        browser.call(
+            "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
+        seen.append(browser.run("getComputedStyle(document.documentElement).backgroundColor"))
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    assert len(set(seen)) == 3
+    assert seen[2] == "rgb(255, 255, 255)"  # paper is white whatever the screen was
+
+
+def test_the_fragment_sets_sample_and_shift(browser: Browser, runs: dict[str, Path]) -> None:
+    browser.open((runs["ring"] / "report.html").as_uri() + "#t=2.5&s=1")
+    assert browser.run("[symlift.state.sample, symlift.state.t[0]]") == [1, 2.5]
+    assert browser.run("document.querySelector('output').textContent") == "+2.5 steps"
+
+
+def test_nothing_in_a_name_runs(browser: Browser, tmp_path: Path) -> None:
+    evil = "</title></script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    make_run(tmp_path, record={"input": {"name": evil}, "diagnosis": {"verdict": evil}}, samples=8)
+    browser.open(write_report(tmp_path).as_uri())
+    assert "symlift report" in browser.run("document.title")
+    assert browser.complaints() == []
+
+
+def test_the_model_alone_renders(browser: Browser, tmp_path: Path) -> None:
+    make_run(tmp_path, "volume")
+    (tmp_path / "samples.npz").unlink()
+    browser.open(write_report(tmp_path).as_uri())
+    before = browser.run(CHECKSUM)
+    browser.run("symlift.setShift(1)")
+    assert browser.run(CHECKSUM) != before
+    assert browser.complaints() == []

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from symlift import InputError, LatentDomain, load, solvers
+from symlift.errors import FitWarning
+from symlift.runs import OUTPUTS, RunFailedError, open_run, plain, recover, transform
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, rng):
+    """A folder with data, entered."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", rng.laplace(size=(300, 12)))
+    return tmp_path
+
+
+def fit(here, **options):
+    return recover(here / "x.npy", **({"solver": "random", "grid": "3x4"} | options))
+
+
+def names(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_a_run_holds_what_its_user_needs(here):
+    run = fit(here, seed=3, periodic=True, signals=True)
+    assert run.folder.name == "x-symlift"
+    assert names(here / "x-symlift") == sorted(["run.json", *(n for n in OUTPUTS if n != "report.html")])
+    record = json.loads((here / "x-symlift" / "run.json").read_text())
+    assert record["status"] == "done"
+    assert record["input"] == {
+        "name": "x.npy", "sha256": record["input"]["sha256"], "shape": [300, 12], "dtype": "float64", "key": None,
+        "columns": None,
+    }  # fmt: skip
+    assert record["settings"] == {"grid": "3x4", "periodic": True, "solver": "random", "seed": 3, "signals": True}
+    assert (record["grid"], record["periodic"], record["solver"]) == ([3, 4], [True, True], "random")
+    assert record["started"] <= record["ended"]
+    assert record["started"].endswith("+00:00")
+    assert {"symlift", "python", "numpy", "torch"} <= set(record["versions"])
+    assert record["timings"]["total"] >= record["timings"]["fit"] > 0
+    X = np.load("x.npy")
+    est = LatentDomain((3, 4), True, "random", random_state=3).fit(X)
+    assert np.allclose(load("x-symlift").transform(X), est.transform(X), atol=1e-12)
+    assert np.allclose(np.load("x-symlift/signals.npy"), est.transform(X), atol=1e-12)
+    with np.load("x-symlift/samples.npz") as samples:
+        assert samples["observed"].shape == (64, 12)
+        assert samples["recovered"].dtype == samples["observed"].dtype == np.float32
+        assert np.allclose(samples["observed"], X[samples["row"]], atol=1e-5)
+        assert np.allclose(samples["recovered"], est.transform(X)[samples["row"]], atol=1e-5)
+        assert set(samples["row"]) == set(np.argsort(-X.var(axis=1))[:64])
+
+
+def test_transform_equals_the_estimator_and_checks_columns(here):
+    X = np.load("x.npy")
+    header = "abcdefghijkl"
+    np.savetxt("x.csv", X, delimiter=",", header=",".join(header), comments="")
+    run = recover(here / "x.csv", grid="12", solver="random")
+    for name in ("y.npy", "y.npz", "y.csv"):
+        assert transform(run.folder, here / "x.npy", here / name) == (300, 12)
+    expected = load(run.folder).transform(X)
+    assert np.allclose(np.load("y.npy"), expected, atol=1e-12)
+    assert np.allclose(np.load("y.npz")["signals"], expected, atol=1e-12)
+    assert np.allclose(np.loadtxt("y.csv", delimiter=","), expected, atol=1e-12)
+    load(run.folder).save(here / "model")  # a saved model serves as well
+    transform(here / "model", here / "x.npy", here / "y.npy", overwrite=True)
+    np.savetxt("z.csv", X, delimiter=",", header=",".join(reversed(header)), comments="")
+    with pytest.raises(InputError, match=r"'l' in column 1 where .* 'a'"):
+        transform(run.folder, here / "z.csv", here / "z.npy")
+    with pytest.raises(InputError, match="the data file itself"):
+        transform(run.folder, here / "x.npy", here / "x.npy", overwrite=True)
+    assert not (here / "z.npy").exists()
+
+
+def test_nothing_is_overwritten_unless_told(here):
+    first = fit(here, out=here / "run", signals=True)
+    (here / "run" / "notes.txt").write_text("mine")
+    (here / "run" / "report.html").write_text("old")
+    with pytest.raises(InputError, match="choose another --out, or give --overwrite"):
+        fit(here, out=here / "run")
+    again = fit(here, out=here / "run", seed=1, overwrite=True)
+    assert again.record["settings"]["seed"] == 1
+    assert "signals.npy" not in names(here / "run")  # those were of the first run
+    assert "report.html" not in names(here / "run")
+    assert (here / "run" / "notes.txt").read_text() == "mine"
+    assert first.record["input"] == again.record["input"]
+    # what is not a run is left alone even when told
+    (here / "other").mkdir()
+    (here / "other" / "thesis.tex").write_text("mine")
+    with pytest.raises(InputError, match="is not a run folder"):
+        fit(here, out=here / "other", overwrite=True)
+    # an empty folder, or one with the rest of a killed write, may be used
+    (here / "new").mkdir()
+    (here / "new" / ".run.json.abc").touch()
+    fit(here, out=here / "new")
+    assert ".run.json.abc" not in names(here / "new")
+
+
+def test_bad_input_leaves_an_earlier_run_as_it_was(here):
+    fit(here, out=here / "run")
+    before = {p.name: p.read_bytes() for p in (here / "run").iterdir()}
+    X = np.load("x.npy")
+    X[3, 2] = np.nan
+    np.save("nan.npy", X)
+    with pytest.raises(InputError, match=r"nan\.npy: .*row 3, column 2"):
+        recover(here / "nan.npy", here / "run", solver="random", grid="12", overwrite=True)
+    assert {p.name: p.read_bytes() for p in (here / "run").iterdir()} == before
+    with pytest.raises(InputError, match=r"nan\.npy"):
+        recover(here / "nan.npy", here / "deep" / "er", solver="random", grid="12")
+    assert not (here / "deep").exists()
+
+
+def test_resume_checks_data_and_settings(here):
+    run = fit(here, out=here / "run", seed=5)
+    expected = load(run.folder).lifting_map_
+    record = run.record | {"status": "running"}
+    (here / "run" / "run.json").write_text(json.dumps(plain(record)))
+    (here / "run" / "model.json").unlink()
+    with pytest.raises(InputError, match="--resume, or start again with --overwrite"):
+        fit(here, out=here / "run")
+    with pytest.raises(InputError, match="is not finished"):
+        transform(here / "run", here / "x.npy", here / "y.npy")
+    with pytest.raises(InputError, match="started with grid 3x4, not 4x3"):
+        recover(here / "x.npy", here / "run", grid="4x3", resume=True)
+    with pytest.raises(InputError, match="started with key None, not a"):
+        recover(here / "x.npy", here / "run", key="a", resume=True)
+    np.save("other.npy", np.load("x.npy") + 1)
+    with pytest.raises(InputError, match="its hash differs"):
+        recover(here / "other.npy", here / "run", resume=True)
+    with pytest.raises(InputError, match="give one of them"):
+        fit(here, out=here / "run", resume=True, overwrite=True)
+    resumed = recover(here / "x.npy", here / "run", resume=True)
+    assert resumed.record["resumed"] == 1
+    assert resumed.record["started"] == run.record["started"]
+    assert np.allclose(load(run.folder).lifting_map_, expected, atol=1e-12)
+    before = (here / "run" / "run.json").stat().st_mtime_ns
+    done = recover(here / "run", resume=True)  # by the folder alone; the data is beside it
+    assert (done.status, done.fresh) == ("done", False)
+    assert (here / "run" / "run.json").stat().st_mtime_ns == before
+    (here / "x.npy").unlink()
+    with pytest.raises(InputError, match=r"x\.npy is neither here nor beside"):
+        recover(here / "run", resume=True)
+
+
+def test_resume_where_nothing_was_started_starts(here):
+    assert fit(here, out=here / "run", resume=True).status == "done"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{",
+        '{"format": "else"}',
+        '{"format": "symlift-run", "version": 1, "status": "done", "input": 1}',
+        "\xff",
+    ],
+)
+def test_a_damaged_record_is_named(here, content):
+    (here / "run").mkdir()
+    (here / "run" / "run.json").write_bytes(content.encode("latin-1"))
+    with pytest.raises(InputError, match=r"run\.json is damaged .*--overwrite"):
+        fit(here, out=here / "run", resume=True)
+    assert fit(here, out=here / "run", overwrite=True).status == "done"
+
+
+def test_a_record_of_a_later_version_is_refused(here):
+    run = fit(here, out=here / "run")
+    (here / "run" / "run.json").write_text(json.dumps(plain(run.record | {"version": 99})))
+    with pytest.raises(InputError, match="upgrade symlift"):
+        open_run(here / "run")
+
+
+def failing(X, grid, rng):
+    raise np.linalg.LinAlgError("SVD did not\nconverge")
+
+
+def test_a_solver_that_fails_leaves_a_failed_run_that_can_go_on(here, monkeypatch):
+    fit(here, out=here / "run", signals=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["symlift.solvers.random"], "solve", failing)
+        with pytest.raises(RunFailedError, match=r"failed \(LinAlgError: SVD did not converge\)"):
+            fit(here, out=here / "run", overwrite=True)
+    assert names(here / "run") == ["run.json"]
+    assert open_run(here / "run").record["error"].startswith("LinAlgError")
+    with pytest.raises(InputError, match="has failed"):
+        transform(here / "run", here / "x.npy", here / "y.npy")
+    assert recover(here / "x.npy", here / "run", resume=True).status == "done"
+
+
+def test_a_full_disk_is_a_failure_and_an_unwritable_place_bad_input(here, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    (here / "file").touch()
+    with pytest.raises(InputError, match=r"cannot be written|is a file"):
+        fit(here, out=here / "file" / "run")
+    with pytest.raises(InputError, match="choose another --out"):
+        fit(here, out=here / ("r" * 300))
+    with monkeypatch.context() as patch:
+        patch.setattr(LatentDomain, "save", full)
+        with pytest.raises(RunFailedError, match="No space left"):
+            fit(here, out=here / "run")
+    monkeypatch.setattr("symlift.runs.Run.write", full)
+    with pytest.raises(InputError, match="No space left"):
+        fit(here, out=here / "none")
+    assert not (here / "none").exists()
+
+
+@dataclass
+class Verdict:
+    verdict: str
+    confidence: float
+    figures: dict
+
+
+def test_stages_score_and_diagnosis_are_kept_where_there_are_any(here, monkeypatch):
+    def staged(X, grid, rng):
+        import warnings
+
+        warnings.warn("look at it", FitWarning, stacklevel=1)
+        solution = random_solve(X, grid, rng)
+        stages = [{"name": "second order", "quality": np.float32(0.5), "bad": float("nan")}, "odd"]
+        return solvers.Solution(solution.model, {"solver": "staged", "stages": stages})
+
+    solvers.get_solver("random")
+    random_solve = sys.modules["symlift.solvers.random"].solve
+    monkeypatch.setattr(sys.modules["symlift.solvers.random"], "solve", staged)
+    monkeypatch.setattr(LatentDomain, "score", lambda self, X: 0.25, raising=False)
+    monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X: Verdict("it is real", 0.9, {}), raising=False)
+    run = fit(here)
+    lines = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
+    assert lines == [{"name": "second order", "quality": 0.5, "bad": None}, {"stage": "odd"}]
+    record = open_run(run.folder).record
+    assert (record["score"], record["diagnosis"]["verdict"], record["solver"]) == (0.25, "it is real", "staged")
+    assert record["warnings"] == ["look at it"]
+
+    def broken(self, X):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(LatentDomain, "diagnose", broken, raising=False)
+    assert fit(here, overwrite=True).record["warnings"] == ["look at it", "diagnose failed (RuntimeError: no)"]
+
+
+def test_plain_is_strict_json():
+    value = {1: (np.int64(2), {3.5}), "a": np.array([np.inf, 1.0]), "p": object, "n": None, "t": True}
+    text = json.dumps(plain(value), allow_nan=False)
+    assert json.loads(text)["a"] == [None, 1.0]
+    assert json.loads(text)["1"] == [2, [3.5]]
+
+
+# -- kill -9 -----------------------------------------------------------------------------------------------------------
+
+# a run that takes about a second in each of its parts, so that a kill may fall into any
+SLOW = """
+import sys, time
+import symlift.solvers.random as fast
+import symlift.lifting as lifting
+from symlift import runs
+from pathlib import Path
+solve, replace, batches = fast.solve, Path.replace, lifting._batches
+def slow_solve(X, grid, rng):
+    time.sleep(0.15)
+    return solve(X, grid, rng)
+def slow_replace(self, target):
+    time.sleep(0.04)
+    return replace(self, target)
+fast.solve, Path.replace = slow_solve, slow_replace
+lifting._batches = lambda n, width: (time.sleep(0.02) or part for part in batches(n, width))
+lifting._BATCH_NUMBERS = 1200
+print("go", flush=True)
+runs.recover(Path("x.npy"), Path("run"), grid="3x4", solver="random", seed=7, signals=True, resume=len(sys.argv) > 1)
+print("end", flush=True)
+"""
+
+
+def kill_and_resume(here, kills):
+    expected = LatentDomain((3, 4), solver="random", random_state=7).fit(np.load("x.npy"))
+    moments = random.Random(1)  # noqa: S311 - moments, not secrets
+    killed_while = []
+    for _ in range(kills):
+        process = subprocess.Popen([sys.executable, "-c", SLOW, "--resume"], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "go\n"
+        time.sleep(moments.uniform(0, 0.6))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        record = here / "run" / "run.json"
+        # at any moment there is no record or a whole one, and no file under its own name is broken
+        killed_while.append(json.loads(record.read_text())["status"] if record.exists() else "nothing")
+        if (here / "run" / "samples.npz").exists():
+            np.load(here / "run" / "samples.npz")["recovered"]
+        if (here / "run" / "signals.npy").exists():
+            assert np.load(here / "run" / "signals.npy").shape == (300, 12)
+        if killed_while[-1] == "done":
+            assert np.allclose(load(here / "run").lifting_map_, expected.lifting_map_, atol=1e-6)
+            record.unlink()  # so that there is something left to kill
+            for entry in (here / "run").iterdir():
+                entry.unlink()
+    run = recover(here / "x.npy", here / "run", grid="3x4", solver="random", seed=7, signals=True, resume=True)
+    assert run.status == "done"
+    assert names(here / "run") == sorted(["run.json", *(n for n in OUTPUTS if n != "report.html")])
+    assert np.allclose(load(here / "run").lifting_map_, expected.lifting_map_, atol=1e-6)
+    assert np.allclose(np.load("run/signals.npy"), expected.transform(np.load("x.npy")), atol=1e-6)
+    return killed_while
+
+
+def test_killed_at_three_moments_a_run_ends_the_same(here):
+    assert "running" in kill_and_resume(here, 3)
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_moments_a_run_ends_the_same(here):
+    assert kill_and_resume(here, 20).count("running") > 8
