@@ -16,9 +16,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.grid import Grid
 from symlift.lifting import LiftedModel, write_atomically
+from symlift.objective import LagClasses, score
 from symlift.solvers import get_solver
 
 __all__ = ["LatentDomain", "load"]
@@ -67,19 +69,24 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
         """Find the domain of the rows of X (n, d)."""
+        return self._fit(X)
+
+    def _fit(self, X: ArrayLike, **options: Any) -> Self:
         rows = self._rows(X, reset=True)
         n, d = rows.shape
         solve = get_solver(self.solver)
+        if options and self.solver not in ("auto", "fast"):
+            options = {}  # only the fast solver has a quick form
         varies = np.ptp(rows, axis=0) > 0
-        grid = self._choose_grid(int(varies.sum()), d)
         if n <= varies.sum():
             raise InputError(
                 f"{n} rows are too few for the covariance of {int(varies.sum())} columns: give more rows than columns"
             )
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
+        grid = self._choose_grid(rows, varies, rng)
         if varies.all():
-            solution = solve(rows, grid, rng)
+            solution = solve(rows, grid, rng, **options)
             model = solution.model
         else:
             constant = np.flatnonzero(~varies)
@@ -88,7 +95,7 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 FitWarning,
                 stacklevel=2,
             )
-            solution = solve(rows[:, varies], grid, rng)
+            solution = solve(rows[:, varies], grid, rng, **options)
             W = np.zeros((grid.size, d))
             W[:, varies] = solution.model.lifting_map()
             model = LiftedModel.from_lifting_map(W, grid, mean=rows.mean(axis=0, dtype=np.float64))
@@ -107,23 +114,29 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.n_features_in_ = model.n_features
         self._n_features_out = model.grid.size
 
-    def _choose_grid(self, usable: int, d: int) -> Grid:
-        if isinstance(self.grid, str):
-            if self.grid != "auto":
-                return self._fitting(Grid.parse(self.grid, self.periodic), usable, d)
-            warnings.warn(
-                f"the grid was not given: taking a line of {usable} points; pass grid=(height, width) for images",
-                FitWarning,
-                stacklevel=3,
-            )
-            return Grid(
-                (usable,), self.periodic if isinstance(self.periodic, bool) else tuple(self.periodic), confidence=0.0
-            )
+    def _choose_grid(self, rows: NDArray, varies: NDArray, rng: np.random.Generator) -> Grid:
+        """The grid that was given, if the columns that vary can fill it, or the one that the data propose."""
+        usable, d = int(varies.sum()), len(varies)
+        periodic = self.periodic if isinstance(self.periodic, bool) else tuple(self.periodic)
         if isinstance(self.grid, Grid):
             return self._fitting(self.grid, usable, d)
-        return self._fitting(
-            Grid(self.grid, self.periodic if isinstance(self.periodic, bool) else tuple(self.periodic)), usable, d
+        if not isinstance(self.grid, str):
+            return self._fitting(Grid(self.grid, periodic), usable, d)
+        if self.grid != "auto":
+            return self._fitting(Grid.parse(self.grid, periodic), usable, d)
+        if usable < 2:
+            raise InputError(f"X has {usable} columns that vary: a grid needs at least 2")
+        from symlift.solvers.fast.propose import propose_grid
+
+        proposed = propose_grid(rows[:, varies], rng)
+        if proposed is not None:
+            return proposed
+        warnings.warn(
+            f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
+            FitWarning,
+            stacklevel=4,
         )
+        return Grid((usable,), periodic if isinstance(periodic, bool) else periodic[:1], confidence=0.0)
 
     @staticmethod
     def _fitting(grid: Grid, usable: int, d: int) -> Grid:
@@ -195,6 +208,26 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Y = self.transform(X)
         # e^{iωn} rather than the FFT's e^{-iωn}: the phase grows as the signal moves towards larger index
         return Y @ np.exp(2j * math.pi * np.arange(Y.shape[1]) / Y.shape[1])
+
+    # -- trusting a fit ------------------------------------------------------------------------------------------------
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
+        """How good the fit is on X, larger is better; comparable between fits of the same data on the same rows.
+
+        -(resolution + distortion/2 + 10 · max(stationarity, 0)), best on rows that were not fitted.
+        """
+        check_is_fitted(self)
+        rows = self._rows(X)
+        value, _ = score(self.lifting_map_, np.asarray(rows, dtype=np.float64), LagClasses(self.grid_))
+        return -value
+
+    def diagnose(self, X: ArrayLike) -> Diagnosis:
+        """Is the result real?  A verdict in words, its confidence and its figures, from the data alone.
+
+        Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
+        """
+        check_is_fitted(self)
+        return diagnose(self, self._rows(X))
 
     # -- keeping a fit -------------------------------------------------------------------------------------------------
 

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from symlift.errors import InputError
-from symlift.grid import Grid
 from symlift.lifting import LiftedModel
 
 __all__ = ["SOLVERS", "Solution", "Solver", "get_solver"]
@@ -25,7 +21,7 @@ class Solution:
     trace: dict[str, Any] = field(default_factory=dict)
 
 
-Solver = Callable[[NDArray, Grid, np.random.Generator], Solution]
+Solver = Callable[..., Solution]
 
 # name → module with a `solve` function; imported on demand, so that one solver's imports are not another's cost
 SOLVERS = {"fast": "symlift.solvers.fast", "random": "symlift.solvers.random"}

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from symlift.grid import Grid
 from symlift.lifting import LiftedModel
-from symlift.objective import LagClasses, stationarity
+from symlift.objective import LagClasses, score, stationarity
 from symlift.solvers import Solution
 from symlift.solvers.fast.arrange import arrange, explained, similarities
 from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.invariance import Moments, invariance_gap, minimise_over_rotations, moments
 from symlift.solvers.fast.localise import independent_components, nongaussianity
-from symlift.solvers.fast.resolve import least_distortion_filter, resolve, score, unit_determinant
+from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
 
 __all__ = ["solve"]
@@ -68,8 +68,11 @@ class _Rows:
     held: NDArray[np.float64]
 
 
-def solve(X: NDArray, grid: Grid, rng: np.random.Generator) -> Solution:
-    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows."""
+def solve(X: NDArray, grid: Grid, rng: np.random.Generator, thorough: bool = True) -> Solution:
+    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows.
+
+    ``thorough=False`` makes one attempt and leaves out the general maps: enough to tell a field from a control.
+    """
     trace = _Trace()
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
     sample = _sample(X, mean, rng)
@@ -83,7 +86,7 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator) -> Solution:
         candidates, accepted = {}, False
         rows = _Rows(sample.fit @ basis.T, sample.held @ basis.T)
     if not accepted:
-        candidates |= _from_components(rows, grid, lags, rng, trace)
+        candidates |= _from_components(rows, grid, lags, rng, trace, thorough)
     with trace.stage("choose") as record:
         scores = {name: score(W, rows.held, lags) for name, W in candidates.items()}
         chosen = min(scores, key=lambda name: scores[name][0])
@@ -140,13 +143,13 @@ def _from_coordinates(
 
 
 def _from_components(
-    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, trace: _Trace
+    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, trace: _Trace, thorough: bool
 ) -> dict[str, NDArray[np.float64]]:
     """Candidates that start from independent components; cheap ones first, the general ones where those do not convince."""
     candidates: dict[str, NDArray[np.float64]] = {}
     polish = _Polish(rows, grid, lags, trace)
     unmixings: list[tuple[float, NDArray]] = []
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS if thorough else 1):
         with trace.stage("localise") as record:
             U, quality = independent_components(rows.fit[rng.permutation(len(rows.fit))[:10_000]], rng)
             quality["nongaussianity"] = nongaussianity(rows.fit @ U.T, rows.held @ U.T)
@@ -163,7 +166,7 @@ def _from_components(
         if convincing:
             return candidates
     _, U = max(unmixings, key=lambda pair: pair[0])
-    if grid.size <= _MAX_RESOLVE:
+    if thorough and grid.size <= _MAX_RESOLVE:
         candidates |= _general(rows, U, grid, lags, rng, trace, candidates)
     return candidates
 

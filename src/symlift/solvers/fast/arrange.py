@@ -26,7 +26,7 @@ from symlift.errors import InputError
 from symlift.grid import Grid
 from symlift.objective import LagClasses
 
-__all__ = ["arrange", "explained", "fisher", "similarities"]
+__all__ = ["arrange", "explained", "fisher", "lag_means", "similarities"]
 
 # lag models are smoothed over displacements, ever less, while the arrangement settles
 _WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
@@ -94,20 +94,19 @@ def _smooth(values: NDArray, lags: LagClasses, width: float) -> NDArray:
     return field.ravel()
 
 
+def lag_means(s: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> NDArray[np.float64]:
+    """Mean of one statistic in each lag class, (classes,), smoothed over displacements; the zero lag is left out."""
+    count, total = lags.count.copy(), lags.total(s[np.ix_(order, order)])
+    count[lags.zero] = total[lags.zero] = 0.0
+    return _smooth(total, lags, width) / np.maximum(_smooth(count, lags, width), 1e-9)
+
+
 def _lag_model(S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> tuple[NDArray, NDArray]:
     """Mean K of each statistic in each lag class, (m, classes), and the mean squared residual v of each, (m,)."""
-    count = lags.count.copy()
-    count[lags.zero] = 0.0
-    weight = np.maximum(_smooth(count, lags, width), 1e-9)
     pairs = lags.index != lags.zero
-    K, v = np.empty((len(S), count.size)), np.empty(len(S))
-    for m, s in enumerate(S):
-        placed = s[np.ix_(order, order)]
-        total = lags.total(placed)
-        total[lags.zero] = 0.0
-        K[m] = _smooth(total, lags, width) / weight
-        v[m] = np.mean((placed - K[m][lags.index])[pairs] ** 2) + 1e-12
-    return K, v
+    K = np.stack([lag_means(s, order, lags, width) for s in S])
+    v = [np.mean((s[np.ix_(order, order)] - k[lags.index])[pairs] ** 2) + 1e-12 for s, k in zip(S, K, strict=True)]
+    return K, np.array(v)
 
 
 def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, v: NDArray) -> NDArray:

@@ -9,42 +9,29 @@ of it; the entropy of the shared marginal can, since a copy smears what is silen
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from symlift.objective import LagClasses, resolution, stationarity
+from symlift.objective import LagClasses
 
-__all__ = ["SharedEntropy", "distortion", "least_distortion_filter", "resolve", "score", "unit_determinant"]
+__all__ = [
+    "SharedEntropy",
+    "least_distortion_filter",
+    "relative_loss",
+    "resolve",
+    "unit_determinant",
+]
 
 _BANDWIDTHS = (0.3, 0.15, 0.08)
 _CLIP = 4.0
 
 
-def distortion(W: NDArray) -> float:
-    """log(tr WWᵀ/N) - log det WWᵀ/N: Stein's distance to a multiple of an isometry, which has 0."""
-    power = np.linalg.svd(W, compute_uv=False)[: len(W)] ** 2
-    return float(np.log(power.mean()) - np.mean(np.log(np.maximum(power, 1e-12 * power[0]))))
-
-
 def unit_determinant(W: NDArray) -> NDArray[np.float64]:
     """W scaled to |det W| = 1, so that maps found in different ways have one scale."""
     return W / np.exp(np.linalg.slogdet(W)[1] / len(W))
-
-
-def score(W: NDArray, X: NDArray, lags: LagClasses) -> tuple[float, dict[str, float]]:
-    """The number that chooses among candidates on held-out rows, smaller is better, and what it is made of.
-
-    resolution + distortion/2 + 10 · max(stationarity, 0): the paper's resolution, its infomax (at fixed ‖W‖ the joint entropy is
-    a constant minus distortion/2), and stationarity.
-    """
-    Y = (X - X.mean(axis=0)) @ W.T
-    parts = {
-        "stationarity": float(stationarity(Y, lags).mean()),
-        "resolution": resolution(Y),
-        "distortion": distortion(W),
-    }
-    return parts["resolution"] + parts["distortion"] / 2 + 10 * max(parts["stationarity"], 0.0), parts
 
 
 class SharedEntropy:
@@ -111,37 +98,45 @@ def resolve(
     W: NDArray, X: NDArray, lags: LagClasses, isometry: float = 1.0, stationary: float = 5.0, iterations: int = 60
 ) -> NDArray[np.float64]:
     """Minimise J(W) over all invertible W from a start, L-BFGS on (1 + Θ) W, the density going from coarse to fine."""
-    n, m = len(X), len(W)
+    m = len(W)
     for bandwidth in _BANDWIDTHS:
-        entropy = SharedEntropy(bandwidth)
-        W0 = W
-        Y0 = (X @ W0.T.astype(X.dtype)).astype(X.dtype)
-        G0 = W0 @ W0.T
-        nonstationarity = _Nonstationarity(Y0 / np.sqrt(np.mean(Y0**2)), lags)
-
-        def loss(theta: NDArray) -> tuple[float, NDArray]:
-            T = np.eye(m) + theta.reshape(m, m)
-            Y = Y0 @ T.T.astype(Y0.dtype)  # noqa: B023 - called before the loop goes on
-            s = float(np.sqrt(np.mean(Y**2, dtype=np.float64)))
-            Z = Y / np.asarray(s, dtype=Y.dtype)
-            h, slope = entropy(Z)  # noqa: B023
-            penalty, push = nonstationarity(Z)  # noqa: B023
-            slope = slope + stationary * push
-            radial = float(np.sum(slope * Z, dtype=np.float64))  # what depends on Z, by -log s
-            gradient = (slope.T @ Y0).astype(np.float64) / s  # noqa: B023
-            gradient += (1.0 - radial) * (Z.T @ Y0).astype(np.float64) / (n * m * s)  # noqa: B023
-            TG = T @ G0  # noqa: B023
-            size = float(np.sum(TG * T))
-            sign, logdet = np.linalg.slogdet(T)
-            if sign <= 0:
-                return 1e6, np.zeros(m * m)
-            gradient += isometry * TG / size - (1 + isometry) * np.linalg.inv(T).T / m
-            value = h + stationary * penalty + np.log(s) + 0.5 * isometry * np.log(size) - (1 + isometry) * logdet / m
-            return float(value), gradient.ravel()
-
+        loss = relative_loss(W, X, lags, bandwidth, isometry, stationary)
         found = minimize(loss, np.zeros(m * m), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-        W = (np.eye(m) + found.x.reshape(m, m)) @ W0
+        W = (np.eye(m) + found.x.reshape(m, m)) @ W
     return W
+
+
+def relative_loss(
+    W: NDArray, X: NDArray, lags: LagClasses, bandwidth: float, isometry: float, stationary: float
+) -> Callable[[NDArray], tuple[float, NDArray]]:
+    """Θ ↦ J((1 + Θ) W) but for a constant, and its gradient, both flat.  Rows of X may be float32: they are only averaged over."""
+    n, m = len(X), len(W)
+    entropy = SharedEntropy(bandwidth)
+    Y0 = X @ W.T.astype(X.dtype)
+    G0 = W @ W.T
+    nonstationarity = _Nonstationarity(Y0 / np.sqrt(np.mean(Y0**2)), lags)
+
+    def loss(theta: NDArray) -> tuple[float, NDArray]:
+        T = np.eye(m) + theta.reshape(m, m)
+        sign, logdet = np.linalg.slogdet(T)
+        if sign <= 0:
+            return 1e6, np.zeros(m * m)
+        Y = Y0 @ T.T.astype(Y0.dtype)
+        s = float(np.sqrt(np.mean(Y**2, dtype=np.float64)))
+        Z = Y / np.asarray(s, dtype=Y.dtype)
+        h, slope = entropy(Z)
+        penalty, push = nonstationarity(Z)
+        slope = slope + stationary * push
+        radial = float(np.sum(slope * Z, dtype=np.float64))  # what depends on Z, by -log s
+        gradient = (slope.T @ Y0).astype(np.float64) / s
+        gradient += (1.0 - radial) * (Z.T @ Y0).astype(np.float64) / (n * m * s)
+        TG = T @ G0
+        size = float(np.sum(TG * T))
+        gradient += isometry * TG / size - (1 + isometry) * np.linalg.inv(T).T / m
+        value = h + stationary * penalty + np.log(s) + 0.5 * isometry * np.log(size) - (1 + isometry) * logdet / m
+        return float(value), gradient.ravel()
+
+    return loss
 
 
 def least_distortion_filter(V: NDArray, lags: LagClasses, taps: int = 3) -> NDArray[np.float64]:

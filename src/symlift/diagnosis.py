@@ -1,0 +1,95 @@
+"""Is the result real?  An answer from the data alone, in words, with the figures beside it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.errors import FitWarning
+from symlift.metrics import equivariance_error, signal_recovery
+from symlift.objective import LagClasses, score
+
+if TYPE_CHECKING:
+    from symlift.estimator import LatentDomain
+
+__all__ = ["ABSENT", "PRESENT", "UNIDENTIFIABLE", "Diagnosis", "diagnose"]
+
+PRESENT = "an identifiable translation symmetry is present and stable"
+UNIDENTIFIABLE = "a translation symmetry is present, but not identifiable from these data"
+ABSENT = "no evidence for a translation symmetry"
+
+_ROWS = 30_000
+# halves of the data have to give the same signals; columns permuted over samples must not look as local as the data do
+_AGREEMENT, _LOCALITY_MARGIN = 0.9, 0.2
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A verdict in words, how sure it is (0 to 1), and the figures that it rests on."""
+
+    verdict: str
+    confidence: float
+    figures: dict[str, float | None]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} (confidence {self.confidence:.2f})"
+
+
+def diagnose(estimator: LatentDomain, X: NDArray) -> Diagnosis:
+    """Held-out figures of a fit, its agreement between independent halves of the data, and a control.
+
+    The control permutes the samples of each column independently, which keeps every marginal and destroys the field.
+    """
+    rng = np.random.default_rng(0)
+    rows = X if len(X) <= _ROWS else X[np.sort(rng.choice(len(X), _ROWS, replace=False))]
+    rows = rows[rng.permutation(len(rows))]
+    model, grid = estimator.model_, estimator.grid_
+    W = estimator.lifting_map_
+    _, parts = score(W, rows - rows.mean(axis=0), LagClasses(grid))
+    values = np.linalg.svd(W, compute_uv=False)
+    spectrum = np.linalg.eigvalsh(np.cov(rows.T).reshape(rows.shape[1], -1))
+    # halves go the way that the fit itself went; the control need not go far to show that it has nothing
+    general = "resolved" in estimator.trace_.get("chosen", "")
+    first, second = (_refit(estimator, part, seed, general) for seed, part in enumerate((rows[::2], rows[1::2])))
+    agreement = signal_recovery(first.transform(rows[:4_000]), second.transform(rows[:4_000]), grid).r
+    control = _refit(estimator, rng.permuted(rows, axis=0), 2, thorough=False)
+    own, theirs = (fit.trace_.get("evidence", {}) for fit in (estimator, control))
+    figures: dict[str, float | None] = {
+        **{name: round(value, 4) for name, value in parts.items()},
+        "equivariance_error": round(equivariance_error(model, rows[:1_000], [1] * grid.ndim), 6),
+        "agreement_of_halves": round(float(agreement), 4),
+        "locality": own.get("locality"),
+        "locality_of_control": theirs.get("locality"),
+        "nongaussianity": own.get("nongaussianity"),
+        "effective_rank": round(float(spectrum.sum() ** 2 / np.sum(spectrum**2)), 2),
+        "condition": round(float(values[0] / max(values[-1], 1e-300)), 2),
+        "samples_per_parameter": round(len(X) / W.shape[1], 2),
+    }
+    return _judge(figures, found=bool(own.get("found", False)))
+
+
+def _refit(estimator: LatentDomain, rows: NDArray, seed: int, thorough: bool) -> LatentDomain:
+    """The same settings on other rows."""
+    from sklearn.base import clone
+
+    twin = clone(estimator).set_params(grid=estimator.grid_, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        return twin._fit(rows, thorough=thorough)
+
+
+def _judge(figures: dict[str, float | None], found: bool) -> Diagnosis:
+    """The verdict.  Each threshold's distance, as a share of what is possible, makes the confidence."""
+    locality, control = figures["locality"] or 0.0, figures["locality_of_control"] or 0.0
+    agreement = figures["agreement_of_halves"] or 0.0
+    margin = locality - control
+    if margin < _LOCALITY_MARGIN:
+        return Diagnosis(ABSENT, round(float(np.clip(1 - margin / _LOCALITY_MARGIN, 0, 1)), 3), figures)
+    if found and agreement > _AGREEMENT:
+        sure = min((agreement - _AGREEMENT) / (1 - _AGREEMENT), (margin - _LOCALITY_MARGIN) / (1 - _LOCALITY_MARGIN))
+        return Diagnosis(PRESENT, round(float(np.clip(0.5 + sure / 2, 0, 1)), 3), figures)
+    return Diagnosis(UNIDENTIFIABLE, round(float(np.clip(1 - agreement / 2, 0, 1)), 3), figures)
