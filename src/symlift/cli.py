@@ -79,10 +79,10 @@ def demo(
     with err.status("scrambling, fitting, drawing …") if err.is_terminal else _silent():
         summary = run_demo(out, seed)
     typer.echo(f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order")
-    typer.echo(
-        f"solver {summary['solver']}: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s"
-    )
+    typer.echo(f"recovered: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s")
+    typer.echo(f"verdict: {summary['verdict'] or 'none'}")
     typer.echo(f"picture: {summary['figure']}")
+    typer.echo(f"report: {summary['report']}")
 
 
 @app.command()

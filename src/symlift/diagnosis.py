@@ -52,11 +52,11 @@ def diagnose(estimator: LatentDomain, X: NDArray) -> Diagnosis:
     _, parts = score(W, rows - rows.mean(axis=0), LagClasses(grid))
     values = np.linalg.svd(W, compute_uv=False)
     spectrum = np.linalg.eigvalsh(np.cov(rows.T).reshape(rows.shape[1], -1))
-    # halves go the way that the fit itself went; the control need not go far to show that it has nothing
-    general = "resolved" in estimator.trace_.get("chosen", "")
-    first, second = (_refit(estimator, part, seed, general) for seed, part in enumerate((rows[::2], rows[1::2])))
+    # halves go as far as the fit itself went; the control need not go further than components to show that it has nothing
+    reach = estimator.trace_.get("reach")
+    first, second = (_refit(estimator, part, seed, reach) for seed, part in enumerate((rows[::2], rows[1::2])))
     agreement = signal_recovery(first.transform(rows[:4_000]), second.transform(rows[:4_000]), grid).r
-    control = _refit(estimator, rng.permuted(rows, axis=0), 2, thorough=False)
+    control = _refit(estimator, rng.permuted(rows, axis=0), 2, "components" if reach == "general" else reach)
     own, theirs = (fit.trace_.get("evidence", {}) for fit in (estimator, control))
     figures: dict[str, float | None] = {
         **{name: round(value, 4) for name, value in parts.items()},
@@ -72,14 +72,14 @@ def diagnose(estimator: LatentDomain, X: NDArray) -> Diagnosis:
     return _judge(figures, found=bool(own.get("found", False)))
 
 
-def _refit(estimator: LatentDomain, rows: NDArray, seed: int, thorough: bool) -> LatentDomain:
+def _refit(estimator: LatentDomain, rows: NDArray, seed: int, reach: str | None) -> LatentDomain:
     """The same settings on other rows."""
     from sklearn.base import clone
 
     twin = clone(estimator).set_params(grid=estimator.grid_, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        return twin._fit(rows, thorough=thorough)
+        return twin._fit(rows, **({} if reach is None else {"reach": reach}))
 
 
 def _judge(figures: dict[str, float | None], found: bool) -> Diagnosis:

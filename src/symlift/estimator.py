@@ -75,8 +75,6 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows = self._rows(X, reset=True)
         n, d = rows.shape
         solve = get_solver(self.solver)
-        if options and self.solver not in ("auto", "fast"):
-            options = {}  # only the fast solver has a quick form
         varies = np.ptp(rows, axis=0) > 0
         if n <= varies.sum():
             raise InputError(

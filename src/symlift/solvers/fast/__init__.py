@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,11 @@ _LOCAL, _NONGAUSSIAN = 0.35, 10.0
 # d³ third moments cost 2d⁴ operations a step
 _MAX_THIRD_ORDER = 100
 _MAX_RESOLVE = 300
+# share of the third moment that is sampling noise, beyond which it says nothing
+_NO_THIRD_MOMENT = 0.5
 _ATTEMPTS = 3
+
+Reach = Literal["coordinates", "components", "general"]
 
 
 @dataclass
@@ -68,10 +72,11 @@ class _Rows:
     held: NDArray[np.float64]
 
 
-def solve(X: NDArray, grid: Grid, rng: np.random.Generator, thorough: bool = True) -> Solution:
+def solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach = "general") -> Solution:
     """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows.
 
-    ``thorough=False`` makes one attempt and leaves out the general maps: enough to tell a field from a control.
+    ``reach`` is how far to go: "coordinates" only puts columns in order, "components" makes one attempt with independent
+    components, "general" does all.
     """
     trace = _Trace()
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
@@ -85,8 +90,8 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, thorough: bool = Tru
     else:
         candidates, accepted = {}, False
         rows = _Rows(sample.fit @ basis.T, sample.held @ basis.T)
-    if not accepted:
-        candidates |= _from_components(rows, grid, lags, rng, trace, thorough)
+    if not candidates or (not accepted and reach != "coordinates"):
+        candidates |= _from_components(rows, grid, lags, rng, trace, thorough=reach == "general")
     with trace.stage("choose") as record:
         scores = {name: score(W, rows.held, lags) for name, W in candidates.items()}
         chosen = min(scores, key=lambda name: scores[name][0])
@@ -94,7 +99,8 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, thorough: bool = Tru
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     evidence = _evidence(candidates[chosen], rows, lags, accepted, trace)
-    figures = {"solver": "fast", "chosen": chosen, **scores[chosen][1], "evidence": evidence}
+    went: Reach = "general" if "resolved" in chosen else "coordinates" if chosen == "coordinates" else "components"
+    figures = {"solver": "fast", "chosen": chosen, "reach": went, **scores[chosen][1], "evidence": evidence}
     return Solution(model, {**figures, "stages": trace.stages})
 
 
@@ -186,7 +192,12 @@ class _Polish:
                 record |= {"noise": self.moments.noise, "third_order_noise": self.moments.third_noise}
 
     def __call__(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
-        return self._by_second_order(frames) if self.moments is None else self._by_third_order(frames, self.moments)
+        if self.moments is None:
+            return self._by_second_order(frames)
+        if self.moments.third_noise > _NO_THIRD_MOMENT:
+            # symmetric in sign: second order cannot tell an all-pass copy, so it never convinces
+            return (*self._by_second_order(frames)[:2], False)
+        return self._by_third_order(frames, self.moments)
 
     def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
         with self.trace.stage("stationary") as record:
@@ -212,7 +223,7 @@ class _Polish:
                 other, value = minimise_over_rotations(self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7)
                 W, gap = (other, value) if value < gap else (W, gap)
             record |= {"start": name, "gaps": {key: value for key, (_, value) in first.items()}, "gap": gap}
-        if gap > 3 * m.noise or m.third_noise > 0.5:
+        if gap > 3 * m.noise:
             return name, W, False
         with self.trace.stage("sharpen") as record:
             W, gap, entropy = self._sharpen(W, gap, m.noise)

@@ -30,7 +30,7 @@ __all__ = ["arrange", "explained", "fisher", "lag_means", "similarities"]
 
 # lag models are smoothed over displacements, ever less, while the arrangement settles
 _WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
-_AGREEING_STARTS, _MAX_STARTS = 2, 9
+_AGREEING_STARTS, _MAX_STARTS = 2, 6
 
 
 def similarities(X: NDArray) -> NDArray[np.float64]:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symlift import LatentDomain
+from symlift.datasets import gsn, ising, random_orthogonal
+from symlift.diagnosis import ABSENT, PRESENT, UNIDENTIFIABLE, _judge
+from symlift.errors import FitWarning
+
+
+def diagnosis(X, shape, periodic=False, seed=0):
+    return LatentDomain(grid=shape, periodic=periodic, random_state=seed).fit(X).diagnose(X)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        gsn(6_000, 21, transform="permutation", random_state=1),
+        gsn(12_000, 15, periodic=True, transform="orthogonal", random_state=1),
+        gsn(6_000, (6, 6), transform="permutation", random_state=1),
+        ising(16_000, 13, transform="linear", random_state=1),
+    ],
+    ids=["shuffled line", "ring, dense", "shuffled grid", "spins, linear"],
+)
+def test_a_symmetry_that_is_there_is_found(data):
+    found = diagnosis(data.X, data.grid.shape, data.grid.axes_periodic)
+    assert found.verdict == PRESENT
+    assert 0.5 <= found.confidence <= 1
+    assert found.figures["agreement_of_halves"] > 0.95
+    assert found.figures["locality"] > found.figures["locality_of_control"] + 0.3
+    assert found.figures["equivariance_error"] < 1e-6
+    assert str(found).startswith(PRESENT)
+
+
+@pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
+@pytest.mark.parametrize("kind", ["white", "permuted columns", "mixture", "low rank", "gaussian ring"])
+def test_one_that_is_not_is_not(kind, rng):
+    n, periodic = 5_000, False
+    if kind == "white":
+        X = rng.normal(size=(n, 15))
+    elif kind == "permuted columns":
+        X = rng.permuted(gsn(n, 15, random_state=2).X, axis=0)
+    elif kind == "mixture":
+        X = rng.normal(size=(n, 15)) + 3 * rng.normal(size=(4, 15))[rng.integers(4, size=n)]
+    elif kind == "low rank":
+        X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 15)) + 0.1 * rng.normal(size=(n, 15))
+    else:
+        field = np.fft.irfft(np.fft.rfft(rng.normal(size=(n, 15))) / (1 + np.arange(8) ** 2), 15)
+        X, periodic = field @ random_orthogonal(15, random_state=0), True
+    assert diagnosis(X, (15,), periodic).verdict in (ABSENT, UNIDENTIFIABLE)
+
+
+def test_verdicts_follow_from_the_figures():
+    base = {"locality": 0.9, "locality_of_control": 0.1, "agreement_of_halves": 0.99}
+    assert _judge(base, found=True).verdict == PRESENT
+    assert _judge(base, found=False).verdict == UNIDENTIFIABLE
+    assert _judge(base | {"agreement_of_halves": 0.5}, found=True).verdict == UNIDENTIFIABLE
+    assert _judge(base | {"locality": 0.15}, found=True).verdict == ABSENT
+    assert _judge(base | {"locality": None}, found=False).verdict == ABSENT
+    weak = _judge(base | {"agreement_of_halves": 0.91}, found=True)
+    assert weak.confidence < _judge(base, found=True).confidence
+
+
+def test_score_prefers_the_truth_and_is_comparable(rng):
+    data = gsn(4_000, 15, periodic=True, transform="orthogonal", random_state=3)
+    good = LatentDomain(grid=15, periodic=True, random_state=0).fit(data.X)
+    bad = LatentDomain(grid=15, periodic=True, solver="random", random_state=0).fit(data.X)
+    held = gsn(4_000, 15, periodic=True, transform=data.transform, random_state=4).X
+    assert good.score(held) > bad.score(held) + 0.5
+
+
+def test_the_random_baseline_can_be_diagnosed_too(rng):
+    X = gsn(3_000, 9, random_state=1).X
+    est = LatentDomain(grid=9, solver="random", random_state=0).fit(X)
+    assert est.diagnose(X).verdict == ABSENT  # it has no evidence to show
+
+
+def test_an_unknown_domain_warns(rng):
+    with pytest.warns(FitWarning, match="no identifiable domain"):
+        LatentDomain(grid=12, random_state=0).fit(rng.normal(size=(3_000, 12)))

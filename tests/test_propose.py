@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symlift import Grid, LatentDomain
+from symlift.datasets import gsn
+from symlift.errors import FitWarning
+from symlift.solvers.fast.propose import candidate_grids, propose_grid
+
+
+@pytest.mark.parametrize(
+    ("shape", "periodic", "transform"),
+    [
+        ((24,), False, "permutation"),
+        ((24,), True, "permutation"),
+        ((6, 6), False, "permutation"),
+        ((5, 8), False, "permutation"),
+        ((6, 7), True, "permutation"),
+        ((3, 4, 4), False, "permutation"),
+        ((24,), True, "orthogonal"),
+        ((6, 6), False, "orthogonal"),
+    ],
+)
+def test_the_true_grid_is_proposed(shape, periodic, transform):
+    data = gsn(8_000, shape, periodic=periodic, transform=transform, random_state=5)
+    found = propose_grid(data.X, np.random.default_rng(0))
+    assert found is not None
+    assert sorted(zip(found.shape, found.axes_periodic, strict=True)) == sorted(
+        zip(data.grid.shape, data.grid.axes_periodic, strict=True)
+    )
+    assert 0 < found.confidence <= 1
+
+
+def test_nothing_is_proposed_for_noise(rng):
+    assert propose_grid(rng.normal(size=(3_000, 16)), np.random.default_rng(0)) is None
+    with pytest.warns(FitWarning, match="could not be told"):
+        est = LatentDomain(random_state=0).fit(rng.normal(size=(3_000, 16)))
+    assert est.grid_ == Grid((16,), confidence=0.0)
+
+
+def test_the_default_is_to_propose():
+    data = gsn(5_000, (5, 6), transform="permutation", random_state=6)
+    est = LatentDomain(random_state=0).fit(data.X)
+    assert sorted(est.grid_.shape) == [5, 6]
+    assert est.grid_.confidence > 0.15
+
+
+def test_candidates_have_d_points_each():
+    for d in (2, 7, 12, 36, 64):
+        grids = list(candidate_grids(d))
+        assert all(grid.size == d for grid in grids)
+        assert len({(g.shape, g.axes_periodic) for g in grids}) == len(grids)
+        assert grids[0] == Grid((d,))
