@@ -156,13 +156,14 @@ def test_json_is_one_line_and_quiet_is_quiet(here, call):
     assert told["periodic"] == [True, True]
     assert told["signals"] == "x-symlift/signals.npy"
     assert told["report"] == "x-symlift/report.html"
-    assert (told["n"], told["d"], told["seed"], told["status"], told["verdict"]) == (200, 12, 0, "done", None)
+    assert (told["n"], told["d"], told["seed"], told["status"]) == (200, 12, 0, "done")
+    assert told["verdict"] == "no evidence for a translation symmetry"
     out = call("transform", "x-symlift", "x.npy", "--out", "y.csv", "--json")[1]
     assert json.loads(out) == {"signals": "y.csv", "shape": [200, 12]}
     assert json.loads(call("report", "x-symlift", "--json")[1]) == {"report": "x-symlift/report.html"}
     # also of what the fit has to say: it is in run.json
     assert call("recover", "x.npy", "--solver", "random", "--out", "q", "--quiet") == (0, "", "")
-    assert "grid was not given" in json.loads((here / "q" / "run.json").read_text())["warnings"][0]
+    assert "could not be told" in json.loads((here / "q" / "run.json").read_text())["warnings"][0]
     assert call("transform", "q", "x.npy", "--out", "y.npy", "--quiet") == (0, "", "")
     assert call("report", "q", "--quiet") == (0, "", "")
 
@@ -172,7 +173,7 @@ def test_warnings_are_one_line_on_stderr(here, call):
     assert code == 0
     assert "report" not in out
     assert not (here / "x-symlift" / "report.html").exists()
-    assert err.startswith("warning: the grid was not given")
+    assert err.startswith("warning: the grid could not be told")
     assert err.count("\n") == 1
 
 

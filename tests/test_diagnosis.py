@@ -19,7 +19,7 @@ def diagnosis(X, shape, periodic=False, seed=0):
         gsn(6_000, 21, transform="permutation", random_state=1),
         gsn(12_000, 15, periodic=True, transform="orthogonal", random_state=1),
         gsn(6_000, (6, 6), transform="permutation", random_state=1),
-        ising(16_000, 13, transform="linear", random_state=1),
+        ising(30_000, 17, transform="linear", random_state=1),
     ],
     ids=["shuffled line", "ring, dense", "shuffled grid", "spins, linear"],
 )

@@ -37,6 +37,8 @@ def test_unknown_names_are_refused():
 def test_demo_leaves_a_picture_and_a_model(tmp_path):
     summary = run_demo(tmp_path / "out", seed=1, solver="random")
     assert (tmp_path / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert {"model.json", "model.safetensors", "estimator.json"} <= {p.name for p in (tmp_path / "out").iterdir()}
+    assert {"model.json", "model.safetensors", "estimator.json", "report.html"} <= {
+        p.name for p in (tmp_path / "out" / "run").iterdir()
+    }
     assert summary["d"] == 225
     assert 0 <= summary["r"] < 0.5

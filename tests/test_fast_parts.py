@@ -178,7 +178,8 @@ def test_components_of_shot_noise_are_its_points():
     U, quality = independent_components(X[:10_000], np.random.default_rng(0))
     assert quality["contrast"] > 0.05
     assert nongaussianity(X[:10_000] @ U.T, X[10_000:] @ U.T) > 20
-    W, _ = points_frame(X, U, data.grid, np.random.default_rng(0))
+    W, quality = points_frame(X[:15_000], X[15_000:], U, data.grid, np.random.default_rng(0))
+    assert quality["locality"] > 0.8
     placed = np.abs(W @ data.transform.T)
     assert np.mean(placed.max(axis=1) > 0.8) > 0.8  # each row on a point of its own
     better, misfit = stationary_frame(W, X[:10_000], X[10_000:], LagClasses(data.grid))
@@ -208,7 +209,8 @@ def test_walls_of_spins_are_summed_up_and_resolved():
     data = ising(15_000, 15, transform="linear", random_state=8)
     X = rows_of(data)
     U, _ = independent_components(X[:10_000], np.random.default_rng(1))
-    W, quality = increments_frame(X[:10_000], U, np.random.default_rng(1))
+    W, quality = increments_frame(X[:10_000], X[10_000:], U, np.random.default_rng(1))
+    assert quality["locality"] > 0.3
     assert quality["global"] > 2
     lags = LagClasses(data.grid)
     W = resolve(W, X[:8_000].astype(np.float32), lags)

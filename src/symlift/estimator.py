@@ -123,7 +123,7 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.grid != "auto":
             return self._fitting(Grid.parse(self.grid, periodic), usable, d)
         if usable < 2:
-            raise InputError(f"X has {usable} columns that vary: a grid needs at least 2")
+            raise InputError(f"X has n_features = {d}, of which {usable} vary: a grid needs at least 2")
         from symlift.solvers.fast.propose import propose_grid
 
         proposed = propose_grid(rows[:, varies], rng)

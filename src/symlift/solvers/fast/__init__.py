@@ -21,7 +21,7 @@ from symlift.grid import Grid
 from symlift.lifting import LiftedModel
 from symlift.objective import LagClasses, score, stationarity
 from symlift.solvers import Solution
-from symlift.solvers.fast.arrange import arrange, explained, similarities
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
 from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.invariance import Moments, invariance_gap, minimise_over_rotations, moments
@@ -37,8 +37,8 @@ _FIT_ROWS, _HELD_ROWS, _ARRANGE_ROWS = 40_000, 10_000, 20_000
 _ARRANGED = 0.8
 # held-out distance of moments to stationary ones: right frames leave 0.002 or less, wrong ones 0.006 or more
 _STATIONARY = 0.004
-# evidence: noise gives a locality of 0.1 and |z| < 3, fields 0.6 or more and z > 30
-_LOCAL, _NONGAUSSIAN = 0.35, 10.0
+# evidence: noise leaves a locality of about 0 and |z| < 3
+_LOCAL, _NONGAUSSIAN = 0.2, 4.0
 # d³ third moments cost 2d⁴ operations a step
 _MAX_THIRD_ORDER = 100
 _MAX_RESOLVE = 300
@@ -98,24 +98,25 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach = "gene
         record |= {"scores": {name: round(value, 4) for name, (value, _) in scores.items()}, **scores[chosen][1]}
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
-    evidence = _evidence(candidates[chosen], rows, lags, accepted, trace)
+    evidence = _evidence(accepted or reach == "coordinates", trace)
     went: Reach = "general" if "resolved" in chosen else "coordinates" if chosen == "coordinates" else "components"
     figures = {"solver": "fast", "chosen": chosen, "reach": went, **scores[chosen][1], "evidence": evidence}
     return Solution(model, {**figures, "stages": trace.stages})
 
 
-def _evidence(W: NDArray, rows: _Rows, lags: LagClasses, accepted: bool, trace: _Trace) -> dict[str, Any]:
+def _evidence(accepted: bool, trace: _Trace) -> dict[str, Any]:
     """What speaks for the result, on held-out rows.
 
-    ``locality``: the part of the recovered signals' pairwise statistics that displacements explain; 0 where there is no domain.
-    ``nongaussianity``: z score of the components; without it, no dense mixing can be undone (None where coordinates
-    were merely put in order, which needs second moments only).
+    ``locality``: the part of pairwise statistics (of coordinates, or of the energies of independent components) that
+    displacements on the grid explain; about 0 where there is no domain.  ``nongaussianity``: z score of the components; without it
+    no dense mixing can be undone (None where coordinates were merely put in order, which needs second moments only).
     """
-    order = np.arange(len(W))
-    locality = explained(similarities(rows.held @ W.T), order, lags)
+    local = max(
+        (s["locality"] for s in trace.stages if "locality" in s and (s["stage"] == "arrange") == accepted), default=0.0
+    )
     z = max((s["nongaussianity"] for s in trace.stages if "nongaussianity" in s), default=0.0)
-    found = locality > _LOCAL and (accepted or z > _NONGAUSSIAN)
-    return {"locality": round(locality, 4), "nongaussianity": None if accepted else round(z, 2), "found": bool(found)}
+    found = local > _LOCAL and (accepted or z > _NONGAUSSIAN)
+    return {"locality": round(local, 4), "nongaussianity": None if accepted else round(z, 2), "found": bool(found)}
 
 
 def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator) -> _Rows:
@@ -142,10 +143,11 @@ def _from_coordinates(
 ) -> tuple[NDArray[np.float64], bool]:
     """The coordinates themselves, in the order that explains them best; and whether held-out rows agree."""
     with trace.stage("arrange") as record:
-        order, quality = arrange(similarities(rows.fit[:_ARRANGE_ROWS]), grid, rng)
-        quality["explained_held_out"] = explained(similarities(rows.held), order, lags)
+        S = similarities(rows.fit[:_ARRANGE_ROWS])
+        order, quality = arrange(S, grid, rng)
+        quality["locality"] = explained_elsewhere(S, similarities(rows.held), order, lags)
         record |= quality
-    return np.eye(grid.size)[order], quality["explained_held_out"] > _ARRANGED
+    return np.eye(grid.size)[order], quality["locality"] > _ARRANGED
 
 
 def _from_components(
@@ -162,7 +164,7 @@ def _from_components(
             record |= quality
         unmixings.append((quality["contrast"], U))
         with trace.stage("frames") as record:
-            points, quality = points_frame(rows.fit, U, grid, rng)
+            points, quality = points_frame(rows.fit, rows.held, U, grid, rng)
             record |= quality
             frames = {"points": points}
             if grid.ndim == 1 and not grid.axes_periodic[0]:
@@ -265,16 +267,18 @@ def _general(
 ) -> dict[str, NDArray[np.float64]]:
     """Maps that need not be orthogonal: from points, from the best rotation, and on a line from increments."""
     some = rows.fit[: min(15_000, max(4_000, 600_000 // grid.size))]
-    starts: dict[str, Callable[[], NDArray]] = {"points, resolved": lambda: points_frame(some, U, grid, rng)[0]}
     best = min(rotations, key=lambda name: score(rotations[name], rows.held, lags)[0])
-    starts[f"{best}, resolved"] = lambda: rotations[best]
-    if grid.ndim == 1 and not grid.axes_periodic[0]:
-        starts["increments, resolved"] = lambda: increments_frame(some, U, rng)[0]
+    starts: dict[str, Callable[[], tuple[NDArray, dict[str, float]]]] = {
+        "points, resolved": lambda: points_frame(some, rows.held, U, grid, rng),
+        f"{best}, resolved": lambda: (rotations[best], {}),
+    }
+    if grid.ndim == 1 and not grid.axes_periodic[0] and grid.size > 3:
+        starts["increments, resolved"] = lambda: increments_frame(some, rows.held, U, rng)
     single = some.astype(np.float32)
     found = {}
     for name, start in starts.items():
         with trace.stage("resolve") as record:
-            W = least_distortion_filter(resolve(start(), single, lags), lags)
-            found[name] = unit_determinant(W)
-            record |= {"start": name}
+            W, quality = start()
+            found[name] = unit_determinant(least_distortion_filter(resolve(W, single, lags), lags))
+            record |= {"start": name, **quality}
     return found

@@ -26,7 +26,7 @@ from symlift.errors import InputError
 from symlift.grid import Grid
 from symlift.objective import LagClasses
 
-__all__ = ["arrange", "explained", "fisher", "lag_means", "similarities"]
+__all__ = ["arrange", "explained", "explained_elsewhere", "fisher", "lag_means", "similarities"]
 
 # lag models are smoothed over displacements, ever less, while the arrangement settles
 _WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
@@ -80,6 +80,17 @@ def explained(S: NDArray, order: NDArray, lags: LagClasses) -> float:
     _, v = _lag_model(S, order, lags)
     pairs = lags.index != lags.zero
     return float(np.mean([1 - residual / max(s[pairs].var(), 1e-12) for s, residual in zip(S, v, strict=True)]))
+
+
+def explained_elsewhere(S: NDArray, S_held: NDArray, order: NDArray, lags: LagClasses) -> float:
+    """Part of held-out statistics that lag means of the fitted ones explain: about 0 on noise, however many lags there are."""
+    pairs = lags.index != lags.zero
+    parts = []
+    for s, held in zip(S, S_held, strict=True):
+        model = lag_means(s, order, lags)[lags.index][pairs]
+        placed = held[np.ix_(order, order)][pairs]
+        parts.append(1 - np.mean((placed - model) ** 2) / max(float(placed.var()), 1e-12))
+    return float(np.mean(parts))
 
 
 # -- the lag model ---------------------------------------------------------------------------------------------------

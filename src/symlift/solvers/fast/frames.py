@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from symlift.grid import Grid
 from symlift.objective import LagClasses
-from symlift.solvers.fast.arrange import arrange
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere
 from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
 
 __all__ = ["points_frame", "polar", "position_frames", "stationary_frame"]
@@ -20,15 +20,17 @@ def polar(M: NDArray) -> NDArray[np.float64]:
 
 
 def points_frame(
-    X: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
+    X: NDArray, held: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Components are deconvolved points of the field: put them in order, choose signs, orthogonalise.
 
     With s = G f and G a symmetric positive filter, the polar factor of the ordered unmixing matrix is the true frame, where
-    the measurement is orthogonal.
+    the measurement is orthogonal.  Beside it, how much of the components' energies on held-out rows the order explains.
     """
     S = X @ U.T
-    order, quality = arrange(energy_similarities(S), grid, rng)
+    energies = energy_similarities(S)
+    order, quality = arrange(energies, grid, rng)
+    quality["locality"] = explained_elsewhere(energies, energy_similarities(held @ U.T), order, LagClasses(grid))
     signs = _point_signs(S[:, order], U[order], grid)
     return polar(signs[:, None] * U[order]), quality
 

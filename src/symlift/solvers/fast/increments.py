@@ -12,20 +12,26 @@ from scipy.linalg import toeplitz
 from scipy.optimize import minimize
 
 from symlift.grid import Grid
-from symlift.solvers.fast.arrange import arrange
+from symlift.objective import LagClasses
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere
 from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
 from symlift.solvers.fast.resolve import SharedEntropy
 
 __all__ = ["increments_frame", "total_correlation"]
 
 
-def increments_frame(X: NDArray, U: NDArray, rng: np.random.Generator) -> tuple[NDArray[np.float64], dict[str, float]]:
+def increments_frame(
+    X: NDArray, held: NDArray, U: NDArray, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Lifting map whose increments are the components, and how clearly there is one global component among them."""
     S = X @ U.T
     spread = _participation(energy_dependence(S))
     whole = int(np.argmax(spread))
     local = np.delete(np.arange(len(U)), whole)
-    order, quality = arrange(energy_similarities(S[:, local]), Grid((len(local),)), rng)
+    line, energies = Grid((len(local),)), energy_similarities(S[:, local])
+    order, quality = arrange(energies, line, rng)
+    elsewhere = energy_similarities(held @ U[local].T)
+    quality["locality"] = explained_elsewhere(energies, elsewhere, order, LagClasses(line))
     local = local[order]
     steps = U[local] * _step_signs(S[:, local])[:, None]
     # distortion does not see the sign of the global direction: both sides compete by resolution

@@ -10,22 +10,24 @@ from numpy.typing import NDArray
 
 from symlift.grid import Grid
 from symlift.objective import LagClasses
-from symlift.solvers.fast.arrange import arrange, lag_means, similarities
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
 from symlift.solvers.fast.localise import energy_similarities, independent_components
 
 __all__ = ["candidate_grids", "propose_grid"]
 
 _ROWS = 6_000
 _MAX_ASPECT = 4
-# a proposal must explain this much of the held-out statistics, and this much more of what is left than the next best
+# a proposal must explain this much of the held-out statistics, and this much of what simpler grids leave over
 _ENOUGH, _MARGIN = 0.5, 0.15
+# grids that leave at most this many times as much unexplained as the best one does count as equal
+_TOLERANCE = 1.25
 
 
 def candidate_grids(d: int) -> Iterator[Grid]:
     """Line and ring of d points, and rectangles and boxes of d points that are not too elongated, open or closed.
 
     >>> [str(g) for g in candidate_grids(12) if not any(g.axes_periodic)]
-    ['12', '3x4', '2x2x3']
+    ['12', '2x6', '3x4', '2x2x3']
     """
     yield Grid((d,))
     if d > 2:
@@ -58,26 +60,23 @@ def propose_grid(X: NDArray, rng: np.random.Generator) -> Grid | None:
 
 
 def _best(S: NDArray, S_held: NDArray, rng: np.random.Generator) -> Grid | None:
-    found: list[tuple[float, Grid]] = []
+    """The simplest grid that explains the statistics about as well as any.
+
+    Folding a line into rows gives a grid whose displacements are finer than the line's, so it explains no less: of those that do
+    equally well, the one with the fewest displacements is meant.
+    """
+    found: list[tuple[float, LagClasses]] = []
     for grid in candidate_grids(S.shape[1]):
+        lags = LagClasses(grid)
         order, _ = arrange(S, grid, rng)
-        found.append((_explained_elsewhere(S, S_held, order, LagClasses(grid)), grid))
-    found.sort(key=lambda pair: -pair[0])
-    (best, grid), others = found[0], found[1:]
-    second = max((value for value, _ in others), default=0.0)
-    # of what the next best leaves unexplained, how much does the best explain?
-    margin = (best - second) / max(1 - second, 1e-9)
-    if best < _ENOUGH or margin < _MARGIN:
+        found.append((explained_elsewhere(S, S_held, order, lags), lags))
+    most = max(value for value, _ in found)
+    able = [pair for pair in found if 1 - pair[0] <= _TOLERANCE * (1 - most) + 0.005]
+    value, lags = min(able, key=lambda pair: pair[1].count.size)
+    simpler = max((v for v, other in found if other.count.size < lags.count.size), default=0.0)
+    # of what simpler grids leave unexplained, how much does this one explain?
+    margin = (value - max(simpler, 0.0)) / max(1 - max(simpler, 0.0), 1e-9)
+    if value < _ENOUGH or margin < _MARGIN:
         return None
-    return Grid(grid.shape, grid.axes_periodic, confidence=round(float(min(1.0, margin)), 3))
-
-
-def _explained_elsewhere(S: NDArray, S_held: NDArray, order: NDArray, lags: LagClasses) -> float:
-    """Part of the held-out statistics that the lag means of the fitted ones explain: many lags gain nothing by chance."""
-    pairs = lags.index != lags.zero
-    parts = []
-    for s, held in zip(S, S_held, strict=True):
-        model = lag_means(s, order, lags)[lags.index][pairs]
-        placed = held[np.ix_(order, order)][pairs]
-        parts.append(1 - np.mean((placed - model) ** 2) / max(float(placed.var()), 1e-12))
-    return float(np.mean(parts))
+    grid = lags.grid
+    return Grid(grid.shape, grid.axes_periodic, confidence=round(float(np.clip(min(value, margin), 0, 1)), 3))
