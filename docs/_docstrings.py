@@ -8,11 +8,13 @@ from typing import Any
 import griffe
 
 _ROLE = re.compile(r":(?:class|func|meth|mod|attr):`~?([^`]+)`")
-_UNDERLINE = re.compile(r"^-{3,}$", re.MULTILINE)
+_SECTION = re.compile(r"^(Parameters|Attributes)\n-{3,}\n((?:.+\n?)+)", re.MULTILINE)
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : (.+)$", re.MULTILINE)
+_DOCTEST = re.compile(r"\n\n(?=>>> )")
 
 
 class Docstrings(griffe.Extension):
-    """numpydoc wants "Examples" above doctests that follow a section; the docstrings leave it out."""
+    """The docstrings are numpydoc but for two habits: no heading above doctests, and entries as ``name : what it is``."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called for each object that was read."""
@@ -21,12 +23,18 @@ class Docstrings(griffe.Extension):
 
 
 def tidy(text: str) -> str:
-    """The docstring with a heading for its doctest, formulas as blocks of their own, and no roles.
+    """The docstring as numpydoc wants it.
 
-    >>> tidy("Parameters\\n---\\nx : see :class:`~a.b.C`.\\n\\n>>> 1").splitlines()[-3:]
-    ['Examples', '--------', '>>> 1']
+    >>> print(tidy("Parameters\\n---\\nx : see :class:`~a.b.C`.\\n\\n>>> 1"))
+    Parameters
+    ---
+    x
+        see `C`.
+    <BLANKLINE>
+    Examples
+    --------
+    >>> 1
     """
     text = _ROLE.sub(lambda found: f"`{found[1].split('.')[-1]}`", text)
-    if _UNDERLINE.search(text) and "\n\n>>> " in text and "Examples\n---" not in text:
-        text = text.replace("\n\n>>> ", "\n\nExamples\n--------\n>>> ", 1)
-    return text
+    text = _SECTION.sub(lambda found: _ENTRY.sub(r"\1\n    \2", found[0]), text)
+    return _DOCTEST.sub("\n\nExamples\n--------\n", text, count=1)

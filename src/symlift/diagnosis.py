@@ -86,7 +86,8 @@ def _judge(figures: dict[str, float | None], found: bool) -> Diagnosis:
     """The verdict.  Each threshold's distance, as a share of what is possible, makes the confidence."""
     locality, control = figures["locality"] or 0.0, figures["locality_of_control"] or 0.0
     agreement = figures["agreement_of_halves"] or 0.0
-    margin = locality - control
+    # a control below 0 is chance, not a reason to believe in the data
+    margin = locality - max(control, 0.0)
     if margin < _LOCALITY_MARGIN:
         return Diagnosis(ABSENT, round(float(np.clip(1 - margin / _LOCALITY_MARGIN, 0, 1)), 3), figures)
     if found and agreement > _AGREEMENT:

@@ -39,6 +39,8 @@ def draw_fields(axes: Axes, field: NDArray, grid: Grid) -> None:
     if grid.ndim == 3:
         picture = picture[grid.shape[0] // 2]
     axes.imshow(picture, cmap="gray_r", interpolation="nearest")
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="#c8c8c8", linewidth=0.6)
     axes.set_xticks([])
     axes.set_yticks([])
 

@@ -1,0 +1,161 @@
+"""The documentation: examples and code blocks run, links lead somewhere, what is named exists."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from symlift import LatentDomain
+from symlift.cli import app
+from symlift.diagnosis import PRESENT
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_ELSEWHERE = re.compile(r"(?<![\w.])/(tmp|work|home|root|opt|mnt|srv)/|localhost|127\.0\.0\.1|file://|\\\\Users\\\\")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [code for tag, code in _FENCE.findall(page.read_text(encoding="utf-8")) if tag == language]
+
+
+def load_example(stem: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{stem}", ROOT / "examples" / f"{stem}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+def test_image_sensor_is_put_together(tmp_path, capsys):
+    found = load_example("shuffled_image_sensor").main(n=1000, out=tmp_path)
+    assert found["r"] > 0.99
+    assert found["shift"] > 0.999
+    assert found["verdict"] == PRESENT
+    assert (tmp_path / "image_sensor.png").stat().st_size > 1000
+    assert "r = " in capsys.readouterr().out
+
+
+def test_sensors_are_placed_and_unmixed(tmp_path):
+    found = load_example("unplaced_sensors").main(n=3000, out=tmp_path)
+    assert found["unordered"] == {"rho": 1.0, "verdict": PRESENT}
+    assert found["mixed"]["r"] > 0.97
+    assert (tmp_path / "sensors.png").is_file()
+
+
+def test_population_is_decoded_and_the_uneven_one_is_no_better_than_its_plane(tmp_path):
+    found = load_example("neural_population").main(n=1500, out=tmp_path)
+    assert found["even"]["verdict"] == PRESENT
+    assert found["even"]["correlation"] > 0.97
+    assert found["uneven"]["correlation"] > 0.9
+    # the tutorial says that this is no better a decoder than the principal plane
+    assert abs(found["even"]["correlation"] - found["even"]["pca"]) < 0.02
+    assert (tmp_path / "population.png").is_file()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name)
+def test_examples_are_short_and_take_a_folder(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 80
+    assert '"--out"' in text
+    assert any(path.name in page.read_text(encoding="utf-8") for page in PAGES), "no tutorial follows it"
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_code_on_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {"__name__": "page"}
+    for number, code in enumerate(blocks(page, "python")):
+        exec(compile(code, f"{name(page)}, block {number + 1}", "exec"), scope)  # noqa: S102 - that is the test
+
+
+def slug(heading: str) -> str:
+    """The anchor that Python-Markdown gives a heading."""
+    plain = re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower()).strip()
+    return re.sub(r"[-\s]+", "-", plain)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in _LINK.findall(text):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        other = (page.parent / file).resolve() if file else page
+        assert other.is_file(), f"{name(page)} links to {target}, which is not there"
+        assert other.is_relative_to(DOCS), f"{name(page)} links out of docs/: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", other.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{name(page)} links to {target}: no such heading"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES, ROOT / "mkdocs.yml"], ids=name)
+def test_nothing_is_said_of_one_machine(path):
+    found = _ELSEWHERE.search(path.read_text(encoding="utf-8"))
+    assert found is None, f"{name(path)} names {found and found[0]}"
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == {page.relative_to(DOCS).as_posix() for page in PAGES}
+
+
+def test_options_and_commands_of_the_page_exist():
+    runner = CliRunner()
+    commands = ["demo", "recover", "transform", "report", "doctor", "experiment", "experiment list", "experiment run"]
+    helps = [runner.invoke(app, [*line.split(), "--help"], env={"COLUMNS": "200"}) for line in ["", *commands]]
+    assert all(result.exit_code == 0 for result in helps)
+    known = set(re.findall(r"--[a-z][a-z-]+", "\n".join(result.output for result in helps)))
+    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"--[a-z][a-z-]+", text)) <= known
+    assert all(f"symlift {line}" in text for line in commands)
+
+
+def test_every_figure_of_the_diagnosis_is_explained(rng):
+    X = rng.laplace(size=(200, 5))
+    figures = LatentDomain(grid=(5,), solver="random", random_state=0).fit(X).diagnose(X).figures
+    explained = re.findall(r"^\| `(\w+)` \|", (DOCS / "reading-the-diagnosis.md").read_text(), re.MULTILINE)
+    assert set(explained) == set(figures)
+
+
+def test_public_names_are_on_the_reference_page():
+    from symlift import datasets, metrics
+
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE))
+    for module in (metrics, datasets):
+        missing = {f"{module.__name__}.{public}" for public in module.__all__} - shown
+        # small helpers that stand beside what is shown
+        assert missing <= {"symlift.datasets.Digits", "symlift.datasets.identity"}
+    assert {f"symlift.{public}" for public in ("LatentDomain", "load", "Grid", "LiftedModel")} <= shown
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed")
+def test_the_site_builds_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    assert "signal_recovery" in (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
