@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-full lint format bench clean
+.PHONY: demo test test-full lint format docs bench clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -23,14 +23,22 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
 bench: $(READY)
 	$(BIN)/python benchmarks/lifting_map.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fast_solver.py rows
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fast_solver.py decline
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fast_solver.py scaling
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fast_solver.py nothing
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/diagnosis.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[dev,docs]'
 	touch $(READY)
 
 clean:
-	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

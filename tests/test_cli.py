@@ -191,7 +191,8 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
 
 def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call, monkeypatch):
     err = call("recover", "x.npy", *RANDOM, "--verbose")[2]
-    assert [line.split()[0] for line in err.splitlines()] == ["reading", "fitting", "checking", "writing", "drawing"]
+    told = [line.removesuffix(" …") for line in err.splitlines()]
+    assert told == ["reading", "fitting", "fitting: drawing", "checking", "writing", "drawing"]
     screen = io.StringIO()
     monkeypatch.setattr(cli, "err", Console(file=screen, force_terminal=True, width=100))
     assert call("recover", "x.npy", *RANDOM, "--overwrite", "--signals")[0] == 0
@@ -325,7 +326,7 @@ def test_misuse_is_one_line_exit_code_two_and_leaves_nothing(case, wrong, call, 
 def test_a_failure_is_exit_code_one(here, call, monkeypatch):
     from symlift import solvers
 
-    def failing(X, grid, rng):
+    def failing(X, grid, rng, **_):
         raise ZeroDivisionError("by zero")
 
     solvers.get_solver("random")
@@ -382,7 +383,7 @@ def test_no_arguments_show_the_help(call):
 def test_interrupted_by_control_c_a_run_can_go_on(here):
     code = (
         "import sys, time, symlift.cli as cli, symlift.solvers.random as r\n"
-        "def slow(*_):\n    print('go', flush=True)\n    time.sleep(30)\n"
+        "def slow(*_, **__):\n    print('go', flush=True)\n    time.sleep(30)\n"
         "r.solve = slow\nsys.argv = ['symlift', 'recover', 'x.npy', '--grid', '12', '--solver', 'random']\ncli.main()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from sklearn.base import clone
@@ -85,6 +86,17 @@ def test_works_where_scikit_learn_expects_it(X):
     pipe = make_pipeline(StandardScaler(), twin).fit(X)
     assert pipe.transform(X).shape == (300, 12)
     assert list(pipe[-1].get_feature_names_out())[:2] == ["latentdomain0", "latentdomain1"]
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_frames_keep_their_names_and_come_back_as_frames(X, library):
+    frame = library.DataFrame({f"sensor{i}": X[:, i] for i in range(12)})
+    est = random_fit(frame, grid=(3, 4)).set_output(transform=library.__name__)
+    assert list(est.feature_names_in_) == [f"sensor{i}" for i in range(12)]
+    signals = est.transform(frame)
+    assert isinstance(signals, library.DataFrame)
+    assert list(signals.columns) == list(est.get_feature_names_out())
+    assert np.allclose(signals.to_numpy(), random_fit(X, grid=(3, 4)).transform(X))
 
 
 def test_takes_tensors_memmaps_and_single_precision(X, tmp_path):

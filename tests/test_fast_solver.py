@@ -57,6 +57,16 @@ def test_the_same_seed_gives_the_same_model():
     assert np.array_equal(a, b)
 
 
+def test_progress_is_told_and_only_grows():
+    data = gsn(3_000, 15, periodic=True, transform="orthogonal", random_state=1)
+    told: list[tuple[str, float]] = []
+    solve(data.X, data.grid, np.random.default_rng(0), progress=lambda *step: told.append(step))
+    shares = [share for _, share in told]
+    assert {"arrange", "localise", "choose"} <= {stage for stage, _ in told}
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 1
+
+
 def test_more_columns_than_points_are_compressed():
     latent = gsn(20_000, 15, periodic=True, random_state=2)
     wide = latent.latent @ random_orthogonal(20, random_state=3)[:15]

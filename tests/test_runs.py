@@ -182,7 +182,7 @@ def test_a_record_of_a_later_version_is_refused(here):
         open_run(here / "run")
 
 
-def failing(X, grid, rng):
+def failing(X, grid, rng, **_):
     raise np.linalg.LinAlgError("SVD did not\nconverge")
 
 
@@ -226,7 +226,7 @@ class Verdict:
 
 
 def test_stages_score_and_diagnosis_are_kept_where_there_are_any(here, monkeypatch):
-    def staged(X, grid, rng):
+    def staged(X, grid, rng, **_):
         import warnings
 
         warnings.warn("look at it", FitWarning, stacklevel=1)
@@ -270,7 +270,7 @@ import symlift.lifting as lifting
 from symlift import runs
 from pathlib import Path
 solve, replace, batches = fast.solve, Path.replace, lifting._batches
-def slow_solve(X, grid, rng):
+def slow_solve(X, grid, rng, **_):
     time.sleep(0.15)
     return solve(X, grid, rng)
 def slow_replace(self, target):

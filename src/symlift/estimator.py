@@ -37,7 +37,7 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Parameters
     ----------
     grid : "auto", or the grid's shape: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``.
-    periodic : whether axes close on themselves: one bool, or one for each axis.
+    periodic : whether axes close on themselves: one bool, or one for each axis.  A proposed grid ("auto") brings its own.
     solver : "auto" for the best one installed, or a solver's name.
     random_state : seed, ``numpy.random.RandomState`` or None.  The same seed on the same machine gives the same result.
 
@@ -91,7 +91,7 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             warnings.warn(
                 f"{len(constant)} constant columns get weight 0 (the first is column {constant[0]})",
                 FitWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             solution = solve(rows[:, varies], grid, rng, **options)
             W = np.zeros((grid.size, d))
@@ -100,7 +100,7 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._adopt(model)
         self.trace_ = solution.trace
         if not self.trace_.get("evidence", {}).get("found", True):
-            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
+            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=3)
         return self
 
     def _adopt(self, model: LiftedModel) -> None:
@@ -210,7 +210,7 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     # -- trusting a fit ------------------------------------------------------------------------------------------------
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
-        """How good the fit is on X, larger is better; comparable between fits of the same data on the same rows.
+        """How good the fit is on X, larger is better; comparable between fits on the same grid, on the same rows.
 
         -(resolution + distortion/2 + 10 · max(stationarity, 0)), best on rows that were not fitted.
         """

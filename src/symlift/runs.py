@@ -20,7 +20,6 @@ import math
 import platform
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -36,7 +35,7 @@ from symlift.estimator import LatentDomain, load
 from symlift.grid import Grid
 from symlift.io import Table, check_writable, content_hash, forget_pages, open_rows, read_table
 from symlift.lifting import LiftedModel, write_atomically
-from symlift.solvers import get_solver
+from symlift.solvers import Progress, get_solver, no_progress
 
 __all__ = ["Run", "RunFailedError", "open_run", "recover", "transform"]
 
@@ -47,9 +46,6 @@ OUTPUTS = (
 )  # fmt: skip
 SAMPLES, SAMPLED_ROWS, SCORED_ROWS = 64, 4096, 20_000
 MAX_SEED = 2**32 - 1
-
-# told what is being done, and how much of it (0 to 1) where that is known
-Progress = Callable[[str, float | None], None]
 
 
 class RunFailedError(SymliftError):
@@ -125,9 +121,6 @@ class _Settings:
             raise InputError(f"seed {self.seed} is out of range: give a whole number from 0 to {MAX_SEED}")
 
 
-def _no_progress(_: str, __: float | None = None) -> None: ...
-
-
 def recover(
     data: Path,
     out: Path | None = None,
@@ -140,7 +133,7 @@ def recover(
     signals: bool = False,
     overwrite: bool = False,
     resume: bool = False,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
 ) -> Run:
     """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
 
@@ -197,7 +190,7 @@ def _run(run: Run, data: Path, table: Table, settings: _Settings, reading: float
     try:
         start = time.perf_counter()
         progress("fitting", None)
-        estimator, told = _fit(table.rows, settings)
+        estimator, told = _fit(table.rows, settings, progress)
         fitted = time.perf_counter()
         progress("checking", None)
         score, diagnosis = _judge(estimator, table.rows, told)
@@ -228,11 +221,11 @@ def _run(run: Run, data: Path, table: Table, settings: _Settings, reading: float
     run.write()
 
 
-def _fit(rows: NDArray, settings: _Settings) -> tuple[LatentDomain, list[str]]:
+def _fit(rows: NDArray, settings: _Settings, progress: Progress) -> tuple[LatentDomain, list[str]]:
     estimator = LatentDomain(settings.grid, settings.periodic, settings.solver, random_state=settings.seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FitWarning)
-        estimator.fit(rows)
+        estimator._fit(rows, progress=lambda stage, share: progress(f"fitting: {stage}", share))
     return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
 
 
@@ -280,7 +273,7 @@ def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: P
         lift_to_file(estimator.model_, rows, folder / "signals.npy", progress)
 
 
-def lift_to_file(model: LiftedModel, rows: NDArray, path: Path, progress: Progress = _no_progress) -> None:
+def lift_to_file(model: LiftedModel, rows: NDArray, path: Path, progress: Progress = no_progress) -> None:
     """Stream the signals of ``rows`` into a file; nothing of their number is held in memory."""
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
 
@@ -307,7 +300,7 @@ def transform(
     *,
     key: str | None = None,
     overwrite: bool = False,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
 ) -> tuple[int, int]:
     """Write the signals that the model of a run finds in a data file; returns their shape (n, grid points).
 

@@ -20,8 +20,8 @@ def marginal_entropies(Y: NDArray) -> NDArray[np.float64]:
     m = max(1, int(np.sqrt(n) / 2))
     i = np.arange(n)
     upper, lower = np.minimum(i + m, n - 1), np.maximum(i - m, 0)
-    # ties (spins, zeros) have no density: a floor far below any resolution keeps the logarithm finite
-    floor = 1e-9 * np.maximum(ordered[-1] - ordered[0], 1e-300)
+    # ties (spins, zeros) have no density: values closer than a thousandth of the deviation count as that far apart
+    floor = 1e-3 * np.maximum(ordered.std(axis=0), 1e-300)
     gaps = np.maximum(ordered[upper] - ordered[lower], floor)
     return np.log(gaps * ((n + 1) / (upper - lower))[:, None]).mean(axis=0)
 

@@ -10,7 +10,7 @@ from typing import Any
 from symlift.errors import InputError
 from symlift.lifting import LiftedModel
 
-__all__ = ["SOLVERS", "Solution", "Solver", "get_solver"]
+__all__ = ["SOLVERS", "Progress", "Solution", "Solver", "get_solver", "no_progress"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,15 @@ class Solution:
     trace: dict[str, Any] = field(default_factory=dict)
 
 
+# told (stage, share done): what a progress bar needs
+Progress = Callable[[str, float | None], None]
+# solve(X, grid, rng, progress=…)
 Solver = Callable[..., Solution]
+
+
+def no_progress(stage: str, share: float | None = None) -> None:
+    """Nobody watches."""
+
 
 # name → module with a `solve` function; imported on demand, so that one solver's imports are not another's cost
 SOLVERS = {"fast": "symlift.solvers.fast", "random": "symlift.solvers.random"}

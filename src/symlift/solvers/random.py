@@ -8,13 +8,14 @@ from scipy.stats import ortho_group
 
 from symlift.grid import Grid
 from symlift.lifting import LiftedModel
-from symlift.solvers import Solution
+from symlift.solvers import Progress, Solution, no_progress
 
 __all__ = ["solve"]
 
 
-def solve(X: NDArray, grid: Grid, rng: np.random.Generator) -> Solution:
+def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress) -> Solution:
     """A random lifting map; it looks at X for its mean and its width only."""
+    progress("drawing", 0.0)
     d = X.shape[1]
     W = ortho_group.rvs(d, random_state=rng)[: grid.size] if d > 1 else np.ones((1, 1))
     return Solution(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from symlift.grid import Grid
 from symlift.lifting import LiftedModel
 from symlift.objective import LagClasses, score, stationarity
-from symlift.solvers import Solution
+from symlift.solvers import Progress, Solution, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
 from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
@@ -49,14 +49,31 @@ _ATTEMPTS = 3
 Reach = Literal["coordinates", "components", "general"]
 
 
+# what stages cost, relative to each other, and how often they run at most: for the time estimate of a progress bar
+_COSTS = {
+    "arrange": 4,
+    "moments": 4,
+    "localise": 6,
+    "frames": 2,
+    "stationary": 25,
+    "sharpen": 4,
+    "resolve": 18,
+    "choose": 1,
+}
+_REPEATS = {"localise": _ATTEMPTS, "frames": _ATTEMPTS, "stationary": _ATTEMPTS, "sharpen": _ATTEMPTS, "resolve": 3}
+_TOTAL = sum(cost * _REPEATS.get(name, 1) for name, cost in _COSTS.items())
+
+
 @dataclass
 class _Trace:
     """What each stage did, how good it was and how long it took."""
 
+    progress: Progress
     stages: list[dict[str, Any]] = field(default_factory=list)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[dict[str, Any]]:
+        self.progress(name, sum(_COSTS[done["stage"]] for done in self.stages) / _TOTAL)
         record: dict[str, Any] = {"stage": name}
         start = time.perf_counter()
         yield record
@@ -72,13 +89,15 @@ class _Rows:
     held: NDArray[np.float64]
 
 
-def solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach = "general") -> Solution:
+def solve(
+    X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach = "general", progress: Progress = no_progress
+) -> Solution:
     """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows.
 
     ``reach`` is how far to go: "coordinates" only puts columns in order, "components" makes one attempt with independent
-    components, "general" does all.
+    components, "general" does all.  ``progress`` is told each stage as it starts, and the share of the longest way that is done.
     """
-    trace = _Trace()
+    trace = _Trace(progress)
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
     sample = _sample(X, mean, rng)
     basis = _principal_basis(sample.fit, grid.size)
@@ -99,7 +118,7 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach = "gene
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     evidence = _evidence(accepted or reach == "coordinates", trace)
-    went: Reach = "general" if "resolved" in chosen else "coordinates" if chosen == "coordinates" else "components"
+    went: Reach = "coordinates" if accepted else "general" if "resolved" in chosen else "components"
     figures = {"solver": "fast", "chosen": chosen, "reach": went, **scores[chosen][1], "evidence": evidence}
     return Solution(model, {**figures, "stages": trace.stages})
 
@@ -219,8 +238,10 @@ class _Polish:
             first |= {name: minimise_over_rotations(self.gap, first[name][0], 200) for name in ahead}
             name = min(ahead, key=lambda key: first[key][1])
             W, gap = first[name]
-            W, gap = minimise_over_rotations(self.gap, W, 1000, tolerance=1e-7)
-            if gap > m.noise:
+            near = gap < 5 * m.noise  # what is further off after 300 steps has gone to a wrong minimum
+            if near:
+                W, gap = minimise_over_rotations(self.gap, W, 1000, tolerance=1e-7)
+            if near and gap > m.noise:
                 # the optimiser cannot leave its component of O(N): try the other
                 other, value = minimise_over_rotations(self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7)
                 W, gap = (other, value) if value < gap else (W, gap)
