@@ -51,6 +51,23 @@ def test_one_that_is_not_is_not(kind, rng):
     assert diagnosis(X, (15,), periodic).verdict in (ABSENT, UNIDENTIFIABLE)
 
 
+@pytest.mark.filterwarnings("ignore:held-out rows")
+@pytest.mark.parametrize(
+    ("data", "shape", "periodic", "words"),
+    [
+        (gsn(8_000, 31, transform="permutation", random_state=2), (31,), True, "line of 31"),
+        (gsn(8_000, 24, transform="permutation", random_state=2), (4, 6), False, "line of 24"),
+        (gsn(8_000, 24, periodic=True, transform="permutation", random_state=2), (4, 6), False, "ring of 24"),
+    ],
+    ids=["a line bent into a ring", "a line folded into rows", "a ring folded into rows"],
+)
+def test_a_simpler_grid_that_fits_as_well_is_named(data, shape, periodic, words):
+    est = LatentDomain(grid=shape, periodic=periodic, random_state=0).fit(data.X)
+    with pytest.warns(FitWarning, match=words):
+        found = est.diagnose(data.X)
+    assert found.verdict != PRESENT
+
+
 def test_verdicts_follow_from_the_figures():
     base = {"locality": 0.9, "locality_of_control": 0.1, "agreement_of_halves": 0.99}
     assert _judge(base, found=True).verdict == PRESENT

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import FitWarning
+from symlift.grid import Grid
 from symlift.metrics import equivariance_error, signal_recovery
 from symlift.objective import LagClasses, score
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
 
 if TYPE_CHECKING:
     from symlift.estimator import LatentDomain
@@ -25,6 +27,8 @@ ABSENT = "no evidence for a translation symmetry"
 _ROWS = 30_000
 # halves of the data have to give the same signals; columns permuted over samples must not look as local as the data do
 _AGREEMENT, _LOCALITY_MARGIN = 0.9, 0.2
+# columns that are shuffled points of a line or ring explain this much of their statistics there
+_ARRANGED, _SIMILARITY_ROWS = 0.8, 6_000
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ def diagnose(estimator: LatentDomain, X: NDArray) -> Diagnosis:
     first, second = (_refit(estimator, part, seed, reach) for seed, part in enumerate((rows[::2], rows[1::2])))
     agreement = signal_recovery(first.transform(rows[:4_000]), second.transform(rows[:4_000]), grid).r
     control = _refit(estimator, rng.permuted(rows, axis=0), 2, "components" if reach == "general" else reach)
+    alternatives = _localities_elsewhere(rows, grid)
     own, theirs = (fit.trace_.get("evidence", {}) for fit in (estimator, control))
     figures: dict[str, float | None] = {
         **{name: round(value, 4) for name, value in parts.items()},
@@ -64,12 +69,46 @@ def diagnose(estimator: LatentDomain, X: NDArray) -> Diagnosis:
         "agreement_of_halves": round(float(agreement), 4),
         "locality": own.get("locality"),
         "locality_of_control": theirs.get("locality"),
+        **{f"locality_on_a_{name}": round(value, 4) for name, value in alternatives.items()},
         "nongaussianity": own.get("nongaussianity"),
         "effective_rank": round(float(spectrum.sum() ** 2 / np.sum(spectrum**2)), 2),
         "condition": round(float(values[0] / max(values[-1], 1e-300)), 2),
         "samples_per_parameter": round(len(X) / W.shape[1], 2),
     }
-    return _judge(figures, found=bool(own.get("found", False)))
+    better = [
+        name for name, value in alternatives.items() if value > max(_ARRANGED, (own.get("locality") or 0.0) - 0.02)
+    ]
+    if better:
+        warnings.warn(
+            f"the columns fit a {max(better, key=lambda name: alternatives[name])} of {grid.size} points as well as the grid {grid}, or better: fit that instead",
+            FitWarning,
+            stacklevel=3,
+        )
+    return _judge(figures, found=bool(own.get("found", False)) and not better)
+
+
+def _localities_elsewhere(rows: NDArray, grid: Grid) -> dict[str, float]:
+    """How well the columns themselves fit a line or ring that is simpler than the grid, or open where the grid closes.
+
+    Folding a line into rows gives a grid that explains it no less, and a line can be bent into a ring: a fit does not show that.
+    """
+    if rows.shape[1] != grid.size:
+        return {}
+    simpler = {"line": Grid((grid.size,)), "ring": Grid((grid.size,), periodic=True)}
+    bent = grid.ndim == 1 and grid.axes_periodic[0]
+    asked = {
+        name: other for name, other in simpler.items()
+        if (other.shape, other.axes_periodic) != (grid.shape, grid.axes_periodic)
+        and (LagClasses(other).count.size < LagClasses(grid).count.size or (bent and name == "line"))
+    }  # fmt: skip
+    if not asked:
+        return {}
+    fit, held = (similarities(rows[part][:_SIMILARITY_ROWS]) for part in (slice(0, None, 2), slice(1, None, 2)))
+    found = {}
+    for name, other in asked.items():
+        order, _ = arrange(fit, other, np.random.default_rng(0))
+        found[name] = explained_elsewhere(fit, held, order, LagClasses(other))
+    return found
 
 
 def _refit(estimator: LatentDomain, rows: NDArray, seed: int, reach: str | None) -> LatentDomain:
