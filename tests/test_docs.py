@@ -137,8 +137,10 @@ def test_options_and_commands_of_the_page_exist():
 def test_every_figure_of_the_diagnosis_is_explained(rng):
     X = rng.laplace(size=(200, 5))
     figures = LatentDomain(grid=(5,), solver="random", random_state=0).fit(X).diagnose(X).figures
-    explained = re.findall(r"^\| `(\w+)` \|", (DOCS / "reading-the-diagnosis.md").read_text(), re.MULTILINE)
-    assert set(explained) == set(figures)
+    rows = re.findall(r"^\| (`.*?`) \|", (DOCS / "reading-the-diagnosis.md").read_text(), re.MULTILINE)
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert explained >= set(figures)
+    assert explained - set(figures) <= {"locality_on_a_line", "locality_on_a_ring"}
 
 
 def test_public_names_are_on_the_reference_page():
