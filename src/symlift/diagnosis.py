@@ -75,9 +75,9 @@ def diagnose(estimator: LatentDomain, X: NDArray) -> Diagnosis:
         "condition": round(float(values[0] / max(values[-1], 1e-300)), 2),
         "samples_per_parameter": round(len(X) / W.shape[1], 2),
     }
-    better = [
-        name for name, value in alternatives.items() if value > max(_ARRANGED, (own.get("locality") or 0.0) - 0.003)
-    ]
+    # a simpler grid only has to do as well; a line, which a ring can be cut into, has to do better than the ring
+    needed = max(_ARRANGED, here + (0.05 if grid.ndim == 1 else -0.003))
+    better = [name for name, value in alternatives.items() if value > needed]
     if better:
         name = max(better, key=lambda key: alternatives[key])
         warnings.warn(
@@ -100,7 +100,7 @@ def _localities_of_columns(rows: NDArray, grid: Grid) -> tuple[float, dict[str, 
     asked = {
         name: other for name, other in simpler.items()
         if (other.shape, other.axes_periodic) != (grid.shape, grid.axes_periodic)
-        and (LagClasses(other).count.size < LagClasses(grid).count.size or (bent and name == "line"))
+        and (LagClasses(other).count.size < LagClasses(grid).count.size or bent)
     }  # fmt: skip
     if not asked:
         return 0.0, {}
