@@ -428,8 +428,9 @@ def test_hash_of_files_and_folders(tmp_path):
     assert content_hash(tmp_path / "b" / "sub" / "x").startswith("d4735e3a")
 
 
-def test_a_file_larger_than_the_memory_allowed_streams_through_transform(tmp_path, rng):
-    """A sparse 640 MB file; the signals are written while at most 200 MB above the imports are held."""
+@pytest.mark.parametrize("rows", [40_960, pytest.param(1_310_720, marks=pytest.mark.slow)], ids=["640 MB", "20 GB"])
+def test_a_file_larger_than_the_memory_allowed_streams_through_transform(tmp_path, rows):
+    """A sparse file; the signals are written while at most 200 MB above the imports are held, however many rows there are."""
     code = """
 import json, resource, sys
 import numpy as np
@@ -443,11 +444,11 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 lift_to_file(model, read_rows("x.npy"), Path("y.npy"))
 print(json.dumps({"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}))
 """
-    shape = (40_960, 4096)
+    shape = (rows, 4096)
     with (tmp_path / "x.npy").open("wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         file.truncate(file.tell() + 4 * shape[0] * shape[1])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["mb"] < 200
-    assert read_rows(tmp_path / "y.npy").shape == (40_960, 4)
+    assert read_rows(tmp_path / "y.npy").shape == (rows, 4)
