@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from symlift.grid import Grid
 from symlift.lifting import LiftedModel
@@ -97,6 +98,12 @@ def solve(
     ``reach`` is how far to go: "coordinates" only puts columns in order, "components" makes one attempt with independent
     components, "general" does all.  ``progress`` is told each stage as it starts, and the share of the longest way that is done.
     """
+    # products of small matrices gain nothing from a second thread, and lose much where threads wait for each other
+    with threadpool_limits(limits=1 if grid.size <= _MAX_THIRD_ORDER else None):
+        return _solve(X, grid, rng, reach, progress)
+
+
+def _solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, progress: Progress) -> Solution:
     trace = _Trace(progress)
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
     sample = _sample(X, mean, rng)
