@@ -101,7 +101,8 @@ def test_gradient_of_the_resolving_objective(grid, rng):
     directions = rng.normal(size=(5, 36))
     slopes = finite_difference(lambda v: loss(v)[0], theta, directions, h=1e-6)
     assert np.allclose(slopes, directions @ loss(theta)[1], rtol=2e-2, atol=2e-3)
-    assert loss(-2 * np.eye(6).ravel())[0] == pytest.approx(loss(np.zeros(36))[0]) or np.linalg.det(-np.eye(6)) > 0
+    turned_round = np.diag([-2.0, 0, 0, 0, 0, 0]).ravel()  # a map of the other determinant is a wall, not a way through
+    assert loss(turned_round)[0] > loss(np.zeros(36))[0] + 100
 
 
 def test_distortion_is_zero_for_isometries_only(rng):
