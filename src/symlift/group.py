@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from symlift.errors import InputError
 
-__all__ = ["Rotation", "TranslationGroup", "cayley", "plane_basis", "regular_frequencies", "rotate_planes"]
+__all__ = ["Rotation", "TranslationGroup", "cayley", "plane_basis", "polar", "regular_frequencies", "rotate_planes"]
 
 
 def rotate_planes(coordinates: Tensor, angles: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class TranslationGroup:
         of a ring with an even number of points; det S = -1) has no real skew logarithm: it is given a plane of its own by
         augmenting the space, so the result can have more dimensions than S; S is then its top left block.
         """
-        S = np.stack([_nearest_orthogonal(s) for s in _stack(shifts)])
+        S = np.stack([polar(s) for s in _stack(shifts)])
         D = S.shape[1]
         sym, skew = (S + S.transpose(0, 2, 1)) / 2, (S - S.transpose(0, 2, 1)) / 2
         candidates = (_eigenvectors_of_shifts(c, S, sym, skew) for c in _combinations(2 * len(S)))
@@ -164,8 +164,9 @@ def _combinations(count: int) -> NDArray[np.float64]:
     return weights / np.linalg.norm(weights, axis=1, keepdims=True)
 
 
-def _nearest_orthogonal(matrix: NDArray) -> NDArray:
-    left, _, right = np.linalg.svd(matrix)
+def polar(M: NDArray) -> NDArray[np.float64]:
+    """The matrix with orthonormal rows (or columns) nearest to M: Löwdin's symmetric orthogonalisation."""
+    left, _, right = np.linalg.svd(M, full_matrices=False)
     return left @ right
 
 

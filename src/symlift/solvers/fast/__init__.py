@@ -231,9 +231,8 @@ class _Polish:
 
     def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
         with self.trace.stage("stationary") as record:
-            polished = {
-                name: stationary_frame(W, self.rows.fit, self.rows.held, self.lags) for name, W in frames.items()
-            }
+            C, C_held = (rows.T @ rows / len(rows) for rows in (self.rows.fit, self.rows.held))
+            polished = {name: stationary_frame(W, C, C_held, self.lags) for name, W in frames.items()}
             name = min(polished, key=lambda key: polished[key][1])
             W, misfit = polished[name]
             left = float(stationarity(self.rows.held @ W.T, self.lags).mean())

@@ -6,17 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.grid import Grid
+from symlift.group import polar
 from symlift.objective import LagClasses
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere
 from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
 
-__all__ = ["points_frame", "polar", "position_frames", "stationary_frame"]
-
-
-def polar(M: NDArray) -> NDArray[np.float64]:
-    """The matrix with orthonormal rows (or columns) nearest to M: Löwdin's symmetric orthogonalisation."""
-    left, _, right = np.linalg.svd(M, full_matrices=False)
-    return left @ right
+__all__ = ["points_frame", "position_frames", "stationary_frame"]
 
 
 def points_frame(
@@ -89,14 +84,13 @@ def _fiedler(dependence: NDArray) -> NDArray[np.float64]:
 
 
 def stationary_frame(
-    W: NDArray, fit: NDArray, held: NDArray, lags: LagClasses, steps: int = 30
+    W: NDArray, C: NDArray, C_held: NDArray, lags: LagClasses, steps: int = 30
 ) -> tuple[NDArray[np.float64], float]:
-    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as held-out rows approve.
+    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as ``C_held`` of held-out rows approves.
 
     For fixed T, tr(T W C Wᵀ) is convex in W, so each step lowers ‖W C Wᵀ - T‖².  Many steps fit sampling noise: each must cut
     the held-out misfit ‖W C Wᵀ - T‖/‖C‖ by a twentieth.  Returns the frame and that misfit.
     """
-    C, C_held = fit.T @ fit / len(fit), held.T @ held / len(held)
 
     def misfit(V: NDArray) -> float:
         S = V @ C_held @ V.T

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.group import polar
 from symlift.objective import LagClasses
-from symlift.solvers.fast.frames import polar
 
 __all__ = ["Moments", "invariance_gap", "minimise_over_rotations", "moments"]
 

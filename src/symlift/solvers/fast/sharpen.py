@@ -13,12 +13,12 @@ from symlift.solvers.fast.resolve import SharedEntropy
 __all__ = ["flip_modes", "pooled_entropy", "sharpen"]
 
 # fine enough to see silence, which all-pass copies smear: rows have unit pooled deviation
-_BANDWIDTH, _HALF_WIDTH, _BINS = 0.03, 12.0, 1600
+_POOLED = SharedEntropy(bandwidth=0.03, half_width=12.0, bins=1600)
 
 
 def pooled_entropy(Y: NDArray) -> tuple[float, NDArray]:
     """Entropy of all values of Y together, and its gradient; Y has unit pooled deviation."""
-    return SharedEntropy(_BANDWIDTH, _HALF_WIDTH, _BINS)(Y)
+    return _POOLED(Y)
 
 
 def sharpen(
