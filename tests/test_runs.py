@@ -43,7 +43,9 @@ def test_a_run_holds_what_its_user_needs(here):
         "name": "x.npy", "sha256": record["input"]["sha256"], "shape": [300, 12], "dtype": "float64", "key": None,
         "columns": None,
     }  # fmt: skip
-    assert record["settings"] == {"grid": "3x4", "periodic": True, "solver": "random", "seed": 3, "signals": True}
+    assert record["settings"] == {
+        "grid": "3x4", "periodic": True, "solver": "random", "seed": 3, "preset": None, "budget": None, "signals": True,
+    }  # fmt: skip
     assert (record["grid"], record["periodic"], record["solver"]) == ([3, 4], [True, True], "random")
     assert record["started"] <= record["ended"]
     assert record["started"].endswith("+00:00")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import platform
+import re
 import sys
 import traceback
 import warnings
@@ -92,6 +93,13 @@ def recover(
     periodic: Annotated[bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")] = False,
     solver: Annotated[str | None, typer.Option(help="Which solver.", show_default="auto")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Training settings, a row of the paper's table (neural, refine).", show_default="auto"),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine).")
+    ] = None,
     key: Key = None,
     out: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift")
@@ -116,8 +124,11 @@ def recover(
         with _Steps(quiet, verbose) as progress:
             run = runs.recover(
                 data, out, grid=grid, periodic=periodic, solver=solver, seed=seed, key=key, signals=signals,
-                overwrite=overwrite, resume=resume, progress=progress,
+                preset=preset, budget=None if budget is None else _seconds(budget), overwrite=overwrite, resume=resume,
+                progress=progress,
             )  # fmt: skip
+            if not run.record:  # one of several processes that trained along
+                return
             if (run.folder / "report.html").is_file():  # found finished, with its report
                 report = run.folder / "report.html"
             elif not no_report:
@@ -348,13 +359,22 @@ class _Steps:
             self.bar.stop()
 
     def __call__(self, stage: str, fraction: float | None) -> None:
-        if self.verbose and stage != self.stage:
+        name = stage.split(" (")[0]  # what follows in brackets are figures, which change all the time
+        if self.verbose and name != self.stage:
             err.print(f"{stage} …", highlight=False)
-        self.stage = stage
+        self.stage = name
         if self.bar is not None:
             self.bar.update(
                 self.task, description=stage, total=None if fraction is None else 1.0, completed=fraction or 0
             )
+
+
+def _seconds(text: str) -> float:
+    """90, 90s, 40m or 2h in seconds."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smh]?)", text.strip().lower())
+    if match is None:
+        raise InputError(f"budget {text!r} is not understood: give a time such as 90s, 40m or 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def _not_both(quiet: bool, verbose: bool) -> None:

@@ -11,5 +11,9 @@ class InputError(SymliftError, ValueError):
     """Bad input: the message names what is wrong and what to do about it (exit code 2 on the command line)."""
 
 
+class TrainingError(SymliftError, RuntimeError):
+    """A training run that broke: the message names the step, the term and the last good checkpoint."""
+
+
 class FitWarning(UserWarning):
     """A fit that ended, but that its user should look at before trusting it."""

@@ -6,10 +6,12 @@ A run folder holds
 - ``run.json``: status, input (name, hash, shape), settings, versions, timings, the solver's trace, score and diagnosis;
 - ``metrics.jsonl``: one line for each stage of the solver;
 - ``samples.npz``: a few rows, ``observed`` (k, d) and ``recovered`` (k, grid points), which the report draws;
-- ``signals.npy``: all recovered signals, where they were asked for.
+- ``signals.npy``: all recovered signals, where they were asked for;
+- ``training/``: checkpoints and curves of solvers that train, from which a killed run goes on.
 
 Each file appears whole or not at all.  ``run.json`` says "running" from before the fit until everything else is written, so
-a killed run can be told from a finished one and started again: solvers give the same result for the same seed.
+a killed run can be told from a finished one and started again: solvers give the same result for the same seed, and those that
+train go on from their last checkpoint.
 """
 
 from __future__ import annotations
@@ -35,15 +37,18 @@ from symlift.estimator import LatentDomain, load
 from symlift.grid import Grid
 from symlift.io import Table, check_writable, content_hash, forget_pages, open_rows, read_table
 from symlift.lifting import LiftedModel, write_atomically
-from symlift.solvers import Progress, get_solver, no_progress
+from symlift.solvers import TRAINED, Progress, get_solver, no_progress
+from symlift.solvers.neural.processes import is_follower, wait_for_all
 
 __all__ = ["Run", "RunFailedError", "open_run", "recover", "transform"]
 
 FORMAT_VERSION = 1
 RECORD = "run.json"
+TRAINING = "training"
 OUTPUTS = (
     "model.safetensors", "model.json", "estimator.json", "metrics.jsonl", "samples.npz", "signals.npy", "report.html",
 )  # fmt: skip
+TRAINING_FILES = ("checkpoint.safetensors", "training.jsonl")
 SAMPLES, SAMPLED_ROWS, SCORED_ROWS = 64, 4096, 20_000
 MAX_SEED = 2**32 - 1
 
@@ -111,6 +116,8 @@ class _Settings:
     periodic: bool = False
     solver: str = "auto"
     seed: int = 0
+    preset: str | None = None
+    budget: float | None = None
 
     def check(self) -> None:
         """Everything that can be said before looking at the data."""
@@ -119,6 +126,19 @@ class _Settings:
         get_solver(self.solver)
         if not 0 <= self.seed <= MAX_SEED:
             raise InputError(f"seed {self.seed} is out of range: give a whole number from 0 to {MAX_SEED}")
+        for name in ("preset", "budget"):
+            if getattr(self, name) is not None and self.solver not in TRAINED:
+                raise InputError(
+                    f"--{name} is for solvers that train: give --solver {' or '.join(TRAINED)} with it, or leave it out"
+                )
+        if self.budget is not None and not 0 < self.budget < math.inf:
+            raise InputError(f"a budget of {self.budget} seconds is no time: give one such as 90s, 40m or 2h")
+
+    def options(self, folder: Path) -> dict[str, Any]:
+        """What the solver is told beside the rows and the grid."""
+        if self.solver not in TRAINED:
+            return {}
+        return {"folder": folder / TRAINING, "preset": self.preset or "auto", "seconds": self.budget}
 
 
 def recover(
@@ -130,6 +150,8 @@ def recover(
     solver: str | None = None,
     seed: int | None = None,
     key: str | None = None,
+    preset: str | None = None,
+    budget: float | None = None,
     signals: bool = False,
     overwrite: bool = False,
     resume: bool = False,
@@ -138,19 +160,23 @@ def recover(
     """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
 
     What is None takes its default, or with ``resume`` what the run was started with.  ``data`` may be the run folder itself
-    with ``resume``; the data file is then looked for by its name, here and beside the folder.
+    with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``preset`` and ``budget`` (in
+    seconds) are for solvers that train.  Of several processes (torchrun), the first keeps the folder; the others only train along.
     """
     if overwrite and resume:
         raise InputError("--overwrite starts again and --resume goes on: give one of them")
     if resume and out is None and (data / RECORD).is_file():
         out, data = data, _find_input(data)
     out = out if out is not None else Path(f"{data.stem}-symlift")
-    given: dict[str, Any] = {"grid": grid, "periodic": periodic or None, "solver": solver, "seed": seed}
+    given: dict[str, Any] = {
+        "grid": grid, "periodic": periodic or None, "solver": solver, "seed": seed, "preset": preset, "budget": budget,
+    }  # fmt: skip
     asked = {name: value for name, value in given.items() if value is not None}
     before = _look_at(out, overwrite, resume)
     if before is not None and resume:
         _agree(before, asked, key)
-        settings = _Settings(**{name: before.record["settings"][name] for name in given})
+        kept = before.record["settings"]
+        settings = _Settings(**{name: kept[name] for name in given if name in kept})
         key = before.record["input"].get("key")
         signals = signals or bool(before.record["settings"].get("signals"))
     else:
@@ -162,6 +188,10 @@ def recover(
     if len(table.rows) < 2:
         raise InputError(f"{data} has one row only: give more rows than columns")
     digest = content_hash(data)
+    if is_follower():
+        wait_for_all()  # until the first process has made the folder ready
+        _fit(table.rows, settings, out, no_progress)
+        return Run(out, fresh=False)
     if before is not None and resume:
         if before.record["input"]["sha256"] != digest:
             raise InputError(
@@ -190,7 +220,11 @@ def _run(run: Run, data: Path, table: Table, settings: _Settings, reading: float
     try:
         start = time.perf_counter()
         progress("fitting", None)
-        estimator, told = _fit(table.rows, settings, progress)
+        if not run.record["resumed"]:
+            claim.forget_training()
+        if settings.solver in TRAINED:
+            wait_for_all()
+        estimator, told = _fit(table.rows, settings, run.folder, progress)
         fitted = time.perf_counter()
         progress("checking", None)
         score, diagnosis = _judge(estimator, table.rows, told)
@@ -221,11 +255,13 @@ def _run(run: Run, data: Path, table: Table, settings: _Settings, reading: float
     run.write()
 
 
-def _fit(rows: NDArray, settings: _Settings, progress: Progress) -> tuple[LatentDomain, list[str]]:
+def _fit(rows: NDArray, settings: _Settings, folder: Path, progress: Progress) -> tuple[LatentDomain, list[str]]:
     estimator = LatentDomain(settings.grid, settings.periodic, settings.solver, random_state=settings.seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FitWarning)
-        estimator._fit(rows, progress=lambda stage, share: progress(f"fitting: {stage}", share))
+        estimator._fit(
+            rows, progress=lambda stage, share: progress(f"fitting: {stage}", share), **settings.options(folder)
+        )
     return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
 
 
@@ -421,6 +457,12 @@ class _Claim:
         """Remove the results of an earlier run: the files that runs have, and no others."""
         for name in OUTPUTS:
             (self.run.folder / name).unlink(missing_ok=True)
+
+    def forget_training(self) -> None:
+        """Remove what an earlier training left: the files that trainings have, and no others."""
+        for path in (self.run.folder / TRAINING).glob("**/*"):
+            if path.name in TRAINING_FILES:
+                path.unlink(missing_ok=True)
 
     def undo(self) -> None:
         """The folder as it was before: nothing, or the run that was there."""

@@ -10,7 +10,7 @@ from typing import Any
 from symlift.errors import InputError
 from symlift.lifting import LiftedModel
 
-__all__ = ["SOLVERS", "Progress", "Solution", "Solver", "get_solver", "no_progress"]
+__all__ = ["SOLVERS", "TRAINED", "Progress", "Solution", "Solver", "get_solver", "no_progress"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,16 @@ def no_progress(stage: str, share: float | None = None) -> None:
 
 
 # name → module with a `solve` function; imported on demand, so that one solver's imports are not another's cost
-SOLVERS = {"fast": "symlift.solvers.fast", "random": "symlift.solvers.random"}
+SOLVERS = {
+    "fast": "symlift.solvers.fast",
+    "neural": "symlift.solvers.neural",
+    "refine": "symlift.solvers.refine",
+    "homogeneous": "symlift.solvers.homogeneous",
+    "random": "symlift.solvers.random",
+}
 DEFAULT = "fast"
+#: solvers that train, and so have presets, budgets and checkpoints
+TRAINED = ("neural", "refine")
 
 
 def get_solver(name: str) -> Solver:

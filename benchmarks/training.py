@@ -1,0 +1,240 @@
+"""The paper's training from its own start: does it arrive, how fast is a step, and does it help a start that is near?
+
+    python benchmarks/training.py ring --regime continuous --seed 0      one run on the ring of 15, until it ends by itself
+    python benchmarks/training.py long --seconds 3600                    63 points from scratch, curve of r and S
+    python benchmarks/training.py speed                                  seconds a step, beside the authors' code
+    python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's model, and from a spoiled one
+    python benchmarks/training.py ablation                               the ring of 15 with each term switched off
+    python benchmarks/training.py table                                  what is in results/, as Markdown
+
+Runs see X and the grid; a watcher outside of the solver scores the models that it is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from _common import RESULTS, write
+from symlift.datasets import Observations
+from symlift.experiments import EXPERIMENTS
+from symlift.experiments.runner import peak_rss_mb
+from symlift.group import TranslationGroup
+from symlift.lifting import LiftedModel
+from symlift.metrics import generator_similarity, signal_recovery
+from symlift.objective.critic import Layer
+from symlift.solvers import fast, neural
+from symlift.solvers.neural.data import held_out
+from symlift.solvers.neural.settings import Estimator, Settings, fitted
+from symlift.solvers.neural.trainer import Trainer
+
+#: seconds a step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and peak memory in GiB
+REFERENCE = {
+    "ring15": {"seconds_per_step": 0.0187, "inside_fit": 0.054, "peak_gib": 0.77},
+    "gsn63": {"seconds_per_step": 0.122, "inside_fit": 0.205, "peak_gib": 1.07},
+    "mnist15": {"seconds_per_step": 0.645, "inside_fit": 0.80, "peak_gib": 1.74},
+}
+REFERENCE_MACHINE = "2 cores, TensorFlow-CPU 2.14.1, the authors' compiled training step"
+SCORED = 2_000
+
+
+def scores(model: LiftedModel, data: Observations) -> dict[str, float]:
+    """r, S against the exact derivative, and S against the finite difference (means over axes)."""
+    recovered = model.lift(np.asarray(data.X[:SCORED], dtype=np.float64))
+    r = signal_recovery(data.latent[:SCORED], recovered, data.grid).r
+    exact, difference = (
+        generator_similarity(model.generators(), data.transform, data.grid, truth=truth)
+        for truth in ("exact", "difference")
+    )
+    return {
+        "r": round(float(r), 4), "S_exact": round(float(np.mean(exact)), 4), "S": round(float(np.mean(difference)), 4),
+    }  # fmt: skip
+
+
+def watcher(data: Observations, curve: list[dict[str, Any]], every: int = 1) -> Callable[..., None]:
+    """Scores every so many of the models that a training run shows, and prints them."""
+    seen = [0]
+
+    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
+        seen[0] += 1
+        if seen[0] % every == 1 or every == 1:
+            told = {"step": step, "seconds": round(values["seconds"], 1), "rank": round(values["rank"], 2)}
+            told |= {"stationarity": round(values.get("stationarity", 0.0), 4), **scores(model, data)}
+            curve.append(told)
+            print(json.dumps(told), flush=True)
+
+    return watch
+
+
+def ring(regime: str, seed: int, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One run on the ring of 15 from the paper's start, until it ends by itself."""
+    data = EXPERIMENTS[f"gsn15-{regime}"].observe(seed)
+    curve: list[dict[str, Any]] = []
+    start = time.perf_counter()
+    solution = neural.solve(
+        data.X, data.grid, np.random.default_rng(seed), settings=settings, watch=watcher(data, curve), device="cpu"
+    )
+    seconds = time.perf_counter() - start
+    return {
+        "regime": regime, "seed": seed, "n": len(data.X), "ended": solution.trace["ended"], "steps": solution.trace["steps"],
+        "seconds": round(seconds, 1), **scores(solution.model, data), "settings": solution.trace["settings"], "curve": curve,
+    }  # fmt: skip
+
+
+def long(seconds: float, name: str, seed: int) -> dict[str, Any]:
+    """63 points from scratch for a given time."""
+    data = EXPERIMENTS[name].observe(seed)
+    curve: list[dict[str, Any]] = []
+    solution = neural.solve(
+        data.X, data.grid, np.random.default_rng(seed), seconds=seconds, watch=watcher(data, curve), device="cpu"
+    )
+    trace = solution.trace
+    return {
+        "experiment": name, "seed": seed, "n": len(data.X), "ended": trace["ended"], "steps": trace["steps"],
+        "seconds": round(trace["training_seconds"], 1), "threads": torch.get_num_threads(), "settings": trace["settings"],
+        "best": {"step": trace["best_step"], **scores(solution.model, data)}, "curve": curve,
+    }  # fmt: skip
+
+
+def spoil(model: LiftedModel, rng: np.random.Generator) -> LiftedModel:
+    """Q turned by exp(0.3 · random skew), θ changed by 10 %."""
+    D = model.group.dimension
+    draw = torch.from_numpy(rng.normal(size=(D, D)))
+    skew = (draw - draw.T) / math.sqrt(2 * D)
+    theta = model.group.theta * torch.from_numpy(1 + 0.1 * rng.choice([-1, 1], size=model.group.theta.shape))
+    return replace(model, group=TranslationGroup(model.group.Q @ torch.matrix_exp(0.3 * skew), theta))
+
+
+def refine(name: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Training from the fast solver's model, and from the same one spoiled."""
+    data = EXPERIMENTS[name].observe(seed)
+    rng = np.random.default_rng(seed)
+    found = fast.solve(data.X, data.grid, rng).model
+    result: dict[str, Any] = {"experiment": name, "seed": seed, "seconds": seconds}
+    for kind, start in (("fast", found), ("spoiled", spoil(found, rng))):
+        solution = neural.solve(data.X, data.grid, rng, start=start, seconds=seconds, device="cpu")
+        before, after = scores(start, data), scores(solution.model, data)
+        moved = float((solution.model.group.Q - start.group.Q).norm())
+        result[kind] = {"before": before, "after": after, "moved": round(moved, 4), "steps": solution.trace["steps"]}
+        print(kind, json.dumps(result[kind]), flush=True)
+    return result
+
+
+#: the authors' released configurations, for equal work in a step
+_SPEED: dict[str, tuple[str, Settings]] = {
+    "ring15": ("gsn15-continuous", neural.PRESETS["gsn15"]),
+    "gsn63": (
+        "gsn63-gaussian-dst",
+        neural.PRESETS["gsn63"].model_copy(
+            update={
+                "estimators": (
+                    Estimator(
+                        layers=(
+                            Layer(4, 5, 2, pool=False), Layer(4, 5, 2, pool=False), Layer(6, 3, 2, pool=False),
+                            Layer(6, 3), Layer(8, 3),
+                        )
+                    ),
+                )
+            }
+        ),
+    ),
+    "mnist15": ("mnist15-shuffled", neural.PRESETS["mnist15"]),
+}  # fmt: skip
+
+
+def speed(name: str, repeats: int) -> dict[str, Any]:
+    """Seconds a step: medians over blocks of steps, after a warm-up."""
+    experiment, settings = _SPEED[name]
+    data = EXPERIMENTS[experiment].observe(0, n=20_000)
+    X: NDArray = np.asarray(data.X, dtype=np.float32)
+    settings = fitted(settings, data.grid, X.shape[1])
+    solution_start = neural.starting_model(X, data.grid, settings, seed=0)
+    trainer = Trainer(X, *held_out(len(X), np.random.default_rng(0)), solution_start, settings, 0)
+    block = 20 if name == "ring15" else 3
+    times = []
+    for _ in range(repeats + 2):
+        begin = time.perf_counter()
+        for _ in range(block):
+            trainer.step()
+        times.append((time.perf_counter() - begin) / block)
+    found = {
+        "seconds_per_step": round(statistics.median(times[2:]), 5), "p10": round(float(np.quantile(times[2:], 0.1)), 5),
+        "p90": round(float(np.quantile(times[2:], 0.9)), 5), "peak_gib": round((peak_rss_mb() or 0) / 1024, 2),
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    reference = REFERENCE[name]
+    return {
+        "ours": found,
+        "reference": reference,
+        "speedup": round(reference["seconds_per_step"] / found["seconds_per_step"], 2),
+    }
+
+
+def ablation(seed: int, steps: int) -> dict[str, Any]:
+    """The ring of 15 with all terms, and with each one switched off."""
+    data = EXPERIMENTS["gsn15-continuous"].observe(seed)
+    result: dict[str, Any] = {"seed": seed, "steps": steps}
+    for off in ("none", "stationarity", "resolution", "infomax"):
+        settings = {} if off == "none" else {off: 0.0}
+        curve: list[dict[str, Any]] = []
+        solution = neural.solve(
+            data.X, data.grid, np.random.default_rng(seed), steps=steps, settings=settings, device="cpu",
+            watch=watcher(data, curve, every=10),
+        )  # fmt: skip
+        result[off] = {**scores(solution.model, data), "steps": solution.trace["steps"], "curve": curve}
+        print(off, result[off]["r"], result[off]["S_exact"], flush=True)
+    return result
+
+
+def table() -> str:
+    """Results of `ring` as Markdown."""
+    lines = ["| regime | seed | S exact | r | steps | minutes | ended |", "|---|---|---|---|---|---|---|"]
+    for path in sorted(RESULTS.glob("training_ring_*.json")):
+        found = json.loads(path.read_text())
+        lines.append(
+            f"| {found['regime']} | {found['seed']} | {found['S_exact']} | {found['r']} | {found['steps']} | "
+            f"{found['seconds'] / 60:.1f} | {found['ended']} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse, run, keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["ring", "long", "speed", "refine", "ablation", "table"])
+    parser.add_argument("--regime", default="continuous", choices=["continuous", "discrete", "fft"])
+    parser.add_argument("--experiment", default="gsn63-gaussian-dst")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--steps", type=int, default=40_000)
+    parser.add_argument("--repeats", type=int, default=30)
+    args = parser.parse_args()
+    if args.what == "ring":
+        result = ring(args.regime, args.seed)
+        print(write(f"training_ring_{args.regime}_{args.seed}", result))
+    elif args.what == "long":
+        print(write(f"training_long_{args.experiment}", long(args.seconds, args.experiment, args.seed)))
+    elif args.what == "speed":
+        found = {name: speed(name, args.repeats) for name in _SPEED}
+        print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": found}))
+        print(json.dumps(found, indent=1))
+    elif args.what == "refine":
+        print(write(f"training_refine_{args.experiment}", refine(args.experiment, args.seed, args.seconds)))
+    elif args.what == "ablation":
+        print(write("training_ablation", ablation(args.seed, args.steps)))
+    else:
+        print(table())
+
+
+if __name__ == "__main__":
+    main()

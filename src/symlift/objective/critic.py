@@ -1,0 +1,318 @@
+"""Jensen–Shannon divergence of a lifted field and its one-step shift, by Donsker–Varadhan critics.
+
+    KL(p‖m) = sup_f  E_p[f] - log E_m[exp f],        JS(p, q) = ½ KL(p‖m) + ½ KL(q‖m),   m = (p + q)/2
+
+Each KL has its own convolutional critic with learned position embeddings.  Layers are small and batches large, so a convolution is
+one matrix product with the (Toeplitz) matrix of its kernel, built from the kernel in each step: on a CPU this is three to
+twenty times as fast as grouped convolutions, and one code serves 1-D, 2-D and 3-D, zero and cyclic padding, and strides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from symlift.grid import Grid
+from symlift.objective.batch import Lifted, Workers
+
+__all__ = ["Critics", "JensenShannon", "Layer", "coarse_grain", "donsker_varadhan", "jensen_shannon", "shifted_pair"]
+
+EMBEDDING = 4  # channels of the position embedding
+EMBEDDING_LIMIT = 5.0
+OUTPUT_LIMIT = 25.0
+NORM = 10.0  # bound on the product of the layers' spectral norms
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution of a critic: output channels, kernel width, stride, and whether pairs are pooled stochastically after it."""
+
+    filters: int
+    kernel: int
+    stride: int = 1
+    pool: bool = True
+
+
+class _Convolution(nn.Module):
+    """Convolutions of ``critics`` independent networks as one batched matrix product.
+
+    Rows are (critics, n, channels · points).  Output points come ordered by their place within a pool, so that the members of all
+    pools are contiguous slices.
+    """
+
+    taps: Tensor
+
+    def __init__(self, critics: int, channels: int, grid: Grid, layer: Layer, last: bool, bound: float) -> None:
+        super().__init__()
+        self.layer, self.bound, self.last = layer, bound, last
+        out_shape = tuple(-(-n // layer.stride) for n in grid.shape)
+        pools = tuple(n // 2 if n > 1 else 1 for n in out_shape) if layer.pool and not last else out_shape
+        #: the field after this layer, and the number of members of each pool
+        self.shape = pools
+        self.members = math.prod(2 if p < n else 1 for p, n in zip(pools, out_shape, strict=True))
+        self.register_buffer("taps", _taps(grid, layer, out_shape, pools), persistent=False)
+        fan_in = channels * layer.kernel**grid.ndim
+        fan_out = layer.filters * layer.kernel**grid.ndim
+        limit = math.sqrt(6 / (fan_in + fan_out))  # Glorot
+        self.weight = nn.Parameter(
+            torch.empty(critics, channels, layer.filters, self.taps.shape[0]).uniform_(-limit, limit)
+        )
+        self.bias = nn.Parameter(torch.zeros(critics, layer.filters))
+        self.register_buffer("singular", functional.normalize(torch.ones(critics, layer.filters, 1), dim=1))
+
+    def matrix(self) -> Tensor:
+        """(critics, channels · points in, members · filters · pools)."""
+        critics, channels, filters, K = self.weight.shape
+        _, n, members, pools = self.taps.shape
+        flat = self.weight.reshape(-1, K) @ self.taps.reshape(K, -1)
+        full = flat.view(critics, channels, filters, n, members, pools).permute(0, 1, 3, 4, 2, 5)
+        if self.last:  # a linear layer under a global average is a mean of its columns
+            return full.mean(dim=(3, 5)).reshape(critics, channels * n, filters)
+        return full.reshape(critics, channels * n, members * filters * pools)
+
+    def offset(self) -> Tensor:
+        """The bias, spread over the columns of :meth:`matrix`."""
+        if self.last:
+            return self.bias[:, None]
+        pools = self.taps.shape[3]
+        return self.bias[:, None, :, None].expand(-1, self.members, -1, pools).reshape(len(self.bias), 1, -1)
+
+    def activate(self, values: Tensor, workers: Workers | None, blocks: int = 1) -> Tensor:
+        """Pool, then ELU.  ELU keeps the positive part that pools choose by, so the order does not matter for a drawn member.
+
+        For the expectation it does where no member is positive: there ELU is taken of the members' mean.
+        """
+        if self.last:
+            return values
+        if self.members > 1:
+            values = _stochastic_pool(values, self.members, workers, blocks)
+        return functional.elu(values)
+
+    @torch.no_grad()
+    def constrain(self) -> None:
+        """Scale each kernel down to the spectral norm bound, estimated by one power iteration a step."""
+        critics, channels, filters, K = self.weight.shape
+        M = self.weight.permute(0, 1, 3, 2).reshape(critics, channels * K, filters)
+        left = functional.normalize(M @ self.singular, dim=1)
+        right = M.transpose(1, 2) @ left
+        norm = right.norm(dim=1, keepdim=True)
+        self.singular.copy_(right / norm.clamp_min(1e-12))
+        self.weight.mul_((self.bound / norm.clamp_min(1e-12)).clamp_max(1.0)[..., None])
+
+    singular: Tensor
+
+
+def _taps(grid: Grid, layer: Layer, out_shape: tuple[int, ...], pools: tuple[int, ...]) -> Tensor:
+    """taps[k, i, m, o] = 1 where tap k of the kernel at output point (pool o, member m) reads input point i."""
+    half = layer.kernel // 2
+    offsets = list(itertools.product(range(-half, layer.kernel - half), repeat=grid.ndim))
+    halves = [2 if p < n else 1 for p, n in zip(pools, out_shape, strict=True)]
+    result = torch.zeros(len(offsets), grid.size, math.prod(halves), math.prod(pools))
+    strides = [math.prod(grid.shape[a + 1 :]) for a in range(grid.ndim)]
+    for o, pool in enumerate(itertools.product(*(range(p) for p in pools))):
+        for m, member in enumerate(itertools.product(*(range(h) for h in halves))):
+            centre = [(p * h + j) * layer.stride for p, h, j in zip(pool, halves, member, strict=True)]
+            for k, offset in enumerate(offsets):
+                point = [c + s for c, s in zip(centre, offset, strict=True)]
+                wrapped = [
+                    x % n if wraps else x for x, n, wraps in zip(point, grid.shape, grid.axes_periodic, strict=True)
+                ]
+                if all(0 <= x < n for x, n in zip(wrapped, grid.shape, strict=True)):
+                    result[k, sum(x * s for x, s in zip(wrapped, strides, strict=True)), m, o] += 1
+    return result
+
+
+def _stochastic_pool(values: Tensor, members: int, workers: Workers | None, blocks: int = 1) -> Tensor:
+    """One member of each pool with probability proportional to its positive part; the expectation where ``workers`` is None."""
+    critics, n, width = values.shape
+    parts = values.view(critics, n, members, width // members)
+    with torch.no_grad():
+        positive = parts.clamp_min(0.0) + 1e-8
+        if workers is None:
+            share = positive / positive.sum(dim=2, keepdim=True)
+    if workers is None:
+        return (share * parts).sum(dim=2)
+    with torch.no_grad():
+        # each block of rows is a batch of its own, which processes share
+        draw = workers.uniform(critics * blocks, n // blocks, width // members, values).reshape(critics, n, -1)
+        edge = torch.cumsum(positive, dim=2) if members > 2 else positive
+        level = draw * (positive[:, :, 0] + positive[:, :, 1] if members == 2 else edge[:, :, -1])
+    if members == 2:
+        first = (level < edge[:, :, 0]).to(values.dtype)
+        return torch.lerp(parts[:, :, 1], parts[:, :, 0], first)
+    choice = (level[:, :, None] >= edge[:, :, :-1]).sum(dim=2, keepdim=True)
+    return parts.gather(2, choice).squeeze(2)
+
+
+class Critics(nn.Module):
+    """Independent critics (``critics`` of them, each with several output channels) of a field on ``grid``: (critics, n, channels).
+
+    The field is repeated on four channels and a learned embedding of position is added, so that a convolutional network can tell
+    places apart.
+    """
+
+    def __init__(self, grid: Grid, layers: Sequence[Layer], critics: int = 2) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.zeros(critics, 1, EMBEDDING * grid.size))
+        bound = NORM ** (1 / len(layers))
+        stack: list[_Convolution] = []
+        channels, field = EMBEDDING, grid
+        for index, layer in enumerate(layers):
+            stack.append(_Convolution(critics, channels, field, layer, index == len(layers) - 1, bound))
+            channels = layer.filters
+            # a field of one point, or one that no longer closes, cannot be periodic
+            shape = stack[-1].shape
+            kept = tuple(
+                wraps and n * layer.stride * (2 if stack[-1].members > 1 else 1) == before and n > 1
+                for wraps, n, before in zip(field.axes_periodic, shape, field.shape, strict=True)
+            )
+            field = _Field(shape, kept)  # type: ignore[assignment]
+        self.convolutions = nn.ModuleList(stack)
+
+    def forward(self, fields: Tensor, workers: Workers | None = None, blocks: int = 1) -> Tensor:
+        """f of each row of ``fields`` (n, points), in ±25: ``blocks`` batches one after the other.
+
+        ``workers`` draw the pools; without them their expectation is taken.
+        """
+        first, *others = self._stack
+        critics, n = len(self.embedding), fields.shape[1]
+        matrix = first.matrix()
+        embedding = EMBEDDING_LIMIT * torch.tanh(self.embedding / EMBEDDING_LIMIT)
+        offset = first.offset() + embedding @ matrix
+        # the same field on all embedding channels: their kernels add up
+        summed = matrix.view(critics, EMBEDDING, n, -1).sum(dim=1)
+        values = first.activate(torch.baddbmm(offset, fields.expand(critics, -1, -1), summed), workers, blocks)
+        for layer in others:
+            values = layer.activate(torch.baddbmm(layer.offset(), values, layer.matrix()), workers, blocks)
+        return OUTPUT_LIMIT * torch.tanh(values / OUTPUT_LIMIT)
+
+    @property
+    def _stack(self) -> list[_Convolution]:
+        return list(self.convolutions)  # type: ignore[arg-type]
+
+    def constrain(self) -> None:
+        """Hold every layer to its spectral norm bound; call it after an optimiser step."""
+        for layer in self._stack:
+            layer.constrain()
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A grid that pooling may have shrunk to a single point, which :class:`~symlift.grid.Grid` does not allow."""
+
+    shape: tuple[int, ...]
+    axes_periodic: tuple[bool, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+def donsker_varadhan(f_left: Tensor, f_right: Tensor, workers: Workers) -> Tensor:
+    """E_left[f] - log E_right[exp f] for each channel: a lower bound of KL(left‖right).  Rows are dimension 0."""
+    return workers.mean(f_left) - torch.log(workers.mean(torch.exp(f_right)))
+
+
+def jensen_shannon(f: Tensor, workers: Workers) -> Tensor:
+    """½ KL(p‖m) + ½ KL(q‖m) from critics' values ``f`` (2, n of p and then n of q, channels), the mean over channels."""
+    half = f.shape[1] // 2
+    p, q = f[:, :half], f[:, half:]
+    own = workers.mean(torch.stack([p[0], q[1]], dim=1))
+    mixed = workers.mean(torch.exp(f).view(2, 2, half, -1).permute(2, 0, 1, 3)).mean(dim=1)
+    return (own - torch.log(mixed)).mean()
+
+
+def shifted_pair(fields: Tensor, axis: int, periodic: bool) -> tuple[Tensor, Tensor]:
+    """(p, q): the fields (n, *shape) and the same one step on; an open axis loses its last and its first slice."""
+    if periodic:
+        return fields, torch.roll(fields, -1, dims=axis + 1)
+    length = fields.shape[axis + 1]
+    return fields.narrow(axis + 1, 0, length - 1), fields.narrow(axis + 1, 1, length - 1)
+
+
+def coarse_grain(fields: Tensor, factors: Sequence[int], workers: Workers) -> Tensor:
+    """One random member of each block: y[n·q + r] with one offset r for each sample and axis, (n, *shape // factors)."""
+    for axis, q in enumerate(factors):
+        if q == 1:
+            continue
+        dim = axis + 1
+        blocks = fields.shape[dim] // q
+        split = torch.unflatten(fields.narrow(dim, 0, blocks * q), dim, (blocks, q))
+        offset = workers.integers(q, len(fields), fields.device).view(-1, *[1] * (split.ndim - 1))
+        fields = split.gather(dim + 1, offset.expand(*split.shape[: dim + 1], 1, *split.shape[dim + 2 :])).squeeze(
+            dim + 1
+        )
+    return fields
+
+
+class JensenShannon(nn.Module):
+    """Stationarity: JS of the lifted field and its one-step shift along each axis, weighted by N_l²/N, the mean over axes.
+
+    ``factors`` coarse-grain the field first (one random member of each block).
+    """
+
+    def __init__(self, grid: Grid, layers: Sequence[Layer], factors: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.grid = grid
+        self.factors = tuple(factors) or (1,) * grid.ndim
+        shape = tuple(n // q for n, q in zip(grid.shape, self.factors, strict=True))
+        # blocks that do not fill a ring leave a gap where it closed
+        periodic = tuple(
+            wraps and n % q == 0 for wraps, n, q in zip(grid.axes_periodic, grid.shape, self.factors, strict=True)
+        )
+        self.coarse = Grid(shape, periodic)
+        #: weight of each axis, N_l²/N, in a mean over axes
+        self.shares = [n * n / self.coarse.size / grid.ndim for n in shape]
+        self.critics = nn.ModuleList()
+        for axis, wraps in enumerate(periodic):
+            smaller = tuple(n - (a == axis and not wraps) for a, n in enumerate(shape))
+            self.critics.append(Critics(_Field(smaller, periodic), layers))  # type: ignore[arg-type]
+
+    def along(self, z: Tensor, axis: int, workers: Workers, expected: bool = False) -> Tensor:
+        """JS along one axis, neither weighted nor clipped; ``expected`` takes the expectation over pools."""
+        fields = z.view(-1, *self.grid.shape)
+        if any(q > 1 for q in self.factors):
+            fields = coarse_grain(fields, self.factors, workers)
+        p, q = shifted_pair(fields, axis, self.coarse.axes_periodic[axis])
+        both = torch.cat([p.reshape(len(p), -1), q.reshape(len(q), -1)])
+        return jensen_shannon(self.critics[axis](both, None if expected else workers, blocks=2), workers)
+
+    def adversarial(self, batch: Lifted, weight: float) -> tuple[Tensor, Tensor]:
+        """(loss, value): descending the loss makes critics climb and the lifting map descend ``weight`` · value.
+
+        An estimate below 0 tells the lifting map nothing, so the gate closes there; critics go on.
+        """
+        losses, values = [], []
+        for axis, share in enumerate(self.shares):
+            # critics climb the estimate and the lifting map descends it: with a gate on the gradient of the critics' input, set
+            # between forward and backward, one backward pass of -JS serves both
+            gate, z = batch.z.new_zeros(()), batch.z.view_as(batch.z)
+            if z.requires_grad:
+                z.register_hook(partial(torch.mul, gate))  # type: ignore[no-untyped-call]
+            js = self.along(z, axis, batch.workers)
+            value = js.detach()
+            gate.fill_(-weight * share).mul_(value > 0)
+            losses.append(-js)
+            values.append(share * value.clamp_min(0.0))
+        return torch.stack(losses).sum(), torch.stack(values).sum()
+
+    def forward(self, batch: Lifted) -> Tensor:
+        """The weighted estimate, clipped at 0, without noise in the pools."""
+        found = [self.along(batch.z, axis, batch.workers, expected=True) for axis in range(len(self.shares))]
+        return torch.stack([s * js.clamp_min(0.0) for s, js in zip(self.shares, found, strict=True)]).sum()
+
+    def constrain(self) -> None:
+        """Hold the critics to their spectral norm bound."""
+        for critics in self.critics:
+            critics.constrain()  # type: ignore[operator]

@@ -1,0 +1,74 @@
+"""Rows for training: drawn at random from memory or from a memmap, centred, scaled, mixed and noised."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from symlift.objective.batch import Workers
+
+__all__ = ["Rows", "held_out", "input_statistics"]
+
+# arrays up to this many numbers are kept on the device as they will be used; larger ones are read row by row
+_IN_MEMORY = 250_000_000
+_STATISTICS = 20_000_000
+
+
+def input_statistics(X: NDArray) -> tuple[float, float]:
+    """One mean and one deviation for all columns together: no column is treated unlike another, so no symmetry is broken."""
+    step = max(1, X.size // _STATISTICS)
+    rows = np.asarray(X[::step], dtype=np.float64)
+    mean = float(rows.mean())
+    return mean, max(float(np.sqrt(np.mean((rows - mean) ** 2))), 1e-300)
+
+
+def held_out(n: int, rng: np.random.Generator, most: int = 5_000) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indices (training, held out) of ``n`` rows: a fifth is held out, at most ``most``, both in ascending order."""
+    count = min(most, n // 5)
+    order = rng.permutation(n)
+    return np.sort(order[count:]), np.sort(order[:count])
+
+
+class Rows:
+    """Training rows (x - mean)/scale of ``X[index]``; small arrays live on the device, large ones stay where they are."""
+
+    def __init__(
+        self,
+        X: NDArray,
+        index: NDArray[np.int64],
+        mean: Tensor,
+        scale: float,
+        mixing: int | None = None,
+        noise: float = 0.0,
+    ) -> None:
+        self.mean, self.scale, self.mixing, self.noise = mean, scale, mixing, noise
+        self.X, self.index = X, torch.from_numpy(index).to(mean.device)
+        self.kept: Tensor | None = None
+        if len(index) * X.shape[1] <= _IN_MEMORY:
+            self.kept = self._prepare(X[index])
+
+    def _prepare(self, rows: NDArray) -> Tensor:
+        return (
+            torch.from_numpy(np.ascontiguousarray(rows)).to(self.mean.device, self.mean.dtype) - self.mean
+        ) / self.scale
+
+    def draw(self, count: int, workers: Workers) -> Tensor:
+        """``count`` random rows of this process, (count, d), out of ``count`` · processes that all draw alike.
+
+        With ``mixing`` = k, each is a sum of k random rows, each kept with probability ½ (superpositions of stationary fields
+        are stationary); with ``noise``, white noise of that deviation is added.
+        """
+        width = self.mixing or 1
+        place = workers.integers(len(self.index), count * width, self.index.device)
+        if self.kept is not None:
+            rows = self.kept[place]
+        else:
+            rows = self._prepare(np.stack([self.X[i] for i in self.index[place].tolist()]))
+        if self.mixing:
+            kept = workers.uniform(1, count, width, rows)[0] < 0.5
+            rows = (rows.view(count, width, -1) * kept[..., None]).sum(dim=1)
+        if self.noise:
+            rows = rows + self.noise * workers.normal(count, rows.shape[1], rows)
+        return rows

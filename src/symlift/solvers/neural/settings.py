@@ -1,0 +1,141 @@
+"""What a training run is made of, and presets named after the rows of the paper's training table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from symlift.grid import Grid
+from symlift.objective.critic import Layer
+
+__all__ = ["PRESETS", "Estimator", "Settings", "fitted", "preset_for", "refining"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimator(_Frozen):
+    """One stationarity estimator: the critics' layers, and the block size of the coarse field that they see."""
+
+    layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
+    coarse: PositiveInt = 1
+
+
+class Settings(_Frozen):
+    """Everything that decides a training run.
+
+    Weights, batch sizes, layers and decay are the paper's; learning rates (Q and θ are parametrised differently here), batch of
+    the 63-point rows and the clock are ours, found by measurement.
+    """
+
+    # the objective: stationarity · JS + resolution · (marginal - joint entropy) - infomax · joint entropy; 0 switches a term off
+    stationarity: NonNegativeFloat = 1.0
+    resolution: NonNegativeFloat = 1.0
+    infomax: NonNegativeFloat = 0.75
+    # infomax while settling.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at the
+    # paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
+    final_infomax: NonNegativeFloat = 10.0
+    # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at the first and at the full rank
+    critics: tuple[float, float] = (1.0, 1.0)
+    gaussian: tuple[float, float] = (0.0, 0.0)
+    moments: tuple[float, float] = (0.0, 0.0)
+    estimators: tuple[Estimator, ...] = (Estimator(layers=(Layer(4, 5), Layer(6, 3), Layer(8, 3))),)
+    # the model
+    embedding: Literal["identity", "zero-pad", "linear"] = "zero-pad"
+    #: D, the augmented dimension; None: half as large again as d on open grids (odd), d on odd rings
+    dimension: PositiveInt | None = None
+    rank_limit: PositiveFloat | None = None
+    # the training
+    batch: Annotated[int, Field(ge=4)] = 500
+    rate: PositiveFloat = 5e-4
+    estimator_rate: PositiveFloat = 5e-3
+    rotation_gain: PositiveFloat = 2.0
+    frequency_gain: PositiveFloat = 4.0
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.1
+    clip: PositiveFloat | None = None
+    filter_noise: NonNegativeFloat = 0.1
+    data_noise: NonNegativeFloat = 0.0
+    mixing: PositiveInt | None = None
+    # the clock: "wait" opens the spectrum pair by pair, each when the one before fits, and then settles; "paper" follows the summed
+    # learning rate over ``steps``
+    clock: Literal["wait", "paper"] = "wait"
+    steps: PositiveInt = 200_000
+    rank_speed: PositiveFloat = 2e-3
+    patience: PositiveFloat = 0.01
+    dwell: PositiveInt = 500
+    stall: PositiveInt = 20_000
+    settle: PositiveInt = 10_000
+    restarts: PositiveInt = 1
+    precision: Literal["float32", "float64", "bfloat16"] = "float32"
+
+
+def _layers(*rows: tuple[int, ...], stride: int = 0) -> tuple[Layer, ...]:
+    """(filters, kernel) rows; the first ``stride`` of them stride by 2 instead of pooling."""
+    return tuple(Layer(f, k, 2, pool=False) if i < stride else Layer(f, k) for i, (f, k) in enumerate(rows))
+
+
+_GSN63 = (
+    Estimator(layers=_layers((4, 5), (4, 5), (6, 3), (6, 3), (8, 3))),
+    Estimator(layers=_layers((4, 5), (6, 3), (8, 3)), coarse=3),
+)
+_GSN15 = (Estimator(layers=_layers((4, 5), (6, 5), (8, 3))),)
+_ISING = (
+    Estimator(layers=_layers((4, 5), (6, 5), (6, 3), (8, 3), stride=1)),
+    Estimator(layers=_layers((4, 5), (6, 3), (8, 3), stride=1), coarse=2),
+)
+_NEURAL = (Estimator(layers=_layers((4, 7), (6, 5), (8, 3), (8, 3))),)
+_MNIST15 = (Estimator(layers=_layers((4, 5), (6, 3), (8, 3))),)
+_MNIST27 = (Estimator(layers=_layers((4, 7), (6, 5), (8, 3), (8, 3))),)
+
+#: settings named after the rows of the paper's training table
+PRESETS: dict[str, Settings] = {
+    "gsn15": Settings(
+        stationarity=1.5, estimators=_GSN15, rate=1e-3, estimator_rate=5e-3, batch=500, embedding="identity", dimension=15,
+    ),
+    "gsn63": Settings(estimators=_GSN63, batch=2500, dimension=99, clip=0.5),
+    "ising33": Settings(estimators=_ISING, batch=2500, embedding="linear", dimension=63, clip=0.5),
+    "visual-coding": Settings(
+        stationarity=2.5, resolution=0.2, infomax=0.2, estimators=_NEURAL, batch=2500, dimension=125, rank_limit=3.0, mixing=20,
+    ),
+    "mnist15": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, dimension=325),
+    "mnist27": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053),
+    "mnist15-bits": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, embedding="linear", dimension=325),
+    "mnist27-bits": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, embedding="linear", dimension=1053),
+}  # fmt: skip
+
+
+def preset_for(grid: Grid, d: int) -> str:
+    """The name of the preset whose data are most like d columns on ``grid``.
+
+    >>> preset_for(Grid((15,), periodic=True), 15), preset_for(Grid((63,)), 63), preset_for(Grid((15, 15)), 1800)
+    ('gsn15', 'gsn63', 'mnist15-bits')
+    """
+    if grid.ndim == 1:
+        return "gsn15" if grid.size <= 24 else "ising33" if grid.size <= 48 else "gsn63"
+    name = "mnist15" if max(grid.shape) <= 20 else "mnist27"
+    return name if d <= 2 * grid.size else f"{name}-bits"
+
+
+def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
+    """``settings`` with an embedding and an augmented dimension that d columns on ``grid`` can have."""
+    kind, dimension = settings.embedding, settings.dimension
+    odd_ring = all(wraps and n % 2 for n, wraps in zip(grid.shape, grid.axes_periodic, strict=True))
+    if kind == "identity" and not (odd_ring and d == grid.size):
+        kind, dimension = "zero-pad", None
+    if kind == "zero-pad" and d > 2 * grid.size:
+        kind, dimension = "linear", None
+    if kind == "identity":
+        dimension = d
+    elif dimension is None or (kind == "zero-pad" and dimension < d) or dimension < grid.size:
+        size = grid.size if kind == "linear" else d
+        longer = size if all(grid.axes_periodic) else size + size // 2
+        dimension = longer + 1 - longer % 2
+    coarse = tuple(e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4)
+    return settings.model_copy(update={"embedding": kind, "dimension": dimension, "estimators": coarse})
+
+
+def refining(settings: Settings) -> Settings:
+    """``settings`` for a start that is near: no filter noise, and only the settling part of the clock."""
+    return settings.model_copy(update={"filter_noise": 0.0, "clock": "wait"})

@@ -1,0 +1,365 @@
+"""One training run: alternating updates of lifting network and estimators, its clock, its checkpoints and its best model."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, distributed
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]
+
+from symlift.errors import InputError, TrainingError
+from symlift.grid import Grid
+from symlift.group import TranslationGroup
+from symlift.lifting import LiftedModel
+from symlift.objective import LagClasses, score
+from symlift.objective.batch import Lifted, Workers
+from symlift.objective.critic import JensenShannon
+from symlift.objective.terms import Objective
+from symlift.solvers import Progress, no_progress
+from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
+from symlift.solvers.neural.data import Rows
+from symlift.solvers.neural.network import LiftingNetwork
+from symlift.solvers.neural.schedule import Clock
+from symlift.solvers.neural.settings import Settings
+
+__all__ = ["Budget", "Trainer", "make_objective"]
+
+#: steps between looks at the losses: nothing inside a step waits for the device
+CHECK = 50
+#: checks between looks at held-out rows and between checkpoints
+EVALUATE, SAVE = 20, 20
+#: the paper counts its filter noise in epochs of 100 steps, and lets it fall by e in ten of them
+_NOISE_STEPS = 1000.0
+_CONDITION = 10
+
+Watch = Callable[[int, LiftedModel, dict[str, float]], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop whatever the clock says."""
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    def spent(self, step: int, seconds: float) -> str | None:
+        """Which budget is used up, if one is."""
+        if self.steps is not None and step >= self.steps:
+            return "steps"
+        return "seconds" if self.seconds is not None and seconds >= self.seconds else None
+
+    def share(self, step: int, seconds: float) -> float:
+        """How much of the budget is used up."""
+        return max(
+            step / self.steps if self.steps else 0.0,
+            seconds / self.seconds if self.seconds else 0.0,
+        )
+
+
+@dataclass
+class _Best:
+    """The best model so far by the held-out objective, as tensors."""
+
+    value: float = math.inf
+    step: int = 0
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+
+def make_objective(grid: Grid, settings: Settings) -> Objective:
+    """The objective that ``settings`` describe, with fresh critics and mixtures (drawn from torch's current generator)."""
+    estimators = [
+        JensenShannon(grid, estimator.layers, (estimator.coarse,) * grid.ndim) for estimator in settings.estimators
+    ]
+    weights = (settings.stationarity, settings.resolution, settings.infomax)
+    shares = {"critics": settings.critics, "gaussian": settings.gaussian, "moments": settings.moments}
+    return Objective(grid, estimators, weights, shares)
+
+
+class Trainer:
+    """Trains a lifting network from ``start`` on rows ``X[train]``; judges it on ``X[held]``.
+
+    Everything that a step depends on is in :meth:`state`: a run that was killed and resumed ends as it would have, bit for bit.
+    """
+
+    def __init__(
+        self,
+        X: NDArray,
+        train: NDArray[np.int64],
+        held: NDArray[np.int64],
+        start: LiftedModel,
+        settings: Settings,
+        seed: int,
+        near: bool = False,
+        device: torch.device | None = None,
+        workers: tuple[int, int] = (0, 1),
+    ) -> None:
+        self.settings, self.near, self.grid = settings, near, start.grid
+        device = device or torch.device("cpu")
+        self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
+        if settings.batch % workers[1]:
+            raise InputError(
+                f"a batch of {settings.batch} rows cannot be shared by {workers[1]} processes: use a multiple of it"
+            )
+        self.rows_each = settings.batch // workers[1]
+        # parameters are drawn on the CPU from a seed of their own: the same on every device and in every process
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            objective = make_objective(start.grid, settings)
+        self.network = LiftingNetwork(start, self.dtype).to(device)
+        self.objective = objective.to(device, self.dtype)
+        self.workers = Workers(torch.Generator(device).manual_seed(seed), *workers)
+        self.rows = Rows(X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise)
+        self.held = np.asarray(X[held], dtype=np.float64)
+        self.lags = LagClasses(start.grid)
+        self._balance = settings.final_infomax if settings.infomax > 0 else 0.0
+        self.clock = Clock.start(settings, start.grid.size, opened=near)
+        self.model_optimiser = self._adam(
+            [
+                {"params": [self.network.rotation.skew], "gain": settings.rotation_gain},
+                {"params": [self.network.theta], "gain": settings.frequency_gain},
+                {"params": [p for n, p in self.network.named_parameters() if n in ("filter", "offset", "E")], "gain": 1.0},
+            ]
+        )  # fmt: skip
+        parameters = list(self.objective.parameters())
+        self.estimator_optimiser = self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
+        self.step_count, self.seconds = 0, 0.0
+        self.best, self.start = _Best(), start
+        self.ended: str | None = None
+        self.history: list[dict[str, float]] = []
+        self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=device)
+        # the first step at which each term was not finite, or infinity
+        self.broken = torch.full((len(Objective.names),), math.inf, dtype=torch.float64, device=device)
+
+    @staticmethod
+    def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
+        return torch.optim.Adam(groups, lr=1.0, eps=1e-7, fused=True)
+
+    # -- one step ----------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One batch: one forward pass, one backward pass, both updates.  Nothing here waits for the device."""
+        settings = self.settings
+        x = self.rows.draw(self.rows_each, self.workers)
+        noise = None
+        if settings.filter_noise and not self.near:
+            draw = torch.randn(
+                self.network.filter.shape, generator=self.workers.generator, dtype=self.dtype, device=x.device
+            )
+            noise = settings.filter_noise * math.exp(-self.step_count / _NOISE_STEPS) * draw
+        rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=x.device)
+        batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+            loss, values = self.objective(batch, self.clock.opened)
+        loss.backward()
+        self._average_gradients()
+        if settings.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip, foreach=True)
+        self.model_optimiser.step()
+        self.model_optimiser.zero_grad()
+        if self.estimator_optimiser is not None:
+            self.estimator_optimiser.step()
+            self.estimator_optimiser.zero_grad()
+            self.objective.constrain()
+        self.step_count += 1
+        if self.step_count % _CONDITION == 0:
+            self.network.condition_embedding()
+        self.sums += values
+        self.broken.clamp_max_(torch.where(torch.isfinite(values), math.inf, float(self.step_count)).double())
+
+    def _average_gradients(self) -> None:
+        """The gradient of the global batch: each process holds its own rows' part of it."""
+        if self.workers.size == 1:
+            return
+        parameters = [*self.network.parameters(), *self.objective.parameters()]
+        present = [p for p in parameters if p.grad is not None]
+        flat = torch.cat([p.grad.reshape(-1) for p in present])  # type: ignore[union-attr]
+        distributed.all_reduce(flat)
+        flat /= self.workers.size
+        for p, part in zip(present, torch.split(flat, [p.numel() for p in present]), strict=True):
+            p.grad.copy_(part.view_as(p))  # type: ignore[union-attr]
+
+    @property
+    def _infomax(self) -> float:
+        """The present weight of infomax; a term that is switched off stays off."""
+        settling = self.clock.settled is not None and self.settings.infomax > 0
+        return self.settings.final_infomax if settling else self.settings.infomax
+
+    def _set_rates(self) -> None:
+        settings, factor = self.settings, self.clock.factor
+        self.objective.weights = (settings.stationarity, settings.resolution, self._infomax)
+        for group in self.model_optimiser.param_groups:
+            group["lr"] = settings.rate * group["gain"] * factor
+        if self.estimator_optimiser is not None:
+            for group in self.estimator_optimiser.param_groups:
+                group["lr"] = settings.estimator_rate * factor
+
+    # -- a run -------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        budget: Budget | None = None,
+        progress: Progress = no_progress,
+        folder: Path | None = None,
+        watch: Watch | None = None,
+    ) -> Trainer:
+        """Train until the clock or the budget ends; ``ended`` says which: "finished", "steps" or "seconds".
+
+        With ``folder``, checkpoints and ``training.jsonl`` go there; ``watch(step, model, values)`` is called at evaluations.
+        """
+        budget = budget or Budget()
+        path = None if folder is None or self.workers.rank > 0 else folder / "checkpoint.safetensors"
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        began = time.perf_counter() - self.seconds
+        if self.step_count == 0:
+            self._evaluate(watch, {})
+        while True:
+            self.seconds = time.perf_counter() - began
+            self.ended = "finished" if self.clock.finished else self._agree(budget.spent(self.step_count, self.seconds))
+            if self.ended is not None:
+                break
+            self._set_rates()
+            for _ in range(CHECK):
+                self._guarded_step(path)
+            self._check(path, budget, progress, watch)
+        self.seconds = time.perf_counter() - began
+        if path is not None:
+            self.save(path)
+        return self
+
+    def _agree(self, ended: str | None) -> str | None:
+        """Clocks of different processes differ; the first one's word counts."""
+        if self.workers.size == 1:
+            return ended
+        said = [ended]
+        distributed.broadcast_object_list(said, src=0)
+        return said[0]
+
+    def _guarded_step(self, path: Path | None) -> None:
+        try:
+            self.step()
+        except LinAlgError:
+            # a decomposition met a value that is not finite
+            self.step_count += 1
+            self.broken.clamp_max_(float(self.step_count))
+            self._stop_if_broken(path)
+
+    def _stop_if_broken(self, path: Path | None) -> None:
+        broken = self.broken.tolist()
+        if min(broken) == math.inf:
+            return
+        first = min(range(len(broken)), key=broken.__getitem__)
+        where = (
+            f"the last good checkpoint is {path}"
+            if path is not None and path.exists()
+            else "there is no checkpoint before it"
+        )
+        raise TrainingError(
+            f"the {Objective.names[first]} term was not finite at step {int(broken[first])}: {where}; "
+            "lower the learning rates, or clip gradients"
+        )
+
+    def _check(self, path: Path | None, budget: Budget, progress: Progress, watch: Watch | None) -> None:
+        self._stop_if_broken(path)
+        means = dict(zip(Objective.names, (self.sums / CHECK).tolist(), strict=True))
+        self.sums.zero_()
+        self.network.rotation.fold()
+        self.clock = self.clock.advance(self.settings, self.step_count, CHECK, means["stationarity"])
+        share = max(self.clock.share(self.settings, self.step_count), budget.share(self.step_count, self.seconds))
+        progress(_told(means, self.clock), min(1.0, share))
+        checks = self.step_count // CHECK
+        if checks % EVALUATE == 0 or self.clock.finished:
+            self._evaluate(watch, means)
+        if path is not None:
+            if checks % EVALUATE == 0:
+                with (path.parent / "training.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(self.history[-1], allow_nan=False) + "\n")
+            if checks % SAVE == 0:
+                self.save(path)
+
+    def _evaluate(self, watch: Watch | None, means: dict[str, float]) -> None:
+        model = self.network.model()
+        _, parts = score(model.lifting_map(), self.held, self.lags)
+        # resolution, infomax (at fixed ‖W‖, a constant minus distortion/2) and stationarity, weighed as they are in the end
+        value = parts["resolution"] + self._balance * parts["distortion"] / 2 + 10 * max(parts["stationarity"], 0.0)
+        record = {
+            "step": self.step_count, "seconds": round(self.seconds, 3), "rank": self.clock.rank, "factor": self.clock.factor,
+            **means, "held_out": value, **{f"held_out_{name}": part for name, part in parts.items()},
+        }  # fmt: skip
+        self.history.append(record)
+        if value < self.best.value:
+            self.best = _Best(value, self.step_count, _model_tensors(model))
+        if watch is not None:
+            watch(self.step_count, model, record)
+
+    def best_model(self) -> LiftedModel:
+        """The model with the least held-out objective so far."""
+        kept = self.best.tensors
+        group = TranslationGroup(kept["Q"], kept["theta"])
+        return LiftedModel(self.grid, kept["mean"], self.start.scale, kept["E"], group, kept["r"], self.start.kind)
+
+    # -- what is kept ------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the run depends on: tensors by name, and the rest as JSON can hold it."""
+        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        tensors |= {f"objective.{name}": value for name, value in self.objective.state_dict().items()}
+        tensors |= optimiser_state("model_optimiser", self.model_optimiser)
+        if self.estimator_optimiser is not None:
+            tensors |= optimiser_state("estimator_optimiser", self.estimator_optimiser)
+        tensors |= {f"best.{name}": value for name, value in self.best.tensors.items()}
+        tensors["generator"] = self.workers.generator.get_state()
+        header = {
+            "step": self.step_count, "seconds": self.seconds, "clock": asdict(self.clock),
+            "best": {"value": self.best.value, "step": self.best.step}, "history": self.history,
+            "settings": self.settings.model_dump(mode="json"),
+        }  # fmt: skip
+        return tensors, header
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint."""
+        write_checkpoint(path, *self.state())
+
+    def restore(self, path: Path) -> None:
+        """Go on where a checkpoint was written."""
+        tensors, header = read_checkpoint(path)
+        if header["settings"] != self.settings.model_dump(mode="json"):
+            raise InputError(f"{path} was written by a run with other settings: use the same, or start again")
+        try:
+            self.network.load_state_dict(_under("network.", tensors))
+            self.objective.load_state_dict(_under("objective.", tensors))
+            restore_optimiser("model_optimiser", self.model_optimiser, tensors)
+            if self.estimator_optimiser is not None:
+                restore_optimiser("estimator_optimiser", self.estimator_optimiser, tensors)
+            self.workers.generator.set_state(tensors["generator"])
+            self.best = _Best(header["best"]["value"], header["best"]["step"], _under("best.", tensors))
+            self.clock = Clock(**header["clock"])
+            self.step_count, self.seconds = header["step"], header["seconds"]
+            self.history = header["history"]
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path} does not fit this run ({type(error).__name__}): give the same data and settings, or start again"
+            ) from None
+
+
+def _told(means: dict[str, float], clock: Clock) -> str:
+    terms = ", ".join(f"{name} {means[name]:.3f}" for name in ("stationarity", "resolution", "infomax"))
+    return f"training ({terms}, rank {clock.rank:.1f} of {clock.full:.0f})"
+
+
+def _model_tensors(model: LiftedModel) -> dict[str, Tensor]:
+    parts = {"mean": model.mean, "E": model.E, "Q": model.group.Q, "theta": model.group.theta, "r": model.r}
+    return {name: value.clone() for name, value in parts.items()}
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

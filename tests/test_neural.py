@@ -1,0 +1,542 @@
+"""The paper's training: network, clock, trainer, checkpoints, restarts, processes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symlift import LatentDomain
+from symlift.datasets import gsn
+from symlift.errors import InputError, TrainingError
+from symlift.grid import Grid
+from symlift.metrics import signal_recovery
+from symlift.objective.batch import Lifted, Workers
+from symlift.objective.critic import Layer
+from symlift.solvers import fast, neural
+from symlift.solvers.neural.checkpoint import read_checkpoint, write_checkpoint
+from symlift.solvers.neural.data import Rows, held_out, input_statistics
+from symlift.solvers.neural.network import LiftingNetwork, initial_model
+from symlift.solvers.neural.schedule import Clock
+from symlift.solvers.neural.settings import PRESETS, Estimator, Settings, fitted, preset_for
+from symlift.solvers.neural.trainer import Budget, Trainer
+
+RING = Grid((15,), periodic=True)
+SMALL = Settings(
+    batch=64,
+    embedding="identity",
+    dimension=15,
+    estimators=(Estimator(layers=(Layer(4, 5), Layer(8, 3))),),
+    steps=10_000,
+)
+
+
+@pytest.fixture(scope="module")
+def ring() -> np.ndarray:
+    return gsn(2_000, (15,), periodic=True, random_state=0).X.astype(np.float64)
+
+
+def start_on(grid: Grid, X: np.ndarray, seed: int = 0, dimension: int | None = None, kind: str = "identity"):
+    mean, scale = input_statistics(X)
+    d = X.shape[1]
+    return initial_model(
+        grid,
+        torch.full((d,), mean, dtype=torch.float64),
+        scale,
+        dimension or d,
+        kind,
+        torch.Generator().manual_seed(seed),
+    )
+
+
+def trainer_on(X: np.ndarray, settings: Settings = SMALL, seed: int = 0, grid: Grid = RING, **options) -> Trainer:
+    split = held_out(len(X), np.random.default_rng(0))
+    start = options.pop("start", None) or start_on(grid, X, seed, settings.dimension, settings.embedding)
+    return Trainer(X, *split, start, settings, seed, **options)
+
+
+def parameters(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in trainer.state()[0].items()}
+
+
+def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+# -- the start and the network -----------------------------------------------------------------------------------------
+
+
+def test_the_start_is_near_zero_in_frequency_and_haar_random_in_its_planes(ring):
+    models = [start_on(RING, ring, seed) for seed in range(40)]
+    theta = np.stack([m.group.theta.numpy()[0] for m in models])
+    assert 1e-4 < np.abs(theta).max() < 0.02
+    first = np.stack([m.group.Q.numpy()[:, 0] for m in models])
+    # columns of Haar-random matrices: uncorrelated entries of variance 1/d; Q = I would put all of it in one place
+    assert np.abs((first**2).mean(axis=0) - 1 / 15).max() < 0.09
+    assert not np.allclose(models[0].group.Q, models[1].group.Q)
+    for model in models[:3]:
+        assert np.allclose(model.group.Q.T @ model.group.Q, np.eye(15), atol=1e-10)
+
+
+def test_several_axes_share_planes_and_have_their_own_frequencies():
+    X = np.random.default_rng(0).normal(size=(100, 30))
+    model = start_on(Grid((5, 6)), X, dimension=45, kind="zero-pad")
+    assert model.group.theta.shape == (2, 22)
+    assert not np.allclose(model.group.theta[0], model.group.theta[1])
+
+
+@pytest.mark.parametrize("grid", [Grid((6,)), Grid((7,), periodic=True), Grid((3, 4))])
+def test_the_network_and_its_model_have_the_same_lifting_map(grid):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, grid.size)) * 3 + 1
+    D = grid.size if grid.size % 2 else grid.size + 3
+    start = start_on(grid, X, dimension=D, kind="identity" if D == grid.size else "zero-pad")
+    network = LiftingNetwork(start, torch.float64)
+    with torch.no_grad():
+        for p in network.parameters():  # anywhere, offsets and rotations included
+            p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(1), dtype=p.dtype))
+    W = network().detach().numpy() / start.scale
+    assert np.allclose(network.model().lifting_map(), W, atol=1e-10)
+
+
+def test_a_given_model_is_kept_by_the_network(ring):
+    model = fast.solve(ring, RING, np.random.default_rng(0)).model
+    network = LiftingNetwork(model, torch.float64)
+    assert np.allclose(network.model().lifting_map(), model.lifting_map(), atol=1e-9)
+
+
+def test_a_learned_embedding_is_shaped_but_not_scaled():
+    X = np.random.default_rng(0).normal(size=(50, 12))
+    start = start_on(Grid((6,)), X, dimension=9, kind="linear")
+    network = LiftingNetwork(start, torch.float64)
+    with torch.no_grad():
+        network.E.mul_(7.0).add_(0.1)
+    network.condition_embedding()
+    singular = torch.linalg.svdvals(network.E.detach())
+    assert math.isclose(float(torch.log(singular).mean()), 0.0, abs_tol=1e-12)
+    assert float(singular.max() / singular.min()) > 1.01
+
+
+def test_gradients_of_the_whole_loss_match_finite_differences(ring):
+    trainer = trainer_on(
+        ring, SMALL.model_copy(update={"precision": "float64", "gaussian": (1.0, 1.0), "critics": (0.0, 0.0)})
+    )
+    network, objective = trainer.network, trainer.objective
+    x = trainer.rows.draw(200, trainer.workers)
+    noise = torch.linspace(0.1, 0.8, len(network.filter), dtype=torch.float64)
+
+    def loss() -> torch.Tensor:
+        batch = Lifted.of(x @ network(noise).T, trainer.workers, torch.tensor(3.0, dtype=torch.float64))
+        return objective(batch, 0.5)[0]
+
+    loss().backward()
+    rng = np.random.default_rng(0)
+    for name, p in network.named_parameters():
+        if name == "offset":
+            continue  # nothing to learn on a ring
+        assert p.grad is not None
+        assert float(p.grad.abs().max()) > 0, name
+        index = tuple(int(rng.integers(n)) for n in p.shape)
+        with torch.no_grad():
+            p[index] += 1e-5
+            above = float(loss())
+            p[index] -= 2e-5
+            below = float(loss())
+            p[index] += 1e-5
+        assert math.isclose((above - below) / 2e-5, float(p.grad[index]), rel_tol=1e-4, abs_tol=1e-6), name
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
+
+
+def test_one_mean_and_one_deviation_for_all_columns():
+    X = np.random.default_rng(0).normal(size=(400, 3)) * [1, 2, 3] + [0, 1, 5]
+    mean, deviation = input_statistics(X)
+    assert math.isclose(mean, X.mean())
+    assert math.isclose(deviation, X.std())
+
+
+@given(n=st.integers(2, 200))
+def test_held_out_rows_are_not_trained_on(n):
+    train, held = held_out(n, np.random.default_rng(n), most=20)
+    assert sorted([*train, *held]) == list(range(n))
+    assert len(held) == min(20, n // 5)
+
+
+def test_mixing_has_the_moments_of_superpositions():
+    X = np.random.default_rng(0).exponential(size=(500, 2))
+    workers = Workers(torch.Generator().manual_seed(0))
+    rows = Rows(X, np.arange(500), torch.zeros(2, dtype=torch.float64), 1.0, mixing=8)
+    drawn = rows.draw(40_000, workers).numpy()
+    assert np.allclose(drawn.mean(axis=0), 4 * X.mean(axis=0), rtol=0.02)
+    expected = 8 * (np.mean(X**2, axis=0) / 2 - X.mean(axis=0) ** 2 / 4)
+    assert np.allclose(drawn.var(axis=0), expected, rtol=0.05)
+
+
+def test_noise_is_added_and_a_memmap_gives_the_same_rows(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    mean = torch.zeros(4)
+
+    def drawn(data, noise=0.0):
+        return Rows(data, np.arange(300), mean, 2.0, noise=noise).draw(50, Workers(torch.Generator().manual_seed(3)))
+
+    inside = drawn(X)
+    monkeypatch.setattr("symlift.solvers.neural.data._IN_MEMORY", 0)
+    assert torch.equal(drawn(mapped), inside)
+    difference = drawn(mapped, noise=0.5) - inside
+    assert 0.4 < float(difference.std()) < 0.6
+
+
+# -- the clock ---------------------------------------------------------------------------------------------------------
+
+
+def advance(clock: Clock, settings: Settings, values: list[float], every: int = 50, step: int = 0) -> tuple[Clock, int]:
+    for value in values:
+        step += every
+        clock = clock.advance(settings, step, every, value)
+    return clock, step
+
+
+def test_the_rank_waits_for_the_fit_and_opens_by_pairs():
+    settings = Settings(rank_speed=0.02, patience=0.05, dwell=100, stall=100_000, settle=200)
+    clock = Clock.start(settings, points=5)
+    clock, step = advance(clock, settings, [0.5] * 20)
+    assert clock.rank == 2.5
+    clock, step = advance(clock, settings, [0.0] * 20, step=step)
+    assert clock.rank > 3.0
+    clock, step = advance(clock, settings, [0.0] * 60, step=step)
+    assert clock.rank == clock.full == 5.5
+    assert clock.settled is not None
+    assert clock.finished
+    assert math.isclose(clock.factor, settings.decay**2)  # once over the rank, once while settling
+
+
+def test_a_rank_that_never_fits_goes_on_in_the_end():
+    settings = Settings(rank_speed=0.1, stall=500, settle=100)
+    clock, _ = advance(Clock.start(settings, points=5), settings, [1.0] * 60)
+    assert clock.finished
+
+
+def test_the_papers_clock_follows_the_summed_learning_rate():
+    settings = Settings(clock="paper", steps=1000, decay=0.1)
+    clock = Clock.start(settings, points=20)
+    rates = 0.1 ** (np.arange(1, 1001) / 1000)
+    for step in (200, 500, 900):
+        now = clock.advance(settings, step, 50, 1.0)
+        assert math.isclose(now.rank, 20.5 * rates[:step].sum() / rates.sum(), rel_tol=0.01)
+        assert math.isclose(now.factor, 0.1 ** (step / 1000))
+        assert not now.finished
+    assert clock.advance(settings, 1000, 50, 1.0).finished
+
+
+def test_a_near_start_only_settles_and_a_limit_bounds_the_rank():
+    clock = Clock.start(Settings(settle=100), points=9, opened=True)
+    assert clock.rank == 9.5
+    assert advance(clock, Settings(settle=100), [9.0, 9.0])[0].finished
+    assert Clock.start(Settings(rank_limit=3.0), points=9, opened=True).rank == 3.0
+
+
+@settings(max_examples=40)
+@given(values=st.lists(st.floats(0, 2), min_size=1, max_size=80), points=st.integers(2, 12))
+def test_the_clock_never_turns_back(values, points):
+    options = Settings(rank_speed=0.05, stall=400, settle=300)
+    clock, step = Clock.start(options, points), 0
+    for value in values:
+        before, step = clock, step + 50
+        clock = clock.advance(options, step, 50, value)
+        assert before.rank <= clock.rank <= clock.full
+        assert clock.factor <= before.factor
+        assert 0 <= clock.share(options, step) <= 1
+
+
+# -- presets -----------------------------------------------------------------------------------------------------------
+
+
+def test_presets_carry_the_papers_weights():
+    table = {
+        "gsn63": (1.0, 1.0, 0.75), "ising33": (1.0, 1.0, 0.75), "visual-coding": (2.5, 0.2, 0.2), "gsn15": (1.5, 1.0, 0.75),
+        "mnist15": (1.0, 0.2, 0.15), "mnist27": (1.0, 0.2, 0.15), "mnist15-bits": (1.0, 0.2, 0.15),
+        "mnist27-bits": (1.0, 0.2, 0.15),
+    }  # fmt: skip
+    assert {name: (s.stationarity, s.resolution, s.infomax) for name, s in PRESETS.items()} == table
+
+
+@pytest.mark.parametrize(
+    ("grid", "d"),
+    [(Grid((4,)), 4), (Grid((8,), periodic=True), 8), (Grid((33,)), 33), (Grid((63,)), 80), (Grid((4, 5)), 20), (Grid((3, 3)), 72),
+     (Grid((3, 3, 3)), 27), (Grid((30, 30)), 900)],
+)  # fmt: skip
+def test_every_grid_has_settings_that_fit(grid, d):
+    chosen = fitted(PRESETS[preset_for(grid, d)], grid, d)
+    assert chosen.dimension is not None
+    X = np.random.default_rng(0).normal(size=(40, d))
+    model = start_on(grid, X, dimension=chosen.dimension, kind=chosen.embedding)
+    assert model.lifting_map().shape == (grid.size, d)
+
+
+def test_bad_settings_are_refused_in_one_line(ring):
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="preset 'x' is unknown: use one of auto, gsn15"):
+        neural.solve(ring, RING, rng, preset="x")
+    with pytest.raises(InputError, match="settings of the training are not valid") as error:
+        neural.solve(ring, RING, rng, settings={"batch": 0})
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="device 'nonsense' cannot be used"):
+        neural.pick_device("nonsense")
+    assert neural.pick_device("cpu").type == "cpu"
+    with pytest.raises(InputError, match="batch of 64 rows cannot be shared by 5 processes"):
+        trainer_on(ring, workers=(0, 5))
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
+def test_a_step_moves_every_parameter(ring, precision):
+    trainer = trainer_on(ring, SMALL.model_copy(update={"precision": precision}))
+    before = parameters(trainer)
+    trainer.run(Budget(steps=100))
+    after = parameters(trainer)
+    learned = [n for n in before if n.startswith(("network.", "objective."))]
+    still = {n for n in learned if torch.equal(before[n], after[n])}
+    # offsets have nothing to learn on a ring; base and fixed buffers may stay
+    assert still <= {"network.offset", "network.rotation.base", "network.E", "network.mean"}
+    assert trainer.ended == "steps"
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another(ring):
+    one, two, three = (parameters(trainer_on(ring, seed=seed).run(Budget(steps=50))) for seed in (1, 1, 2))
+    assert same(one, two)
+    assert not same(one, three)
+
+
+def test_training_leaves_the_global_generators_alone(ring):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trainer_on(ring).run(Budget(steps=50))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(ring, tmp_path):
+    whole = trainer_on(ring).run(Budget(steps=1_500))
+    trainer_on(ring).run(Budget(steps=1_050), folder=tmp_path)
+    again = trainer_on(ring)
+    again.restore(tmp_path / "checkpoint.safetensors")
+    assert again.step_count == 1_050
+    again.run(Budget(steps=1_500), folder=tmp_path)
+    assert same(parameters(whole), parameters(again))
+    assert whole.clock == again.clock
+    assert whole.best.step == again.best.step
+    told = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in told] == [1000]
+
+
+_KILLED = """
+import sys, numpy as np
+from pathlib import Path
+from symlift.datasets import gsn
+from symlift.grid import Grid
+from symlift.solvers import neural
+X = gsn(2000, (15,), periodic=True, random_state=0).X
+neural.solve(X, Grid((15,), periodic=True), np.random.default_rng(0), folder=Path(sys.argv[1]), steps=int(sys.argv[2]),
+             settings={"batch": 64})
+"""
+
+
+def test_kill_nine_and_resume_ends_with_identical_parameters(tmp_path):
+    def command(folder: str) -> list[str]:
+        return [sys.executable, "-c", _KILLED, str(tmp_path / folder), "1500"]
+
+    subprocess.run(command("whole"), check=True, timeout=120)
+    process = subprocess.Popen(command("killed"))
+    path = tmp_path / "killed" / "checkpoint.safetensors"
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert read_checkpoint(path)[1]["step"] < 1500
+    subprocess.run(command("killed"), check=True, timeout=120)
+    left, right = (read_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "killed"))
+    assert left[1]["step"] == right[1]["step"] == 1500
+    assert same(left[0], right[0])
+
+
+def test_a_term_that_is_not_finite_stops_the_run_and_names_step_term_and_checkpoint(ring, tmp_path):
+    trainer = trainer_on(ring).run(Budget(steps=1_000), folder=tmp_path)
+    with torch.no_grad():
+        trainer.objective.resolution.marginals.mean[0, 0] = math.nan
+    with pytest.raises(
+        TrainingError, match=r"resolution term was not finite at step 1001: the last good checkpoint is .*safetensors"
+    ):
+        trainer.run(folder=tmp_path)
+    assert read_checkpoint(tmp_path / "checkpoint.safetensors")[1]["step"] == 1_000
+    broken = trainer_on(ring).run(Budget(steps=50))
+    with torch.no_grad():
+        broken.network.theta[0, 0] = math.nan
+    with pytest.raises(TrainingError, match=r"not finite at step 51: there is no checkpoint before it"):
+        broken.run()
+
+
+def test_damaged_and_foreign_checkpoints_are_refused(ring, tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    trainer = trainer_on(ring)
+    trainer.save(path)
+    with pytest.raises(InputError, match="other settings"):
+        trainer_on(ring, SMALL.model_copy(update={"rate": 0.5})).restore(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match="is damaged"):
+        trainer.restore(path)
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.zeros(1)}, path)
+    with pytest.raises(InputError, match="is not a symlift checkpoint"):
+        trainer.restore(path)
+    tensors, header = trainer.state()
+    del tensors["generator"]
+    write_checkpoint(path, tensors, header)
+    with pytest.raises(InputError, match="does not fit this run"):
+        trainer.restore(path)
+
+
+def test_budgets_end_a_run_and_progress_tells_terms_and_rank(ring):
+    told: list[tuple[str, float | None]] = []
+    solution = neural.solve(
+        ring, RING, np.random.default_rng(0), seconds=1.5, settings={"batch": 64}, progress=lambda *a: told.append(a)
+    )
+    assert solution.trace["ended"] == "seconds"
+    assert 1.4 < solution.trace["training_seconds"] < 5
+    assert "stationarity" in told[-1][0]
+    assert "rank" in told[-1][0]
+    shares = [share for _, share in told]
+    assert shares == sorted(shares)
+    assert 0.4 <= shares[-1] <= 1.0
+
+
+def test_the_best_by_held_out_objective_is_kept(ring):
+    seen: list[tuple[float, np.ndarray]] = []
+    solution = neural.solve(
+        ring, RING, np.random.default_rng(0), steps=2_000, settings={"batch": 64, "rate": 3e-3},
+        watch=lambda step, model, values: seen.append((values["held_out"], model.lifting_map())),
+    )  # fmt: skip
+    values = [value for value, _ in seen]
+    assert len(seen) == 3
+    assert np.allclose(solution.model.lifting_map(), seen[int(np.argmin(values))][1])
+    assert solution.trace["held_out"] == min(values)
+
+
+def test_of_several_restarts_the_one_with_the_best_held_out_objective_wins(ring):
+    solution = neural.solve(ring, RING, np.random.default_rng(0), steps=200, settings={"batch": 64, "restarts": 3})
+    ends = [end["held_out"] for end in solution.trace["restarts"]]
+    assert len(set(ends)) == 3
+    assert solution.trace["held_out"] == min(ends)
+
+
+def test_the_estimator_runs_the_papers_training_by_name(ring):
+    est = LatentDomain(grid=(15,), periodic=True, solver="neural", random_state=0)
+    est._fit(ring, steps=200)
+    assert est.transform(ring).shape == ring.shape
+    assert est.trace_["solver"] == "neural"
+
+
+# -- what it finds -----------------------------------------------------------------------------------------------------
+
+
+def spoiled(model, rng: np.random.Generator):
+    """Q turned by exp(0.3 · random skew), θ changed by 10 %."""
+    from dataclasses import replace
+
+    from symlift.group import TranslationGroup
+
+    D = model.group.dimension
+    draw = torch.from_numpy(rng.normal(size=(D, D)))
+    skew = (draw - draw.T) / math.sqrt(2 * D)
+    theta = model.group.theta * torch.from_numpy(1 + 0.1 * rng.choice([-1, 1], size=model.group.theta.shape))
+    return replace(model, group=TranslationGroup(model.group.Q @ torch.matrix_exp(0.3 * skew), theta))
+
+
+def test_from_a_spoiled_model_training_closes_at_least_half_of_the_gap():
+    data = gsn(20_000, (15,), periodic=True, random_state=0)
+    rng = np.random.default_rng(0)
+    good = fast.solve(data.X, RING, rng).model
+    bad = spoiled(good, rng)
+
+    def r(model) -> float:
+        return signal_recovery(data.latent[:2000], model.lift(data.X[:2000]), RING.shape, periodic=True).r
+
+    solution = neural.solve(data.X, RING, rng, start=bad, steps=3_000, settings={"settle": 3_000})
+    assert r(bad) < r(good) - 0.05
+    assert r(solution.model) > (r(good) + r(bad)) / 2
+    moved = solution.model.group.Q - bad.group.Q
+    assert float(moved.norm()) > 0.1
+    assert float((solution.model.group.theta - bad.group.theta).abs().max()) > 1e-3
+
+
+def test_from_a_good_model_training_does_no_harm():
+    data = gsn(20_000, (15,), periodic=True, random_state=1)
+    rng = np.random.default_rng(1)
+    good = fast.solve(data.X, RING, rng).model
+    solution = neural.solve(data.X, RING, rng, start=good, steps=1_000, settings={"settle": 1_000})
+    before, after = (
+        signal_recovery(data.latent[:2000], m.lift(data.X[:2000]), RING.shape, periodic=True).r
+        for m in (good, solution.model)
+    )
+    assert after > before - 0.005
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+_WORKER = """
+import sys, torch
+from torch import distributed
+import numpy as np
+from safetensors.torch import save_file
+sys.path.insert(0, sys.argv[1])
+from test_neural import SMALL, trainer_on
+from symlift.datasets import gsn
+from symlift.solvers.neural.processes import join_processes
+from symlift.solvers.neural.trainer import Budget
+torch.set_num_threads(1)
+rank, size = join_processes()
+X = gsn(2000, (15,), periodic=True, random_state=0).X.astype(np.float64)
+coarse = SMALL.estimators[0].model_copy(update={"coarse": 3})
+settings = SMALL.model_copy(update={"precision": "float64", "estimators": (*SMALL.estimators, coarse), "moments": (0.1, 0.1),
+                                    "gaussian": (0.1, 0.1), "mixing": 3, "data_noise": 0.1})
+trainer = trainer_on(X, settings, workers=(rank, size)).run(Budget(steps=50))
+save_file({k: v.contiguous() for k, v in trainer.state()[0].items()}, f"{sys.argv[2]}/{size}-{rank}.safetensors")
+"""
+
+
+def test_two_processes_with_half_a_batch_each_match_one(tmp_path):
+    from safetensors.torch import load_file
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    command = [sys.executable, "-c", _WORKER, str(Path(__file__).parent), str(tmp_path)]
+    base = {k: v for k, v in os.environ.items() if k not in ("WORLD_SIZE", "RANK")}
+    subprocess.run(command, env=base, check=True, timeout=120)
+    shared = {**base, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    both = [subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in (0, 1)]
+    assert [p.wait(timeout=120) for p in both] == [0, 0]
+    one, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1"))
+    for name, value in one.items():
+        if name == "generator":
+            continue
+        assert torch.allclose(first[name], value, rtol=1e-6, atol=1e-9), name
+        assert torch.equal(first[name], second[name]), name
