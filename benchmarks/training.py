@@ -32,10 +32,9 @@ from symlift.experiments.runner import peak_rss_mb
 from symlift.group import TranslationGroup
 from symlift.lifting import LiftedModel
 from symlift.metrics import generator_similarity, signal_recovery
-from symlift.objective.critic import Layer
 from symlift.solvers import fast, neural
 from symlift.solvers.neural.data import held_out
-from symlift.solvers.neural.settings import Estimator, Settings, fitted
+from symlift.solvers.neural.settings import Settings, fitted
 from symlift.solvers.neural.trainer import Trainer
 
 #: seconds a step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and peak memory in GiB
@@ -133,23 +132,9 @@ def refine(name: str, seed: int, seconds: float) -> dict[str, Any]:
 #: the authors' released configurations, for equal work in a step
 _SPEED: dict[str, tuple[str, Settings]] = {
     "ring15": ("gsn15-continuous", neural.PRESETS["gsn15"]),
-    "gsn63": (
-        "gsn63-gaussian-dst",
-        neural.PRESETS["gsn63"].model_copy(
-            update={
-                "estimators": (
-                    Estimator(
-                        layers=(
-                            Layer(4, 5, 2, pool=False), Layer(4, 5, 2, pool=False), Layer(6, 3, 2, pool=False),
-                            Layer(6, 3), Layer(8, 3),
-                        )
-                    ),
-                )
-            }
-        ),
-    ),
+    "gsn63": ("gsn63-gaussian-dst", neural.PRESETS["gsn63"].model_copy(update={"batch": 2500})),
     "mnist15": ("mnist15-shuffled", neural.PRESETS["mnist15"]),
-}  # fmt: skip
+}
 
 
 def speed(name: str, repeats: int) -> dict[str, Any]:

@@ -259,7 +259,7 @@ def test_the_clock_never_turns_back(values, points):
         before, step = clock, step + 50
         clock = clock.advance(options, step, 50, value)
         assert before.rank <= clock.rank <= clock.full
-        assert clock.factor <= before.factor
+        assert options.decay**2 - 1e-12 <= clock.factor <= 1
         assert 0 <= clock.share(options, step) <= 1
 
 
@@ -479,7 +479,7 @@ def test_from_a_spoiled_model_training_closes_at_least_half_of_the_gap():
     def r(model) -> float:
         return signal_recovery(data.latent[:2000], model.lift(data.X[:2000]), RING.shape, periodic=True).r
 
-    solution = neural.solve(data.X, RING, rng, start=bad, steps=3_000, settings={"settle": 3_000})
+    solution = neural.solve(data.X, RING, rng, start=bad, steps=2_000, settings={"settle": 8_000})
     assert r(bad) < r(good) - 0.05
     assert r(solution.model) > (r(good) + r(bad)) / 2
     moved = solution.model.group.Q - bad.group.Q

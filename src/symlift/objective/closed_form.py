@@ -13,9 +13,11 @@ __all__ = ["GaussianStationarity", "MomentStationarity"]
 
 
 class MomentStationarity(nn.Module):
-    """Σ ‖M - M̄‖²/‖M‖² over M = E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], with M̄ the average of M over pairs of equal displacement.
+    """Σ ‖M - M̄‖²/size over M = E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], with M̄ the average of M over pairs of equal displacement.
 
-    A smooth, critic-free measure that vanishes exactly where these moments are stationary (in the limit of many rows).
+    A smooth, critic-free measure that vanishes where these moments are stationary (in the limit of many rows).  Sizes are those of
+    :func:`symlift.objective.stationarity`: ‖M₂‖² for the second order; ‖M₄‖² plus the Gaussian value 4‖M₂∘M₂‖² for the fourth
+    (z² is constant for spins); their geometric mean for the third, which may vanish itself.
     """
 
     index: Tensor
@@ -29,15 +31,24 @@ class MomentStationarity(nn.Module):
         self.register_buffer("count", torch.bincount(index).to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, batch: Lifted) -> Tensor:
+        """The sum over the three orders."""
         z = batch.z.clamp(-self.clip, self.clip)
         square = z.square() - batch.workers.mean(z.square()).mean()
-        total = z.new_zeros(())
-        for left, right in ((z, z), (square, z), (square, square)):
-            M = batch.workers.average(left.T @ right / len(z)).reshape(-1)
-            count = self.count.to(M.dtype)
-            average = M.new_zeros(len(count)).index_add(0, self.index, M) / count.clamp_min(1.0)
-            total = total + (M - average[self.index]).square().sum() / M.square().sum()
-        return total
+        second, third, fourth = (
+            batch.workers.average(left.T @ right / len(z)) for left, right in ((z, z), (square, z), (square, square))
+        )
+        low = second.square().sum()
+        high = fourth.square().sum() + 4 * second.pow(4).sum()
+        sizes = (low, torch.sqrt(low * high), high)
+        orders = zip((second, third, fourth), sizes, strict=True)
+        return torch.stack([self._distance(M) / size for M, size in orders]).sum()
+
+    def _distance(self, M: Tensor) -> Tensor:
+        """‖M - M̄‖²."""
+        flat = M.reshape(-1)
+        count = self.count.to(M.dtype)
+        average = flat.new_zeros(len(count)).index_add(0, self.index, flat) / count.clamp_min(1.0)
+        return (flat - average[self.index]).square().sum()
 
 
 class GaussianStationarity(nn.Module):

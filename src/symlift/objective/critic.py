@@ -40,60 +40,115 @@ class Layer:
     pool: bool = True
 
 
+@dataclass(frozen=True)
+class _Field:
+    """A grid that pooling may have shrunk to a single point, which :class:`~symlift.grid.Grid` does not allow."""
+
+    shape: tuple[int, ...]
+    axes_periodic: tuple[bool, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
 class _Convolution(nn.Module):
     """Convolutions of ``critics`` independent networks as one batched matrix product.
 
-    Rows are (critics, n, channels · points).  Output points come ordered by their place within a pool, so that the members of all
-    pools are contiguous slices.
+    Values are (critics, n, L, channels · R): L points of the leading axis and R of the others (a line is all R).  Along the leading
+    axis the kernel slides as usual; along the others it is the Toeplitz matrix :meth:`matrix`.  On images that is a third of the
+    work of one matrix for all points.  Columns come ordered by their place within a pool, so that the members of all pools
+    are contiguous.
     """
 
     taps: Tensor
+    singular: Tensor
 
     def __init__(self, critics: int, channels: int, grid: Grid, layer: Layer, last: bool, bound: float) -> None:
         super().__init__()
         self.layer, self.bound, self.last = layer, bound, last
         out_shape = tuple(-(-n // layer.stride) for n in grid.shape)
-        pools = tuple(n // 2 if n > 1 else 1 for n in out_shape) if layer.pool and not last else out_shape
         #: the field after this layer, and the number of members of each pool
-        self.shape = pools
-        self.members = math.prod(2 if p < n else 1 for p, n in zip(pools, out_shape, strict=True))
-        self.register_buffer("taps", _taps(grid, layer, out_shape, pools), persistent=False)
+        self.shape = tuple(n // 2 if n > 1 else 1 for n in out_shape) if layer.pool and not last else out_shape
+        halves = tuple(2 if p < n else 1 for p, n in zip(self.shape, out_shape, strict=True))
+        self.members = math.prod(halves)
+        split = 1 if grid.ndim > 1 else 0
+        #: whether there is a leading axis, whether it closes, and the number of its output points that pools use
+        self.leading = bool(split)
+        self.wraps = self.leading and grid.axes_periodic[0]
+        self.rows = self.shape[0] * halves[0] if self.leading else 1
+        rest = _Field(grid.shape[split:], grid.axes_periodic[split:])
+        self.register_buffer("taps", _taps(rest, layer, self.shape[split:], halves[split:]), persistent=False)
+        self.lead = layer.kernel if self.leading else 1
         fan_in = channels * layer.kernel**grid.ndim
         fan_out = layer.filters * layer.kernel**grid.ndim
         limit = math.sqrt(6 / (fan_in + fan_out))  # Glorot
         self.weight = nn.Parameter(
-            torch.empty(critics, channels, layer.filters, self.taps.shape[0]).uniform_(-limit, limit)
+            torch.empty(critics, channels, layer.filters, self.lead * len(self.taps)).uniform_(-limit, limit)
         )
         self.bias = nn.Parameter(torch.zeros(critics, layer.filters))
         self.register_buffer("singular", functional.normalize(torch.ones(critics, layer.filters, 1), dim=1))
 
     def matrix(self) -> Tensor:
-        """(critics, channels · points in, members · filters · pools)."""
-        critics, channels, filters, K = self.weight.shape
-        _, n, members, pools = self.taps.shape
+        """(critics, leading taps, channels, R, columns): columns are members · filters · pools, or filters in the last layer."""
+        critics, channels, filters, _ = self.weight.shape
+        K, n, members, pools = self.taps.shape
         flat = self.weight.reshape(-1, K) @ self.taps.reshape(K, -1)
-        full = flat.view(critics, channels, filters, n, members, pools).permute(0, 1, 3, 4, 2, 5)
+        full = flat.view(critics, channels, filters, self.lead, n, members, pools).permute(0, 3, 1, 4, 5, 2, 6)
         if self.last:  # a linear layer under a global average is a mean of its columns
-            return full.mean(dim=(3, 5)).reshape(critics, channels * n, filters)
-        return full.reshape(critics, channels * n, members * filters * pools)
+            return full.mean(dim=(4, 6))
+        return full.flatten(4)
+
+    def slide(self, values: Tensor) -> Tensor:
+        """What the kernel sees at each output point of the leading axis: (critics, n, rows, taps · channels · R)."""
+        if not self.leading:
+            return values
+        K, stride, length = self.lead, self.layer.stride, values.shape[2]
+        half = K // 2
+        reach = (self.rows - 1) * stride + K  # rows from -half on that are read
+        if self.wraps:
+            index = torch.arange(-half, reach - half, device=values.device) % length
+            padded = values.index_select(2, index)
+        else:
+            padded = functional.pad(values, (0, 0, half, max(0, reach - half - length)))
+        # a window of consecutive rows is contiguous in memory: one copy
+        return padded.unfold(2, K, stride)[:, :, : self.rows].transpose(3, 4).flatten(3)
+
+    def convolve(self, values: Tensor, matrix: Tensor, offset: Tensor) -> Tensor:
+        """Convolution, and in the last layer the global average: (critics, n, rows, columns)."""
+        seen = self.slide(values)
+        if self.last:
+            seen = seen.mean(dim=2, keepdim=True)
+        critics, n, rows, width = seen.shape
+        flat = matrix.reshape(critics, width, -1)
+        if rows == 1:
+            return torch.baddbmm(offset[:, 0], seen[:, :, 0], flat)[:, :, None]
+        out = torch.bmm(seen.reshape(critics, n * rows, width), flat)
+        return out.view(critics, n, rows, -1).add_(offset)
 
     def offset(self) -> Tensor:
-        """The bias, spread over the columns of :meth:`matrix`."""
+        """The bias, spread over the columns of :meth:`matrix`: (critics, 1, 1, columns)."""
         if self.last:
-            return self.bias[:, None]
-        pools = self.taps.shape[3]
-        return self.bias[:, None, :, None].expand(-1, self.members, -1, pools).reshape(len(self.bias), 1, -1)
+            return self.bias[:, None, None]
+        _, _, members, pools = self.taps.shape
+        return self.bias[:, None, :, None].expand(-1, members, -1, pools).reshape(len(self.bias), 1, 1, -1)
 
     def activate(self, values: Tensor, workers: Workers | None, blocks: int = 1) -> Tensor:
-        """Pool, then ELU.  ELU keeps the positive part that pools choose by, so the order does not matter for a drawn member.
-
-        For the expectation it does where no member is positive: there ELU is taken of the members' mean.
-        """
+        """Pool and ELU.  ELU keeps the positive part that pools choose by, so a member can be drawn first, at half of the work."""
         if self.last:
             return values
-        if self.members > 1:
-            values = _stochastic_pool(values, self.members, workers, blocks)
-        return functional.elu(values)
+        if self.members == 1:
+            return functional.elu(values)
+        critics, n = values.shape[:2]
+        pools = self.shape[0] if self.leading else 1
+        flat = values.reshape(critics, n * pools, -1)
+        if workers is None:  # an expectation has to be taken of what is passed on
+            return _stochastic_pool(functional.elu(flat), self.members, None).view(critics, n, pools, -1)
+        return functional.elu(_stochastic_pool(flat, self.members, workers, blocks)).view(critics, n, pools, -1)
 
     @torch.no_grad()
     def constrain(self) -> None:
@@ -106,25 +161,22 @@ class _Convolution(nn.Module):
         self.singular.copy_(right / norm.clamp_min(1e-12))
         self.weight.mul_((self.bound / norm.clamp_min(1e-12)).clamp_max(1.0)[..., None])
 
-    singular: Tensor
 
-
-def _taps(grid: Grid, layer: Layer, out_shape: tuple[int, ...], pools: tuple[int, ...]) -> Tensor:
+def _taps(field: _Field, layer: Layer, pools: tuple[int, ...], halves: tuple[int, ...]) -> Tensor:
     """taps[k, i, m, o] = 1 where tap k of the kernel at output point (pool o, member m) reads input point i."""
     half = layer.kernel // 2
-    offsets = list(itertools.product(range(-half, layer.kernel - half), repeat=grid.ndim))
-    halves = [2 if p < n else 1 for p, n in zip(pools, out_shape, strict=True)]
-    result = torch.zeros(len(offsets), grid.size, math.prod(halves), math.prod(pools))
-    strides = [math.prod(grid.shape[a + 1 :]) for a in range(grid.ndim)]
+    offsets = list(itertools.product(range(-half, layer.kernel - half), repeat=field.ndim))
+    result = torch.zeros(len(offsets), field.size, math.prod(halves), math.prod(pools))
+    strides = [math.prod(field.shape[a + 1 :]) for a in range(field.ndim)]
     for o, pool in enumerate(itertools.product(*(range(p) for p in pools))):
         for m, member in enumerate(itertools.product(*(range(h) for h in halves))):
             centre = [(p * h + j) * layer.stride for p, h, j in zip(pool, halves, member, strict=True)]
             for k, offset in enumerate(offsets):
                 point = [c + s for c, s in zip(centre, offset, strict=True)]
                 wrapped = [
-                    x % n if wraps else x for x, n, wraps in zip(point, grid.shape, grid.axes_periodic, strict=True)
+                    x % n if wraps else x for x, n, wraps in zip(point, field.shape, field.axes_periodic, strict=True)
                 ]
-                if all(0 <= x < n for x, n in zip(wrapped, grid.shape, strict=True)):
+                if all(0 <= x < n for x, n in zip(wrapped, field.shape, strict=True)):
                     result[k, sum(x * s for x, s in zip(wrapped, strides, strict=True)), m, o] += 1
     return result
 
@@ -134,7 +186,7 @@ def _stochastic_pool(values: Tensor, members: int, workers: Workers | None, bloc
     critics, n, width = values.shape
     parts = values.view(critics, n, members, width // members)
     with torch.no_grad():
-        positive = parts.clamp_min(0.0) + 1e-8
+        positive = parts.clamp_min(0.0).add_(1e-8)
         if workers is None:
             share = positive / positive.sum(dim=2, keepdim=True)
     if workers is None:
@@ -142,13 +194,21 @@ def _stochastic_pool(values: Tensor, members: int, workers: Workers | None, bloc
     with torch.no_grad():
         # each block of rows is a batch of its own, which processes share
         draw = workers.uniform(critics * blocks, n // blocks, width // members, values).reshape(critics, n, -1)
-        edge = torch.cumsum(positive, dim=2) if members > 2 else positive
-        level = draw * (positive[:, :, 0] + positive[:, :, 1] if members == 2 else edge[:, :, -1])
-    if members == 2:
-        first = (level < edge[:, :, 0]).to(values.dtype)
-        return torch.lerp(parts[:, :, 1], parts[:, :, 0], first)
-    choice = (level[:, :, None] >= edge[:, :, :-1]).sum(dim=2, keepdim=True)
-    return parts.gather(2, choice).squeeze(2)
+        level = draw.mul_(positive.sum(dim=2))
+    return _choose(list(parts.unbind(dim=2)), list(positive.unbind(dim=2)), level)
+
+
+def _choose(parts: list[Tensor], weights: list[Tensor], level: Tensor) -> Tensor:
+    """The member in whose stretch of Σ weights ``level`` lies, by halving: pairs of members, then pairs of pairs."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    with torch.no_grad():
+        edge = weights[0] if half == 1 else torch.stack(weights[:half]).sum(dim=0)
+        first = (level < edge).to(level.dtype)
+        beyond = level if half == 1 else level - edge
+    left, right = _choose(parts[:half], weights[:half], level), _choose(parts[half:], weights[half:], beyond)
+    return torch.lerp(right, left, first)
 
 
 class Critics(nn.Module):
@@ -161,6 +221,7 @@ class Critics(nn.Module):
     def __init__(self, grid: Grid, layers: Sequence[Layer], critics: int = 2) -> None:
         super().__init__()
         self.embedding = nn.Parameter(torch.zeros(critics, 1, EMBEDDING * grid.size))
+        self.length = grid.shape[0] if grid.ndim > 1 else 1
         bound = NORM ** (1 / len(layers))
         stack: list[_Convolution] = []
         channels, field = EMBEDDING, grid
@@ -182,15 +243,18 @@ class Critics(nn.Module):
         ``workers`` draw the pools; without them their expectation is taken.
         """
         first, *others = self._stack
-        critics, n = len(self.embedding), fields.shape[1]
+        critics, n = len(self.embedding), len(fields)
+        length = self.length
         matrix = first.matrix()
         embedding = EMBEDDING_LIMIT * torch.tanh(self.embedding / EMBEDDING_LIMIT)
-        offset = first.offset() + embedding @ matrix
+        places = embedding.view(critics, EMBEDDING, length, -1).transpose(1, 2).reshape(critics, 1, length, -1)
+        offset = first.convolve(places, matrix, first.offset())
         # the same field on all embedding channels: their kernels add up
-        summed = matrix.view(critics, EMBEDDING, n, -1).sum(dim=1)
-        values = first.activate(torch.baddbmm(offset, fields.expand(critics, -1, -1), summed), workers, blocks)
+        shared = fields.reshape(1, n, length, -1).expand(critics, -1, -1, -1)
+        values = first.activate(first.convolve(shared, matrix.sum(dim=2), offset), workers, blocks)
         for layer in others:
-            values = layer.activate(torch.baddbmm(layer.offset(), values, layer.matrix()), workers, blocks)
+            values = layer.activate(layer.convolve(values, layer.matrix(), layer.offset()), workers, blocks)
+        values = values[:, :, 0]
         return OUTPUT_LIMIT * torch.tanh(values / OUTPUT_LIMIT)
 
     @property
@@ -201,22 +265,6 @@ class Critics(nn.Module):
         """Hold every layer to its spectral norm bound; call it after an optimiser step."""
         for layer in self._stack:
             layer.constrain()
-
-
-@dataclass(frozen=True)
-class _Field:
-    """A grid that pooling may have shrunk to a single point, which :class:`~symlift.grid.Grid` does not allow."""
-
-    shape: tuple[int, ...]
-    axes_periodic: tuple[bool, ...]
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
 
 def donsker_varadhan(f_left: Tensor, f_right: Tensor, workers: Workers) -> Tensor:
