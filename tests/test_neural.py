@@ -222,7 +222,7 @@ def test_the_rank_waits_for_the_fit_and_opens_by_pairs():
     assert clock.rank == clock.full == 5.5
     assert clock.settled is not None
     assert clock.finished
-    assert math.isclose(clock.factor, settings.decay**2)  # once over the rank, once while settling
+    assert math.isclose(clock.factor, settings.decay**2)  # from a tenth on, a tenth again
 
 
 def test_a_rank_that_never_fits_goes_on_in_the_end():

@@ -134,7 +134,8 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
     assert not page.open  # well nested to the end
     axes = len(KINDS[kind][0])
     panels = {a.get("id") for a in page.all("section")}
-    assert panels == {"verdict", "signals", "move", "generators", "spectrum", "moments", "convergence", "reading"}
+    always = {"verdict", "signals", "move", "generators", "spectrum", "moments", "convergence", "reading"}
+    assert panels == (always | {"ring"} if kind == "ring" else always)
     assert sum(a.get("class") == "pair" for a in page.all("figure")) == 8
     sliders = [a for a in page.all("input") if a.get("type") == "range"]
     assert len(sliders) == axes

@@ -144,11 +144,13 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return grid
 
     def _rows(self, X: ArrayLike, reset: bool = False) -> NDArray:
+        # single precision holds bits and bytes exactly, at half the memory
+        small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
         rows: NDArray = validate_data(
             self,
             X,
             reset=reset,
-            dtype=[np.float64, np.float32],
+            dtype=[np.float32, np.float64] if small else [np.float64, np.float32],
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )

@@ -187,7 +187,13 @@ class LiftedModel:
 
     @cached_property
     def _inverse_embedding(self) -> Tensor:
-        return self.E.T if self.kind != "linear" else torch.linalg.pinv(self.E, rtol=_RCOND)
+        if self.kind != "linear":
+            return self.E.T
+        # the window's rows only: those of the rest of the torus are zero, and so are their columns of the inverse
+        inverse = torch.zeros_like(self.E.T)
+        used = self.E.detach().any(dim=1)
+        inverse[:, used] = torch.linalg.pinv(self.E[used], rtol=_RCOND)
+        return inverse
 
     def lifting_map(self) -> NDArray[np.float64]:
         """W (grid points × d): ``lift(X) = (X - mean) Wᵀ``."""

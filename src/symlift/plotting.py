@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_fields", "gallery", "save_figure"]
+    from symlift.metrics import BitStructure
+
+__all__ = ["bit_figure", "draw_fields", "gallery", "save_figure"]
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -63,6 +65,41 @@ def gallery(rows: dict[str, NDArray], grid: Grid, columns: int = 8, title: str =
             line[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
         if title:
             figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def bit_figure(structure: BitStructure) -> Figure:
+    """The lifting map across bit channels, and the weights of bits with a straight line of the number system's base."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    b, N, _ = structure.channels.shape
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10, 3.2), layout="constrained")
+        FigureCanvasAgg(figure)
+        left, right = figure.subplots(1, 2, width_ratios=(1.9, 1))
+        shown = np.abs(structure.channels).transpose(1, 0, 2).reshape(N, b * N)
+        # lines one point wide would vanish when drawn small: show the root of the largest weight in each block
+        block = max(1, N // 75)
+        rows = np.maximum.reduceat(shown, np.arange(0, N, block), axis=0)
+        edges = np.concatenate([k * N + np.arange(0, N, block) for k in range(b)])
+        image = np.sqrt(np.maximum.reduceat(rows, edges, axis=1))
+        left.imshow(image, cmap="gray_r", interpolation="nearest", aspect="auto", extent=(0, b, N, 0))
+        left.set_xticks(np.arange(b) + 0.5, [str(k) for k in range(b)])
+        left.set_xlabel("bit channel, the most significant first; pixels within each")
+        left.set_ylabel("recovered point")
+        for k in range(1, b):
+            left.axvline(k, color="#c8c8c8", linewidth=0.6)
+        places = np.arange(b)
+        right.errorbar(places, structure.mean, structure.deviation, fmt="o", color=INK, capsize=3, markersize=4)
+        seen = structure.mean > 0
+        level = np.exp(np.mean(np.log(structure.mean[seen]) + places[seen] * np.log(structure.base)))
+        right.plot(places, level * structure.base**-places, color="#999999", linewidth=1, zorder=0)
+        right.set_yscale("log")
+        right.set_xticks(places)
+        right.set_xlabel("bit, the most significant first")
+        right.set_title(f"weight, mean ± deviation over pixels: base {structure.base:.3f}")
     return figure
 
 

@@ -8,8 +8,18 @@
 
 from __future__ import annotations
 
-from symlift.datasets.images import Digits, bit_planes, fetch_mnist, from_bit_planes, image_crops, load_mnist
+from symlift.datasets.images import (
+    Digits,
+    ScrambledBits,
+    bit_planes,
+    fetch_mnist,
+    from_bit_planes,
+    image_crops,
+    load_mnist,
+    scrambled_bits,
+)
 from symlift.datasets.observations import Observations
+from symlift.datasets.recordings import load_nwb_gratings, load_recording, mix_samples, ring_population, z_scores
 from symlift.datasets.shot_noise import gsn
 from symlift.datasets.spins import ising
 from symlift.datasets.transforms import dst1, identity, random_linear, random_orthogonal, random_permutation
@@ -17,6 +27,7 @@ from symlift.datasets.transforms import dst1, identity, random_linear, random_or
 __all__ = [
     "Digits",
     "Observations",
+    "ScrambledBits",
     "bit_planes",
     "dst1",
     "fetch_mnist",
@@ -26,7 +37,13 @@ __all__ = [
     "image_crops",
     "ising",
     "load_mnist",
+    "load_nwb_gratings",
+    "load_recording",
+    "mix_samples",
     "random_linear",
     "random_orthogonal",
     "random_permutation",
+    "ring_population",
+    "scrambled_bits",
+    "z_scores",
 ]

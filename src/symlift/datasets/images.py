@@ -7,6 +7,7 @@ import math
 import os
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,16 @@ from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError
 from symlift.grid import Grid
 
-__all__ = ["Digits", "bit_planes", "fetch_mnist", "from_bit_planes", "image_crops", "load_mnist"]
+__all__ = [
+    "Digits",
+    "ScrambledBits",
+    "bit_planes",
+    "fetch_mnist",
+    "from_bit_planes",
+    "image_crops",
+    "load_mnist",
+    "scrambled_bits",
+]
 
 NPZ_KEYS = ("x_train", "x_test", "y_train", "y_test")
 IDX_FILES = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
@@ -157,6 +167,57 @@ def from_bit_planes(bits: ArrayLike, bits_per_pixel: int = 8) -> NDArray[np.uint
     return grouped @ weights
 
 
+@dataclass(frozen=True, eq=False)
+class ScrambledBits(Observations):
+    """Bits of images in an unknown order.  Column j is bit ``order[j] % b`` (0 the most significant) of pixel ``order[j] // b``."""
+
+    order: NDArray[np.int64]
+    bits_per_pixel: int
+
+
+def scrambled_bits(
+    images: Observations,
+    bits_per_pixel: int = 8,
+    fewest: int | None = None,
+    inverted: float = 0.0,
+    random_state: RandomState = 0,
+) -> ScrambledBits:
+    """Take images (such as :func:`image_crops`, values from 0 to 1) apart into bits, columns in random order.
+
+    The latent is what the bits write, round((2^b − 1) f)/(2^b − 1).  With ``fewest``, each pixel keeps a random number of its
+    bits, from ``fewest`` to all.  ``inverted`` is the share of columns that are turned round, 0 for 1.
+
+    >>> crops = image_crops(np.arange(2 * 36, dtype=np.uint8).reshape(2, 6, 6), 3, n=50)
+    >>> bits = scrambled_bits(crops)
+    >>> bits.X.shape, bits.latent.shape, np.unique(bits.X).tolist()
+    ((50, 72), (50, 9), [0.0, 1.0])
+    """
+    b, N = bits_per_pixel, images.grid.size
+    if not isinstance(b, int | np.integer) or not 1 <= b <= 16:
+        raise InputError(f"bits_per_pixel = {b!r} must be a whole number from 1 to 16")
+    least = b if fewest is None else fewest
+    if not isinstance(least, int | np.integer) or not 1 <= least <= b:
+        raise InputError(f"fewest = {fewest!r} must be a whole number from 1 to bits_per_pixel = {b}")
+    if not 0 <= inverted <= 1:
+        raise InputError(f"inverted = {inverted!r} must be a share from 0 to 1")
+    f = images.latent
+    if f.min() < 0 or f.max() > 1:
+        raise InputError(f"the images run from {f.min():g} to {f.max():g}: bits need values from 0 to 1")
+    rng = generator(random_state)
+    kept = rng.permuted(np.tile(np.arange(b), (N, 1)), axis=1) < rng.integers(least, b, size=(N, 1), endpoint=True)
+    order = rng.permutation(np.flatnonzero(kept))
+    flipped = rng.random(len(order)) < inverted
+    pixel, shift = order // b, (b - 1 - order % b).astype(np.uint16)
+    X, latent = np.empty((len(f), len(order)), dtype=np.float32), np.empty_like(f)
+    step = max(1, TEMPORARY // len(order))
+    for start in range(0, len(f), step):
+        rows = slice(start, start + step)
+        values = np.rint(f[rows] * (2**b - 1)).astype(np.uint16)
+        X[rows] = ((values[:, pixel] >> shift) & 1) ^ flipped
+        latent[rows] = values / np.float32(2**b - 1)
+    return ScrambledBits(X, latent, None, images.grid, images.periodic, f"{images.name}-bits", order, b)
+
+
 def _cut(
     rimmed: NDArray[Any], which: NDArray[np.int64], corners: NDArray[np.float64], shape: tuple[int, ...], subpixel: bool
 ) -> NDArray[Any]:
@@ -190,9 +251,14 @@ def _read_npz(path: Path) -> Digits:
     try:
         # the file is opened here because numpy leaves a broken one open
         with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            inside = list(data.files)
+            lacking = [key for key in NPZ_KEYS if key not in inside]
+            if lacking:
+                raise InputError(
+                    f"{path} lacks {', '.join(lacking)} (it holds {', '.join(inside) or 'nothing'}): "
+                    "give MNIST as Keras stores it"
+                )
             parts = [data[key] for key in NPZ_KEYS]
-    except KeyError:
-        raise InputError(f"{path} lacks one of {', '.join(NPZ_KEYS)}: give MNIST as Keras stores it") from None
     except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as an .npz file ({error}): download it again") from None
     return _together(parts, str(path))
@@ -223,11 +289,16 @@ def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError) as error:
         raise InputError(f"{path} cannot be read ({error}): download it again") from None
-    axes = raw[3] if raw[:3] == b"\0\0\x08" and len(raw) > 3 else 0
+    if raw[:3] != b"\0\0\x08" or len(raw) < 4:
+        raise InputError(
+            f"{path} starts with {raw[:4].hex(' ') or 'nothing'}: an idx file of bytes starts with 00 00 08"
+        )
+    axes = raw[3]
     lengths = [int.from_bytes(raw[4 + 4 * a : 8 + 4 * a], "big") for a in range(axes)]
     data = np.frombuffer(raw, dtype=np.uint8)[4 + 4 * axes :]
     if axes == 0 or data.size != math.prod(lengths):
-        raise InputError(f"{path} is not a whole idx file of bytes: download it again")
+        shape = " × ".join(map(str, lengths)) or "no"
+        raise InputError(f"{path} is not whole: its header says {shape} bytes, it holds {data.size}: download it again")
     return data.reshape(lengths)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from symlift.datasets import Observations, gsn, image_crops, ising, load_mnist
+from symlift.datasets import Observations, gsn, image_crops, ising, load_mnist, load_recording, scrambled_bits
 from symlift.errors import InputError
 
 __all__ = ["EXPERIMENTS", "Experiment", "PaperFigures", "get_experiment"]
@@ -20,6 +21,7 @@ class PaperFigures(BaseModel):
     r: float | None = None
     similarity: tuple[float, ...] = ()
     similarity_exact: tuple[float, ...] = ()
+    circular_correlation: float | None = None
     gpu_hours: float | None = None
 
 
@@ -27,17 +29,19 @@ class Experiment(BaseModel):
     """One row: where the vectors come from and which grid is behind them.
 
     ``transform="permutation"`` is the paper's identity: columns are permuted by the seed before a solver sees them, so
-    that returning X scores nothing.
+    that returning X scores nothing.  ``solver`` is what "auto" means here.  Recordings are what they are: a seed changes the
+    solver's draws only, and all of their rows are used unless ``n`` asks for fewer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str
-    source: Literal["gsn", "ising", "mnist"]
+    source: Literal["gsn", "ising", "mnist", "mnist-bits", "recording"]
     shape: tuple[int, ...]
     periodic: bool = False
     transform: str = "permutation"
+    solver: str = "auto"
     n: int = Field(default=50_000, gt=0)
     options: dict[str, Any] = Field(default_factory=dict)
     paper: PaperFigures = PaperFigures()
@@ -51,7 +55,12 @@ class Experiment(BaseModel):
             )
         if self.source == "ising":
             return ising(count, self.shape, transform=self.transform, random_state=seed, **self.options)
+        if self.source == "recording":
+            data = load_recording(**self.options)
+            return replace(data, X=data.X[:n], latent=data.latent[:n])
         images = load_mnist().images
+        if self.source == "mnist-bits":
+            return scrambled_bits(image_crops(images, self.shape, count, random_state=seed), random_state=seed)
         return image_crops(images, self.shape, count, transform=self.transform, random_state=seed, **self.options)
 
 
@@ -89,6 +98,16 @@ def _images(side: int, r: float, similarity: tuple[float, float], gpu_hours: flo
     )
 
 
+def _bits(side: int, r: float, gpu_hours: float) -> Experiment:
+    return Experiment(
+        name=f"mnist{side}-bits",
+        title=f"scrambled bits of {side}×{side} crops of MNIST",
+        source="mnist-bits",
+        shape=(side, side),
+        paper=PaperFigures(r=r, gpu_hours=gpu_hours),
+    )
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -109,6 +128,27 @@ EXPERIMENTS = {
         ),
         _images(15, 0.995, (0.921, 0.949), 41.0),
         _images(27, 0.947, (0.718, 0.716), 132.0),
+        _bits(15, 0.944, 8.0),
+        _bits(27, 0.941, 28.0),
+        Experiment(
+            name="neural-gratings",
+            title="drifting gratings (the paper: static ones), 110 units of visual cortex, a ring of 180°",
+            source="recording",
+            shape=(30,),
+            periodic=True,
+            solver="homogeneous",
+            options={"name": "drifting-gratings"},
+            paper=PaperFigures(circular_correlation=0.851, gpu_hours=0.25),
+        ),
+        Experiment(
+            name="neural-head-direction",
+            title="head direction of a mouse, 32 cells, a ring of 360°",
+            source="recording",
+            shape=(32,),
+            periodic=True,
+            solver="homogeneous",
+            options={"name": "head-direction"},
+        ),
     )
 }
 

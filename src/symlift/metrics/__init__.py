@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from symlift.metrics.alignment import align
 from symlift.metrics.angles import circular_correlation
+from symlift.metrics.bits import BitStructure, bit_structure
 from symlift.metrics.equivariance import equivariance_error
 from symlift.metrics.generators import generator_similarity
 from symlift.metrics.recovery import Recovery, signal_recovery
 
 __all__ = [
+    "BitStructure",
     "Recovery",
     "align",
+    "bit_structure",
     "circular_correlation",
     "equivariance_error",
     "generator_similarity",

@@ -37,6 +37,9 @@ class Run:
     observed: NDArray[np.float64] | None
     rows: NDArray[np.int64]  # where in the data the observed samples stood
     metrics: dict[str, list[float]]
+    labels: NDArray[np.float64] | None = (
+        None  # an angle in radians for each observed sample of a ring, where one was kept
+    )
     notes: dict[str, str] = field(default_factory=dict)
 
     def get(self, *path: str) -> Any:
@@ -89,7 +92,7 @@ def read_run(folder: Path) -> Run:
     record = _read_object(folder / "run.json", "record", notes)
     estimator = _read_object(folder / "estimator.json", "estimator", {})
     trace = record.get("trace") or estimator.get("trace")
-    observed, rows = _read_samples(folder / "samples.npz", model.n_features, notes)
+    observed, rows, labels = _read_samples(folder / "samples.npz", model.n_features, notes)
     return Run(
         folder=folder,
         model=model,
@@ -98,6 +101,7 @@ def read_run(folder: Path) -> Run:
         observed=observed,
         rows=rows,
         metrics=_read_metrics(folder / "metrics.jsonl"),
+        labels=labels,
         notes=notes,
     )
 
@@ -121,12 +125,15 @@ def _read_object(path: Path, label: str, notes: dict[str, str]) -> dict[str, Any
     return value
 
 
-def _read_samples(path: Path, d: int, notes: dict[str, str]) -> tuple[NDArray[np.float64] | None, NDArray[np.int64]]:
-    """Observed rows (k ≤ 64, d), finite ones only, and their numbers.
+Samples = tuple[NDArray[np.float64] | None, NDArray[np.int64], NDArray[np.float64] | None]
+
+
+def _read_samples(path: Path, d: int, notes: dict[str, str]) -> Samples:
+    """Observed rows (k ≤ 64, d), finite ones only, their numbers, and their labels if they have any.
 
     The signals are lifted from them again rather than read: what is shown is what the model does.
     """
-    nothing = None, np.zeros(0, dtype=np.int64)
+    nothing = None, np.zeros(0, dtype=np.int64), None
     if not _small(path):
         notes["samples"] = "no samples were kept with this run (samples.npz is missing)"
         return nothing
@@ -137,6 +144,7 @@ def _read_samples(path: Path, d: int, notes: dict[str, str]) -> tuple[NDArray[np
         with np.load(path, allow_pickle=False) as kept:
             values = np.asarray(kept["observed"])
             numbers = np.asarray(kept["row"]) if "row" in kept else np.arange(len(values))
+            labels = np.asarray(kept["label"]) if "label" in kept else None
         if values.ndim != 2 or values.shape[1] != d or values.dtype.kind not in "fiub":
             notes["samples"] = f"the kept samples do not fit the model: shape {values.shape} where (k, {d}) is needed"
             return nothing
@@ -151,7 +159,11 @@ def _read_samples(path: Path, d: int, notes: dict[str, str]) -> tuple[NDArray[np
     if not sound.any():
         notes["samples"] = "samples.npz holds no finite sample"
         return nothing
-    return values[sound], numbers[:_MOST_SAMPLES][sound].astype(np.int64)
+    usable = labels is not None and labels.shape == numbers.shape and labels.dtype.kind in "fiu"
+    kept_labels = labels[:_MOST_SAMPLES][sound].astype(np.float64) if labels is not None and usable else None
+    if kept_labels is not None and not np.isfinite(kept_labels).all():
+        kept_labels = None
+    return values[sound], numbers[:_MOST_SAMPLES][sound].astype(np.int64), kept_labels
 
 
 def _read_metrics(path: Path) -> dict[str, list[float]]:

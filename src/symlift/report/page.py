@@ -25,6 +25,7 @@ from symlift.lifting import LiftedModel, spread_filter, write_atomically
 from symlift.report import draw, facts
 from symlift.report.draw import Scale
 from symlift.report.gather import Run, number, read_run
+from symlift.report.ring import ring_panel
 
 __all__ = ["move_payload", "plane_coordinates", "render", "write_report"]
 
@@ -70,6 +71,7 @@ def render(run: Run) -> str:
         header=_header(run),
         verdict=_verdict(run),
         gallery=_gallery(run),
+        ring=_ring(run),
         move=_move(run),
         generators=_generators(run.model),
         spectrum=_spectrum(run.model),
@@ -296,6 +298,13 @@ def _gallery(run: Run) -> dict[str, Any] | None:
         pairs.append({"index": index, "observed": pictures[0], "recovered": pictures[1]})
     kind = "ring" if draw.is_ring(grid) else ("line", "image", "slices")[grid.ndim - 1]
     return {"kind": kind, "pairs": pairs, "kept": len(run.observed)}
+
+
+def _ring(run: Run) -> dict[str, Any] | None:
+    """Curves, polar code and moved samples, where the grid is a ring and samples were kept."""
+    if run.observed is None or len(run.observed) < 2 or not draw.is_ring(run.model.grid):
+        return None
+    return ring_panel(run.model, run.observed, run.labels)
 
 
 def _with_zero(span: tuple[float, float]) -> tuple[float, float]:

@@ -1,8 +1,9 @@
 """The fast solver: closed-form statistics instead of training.
 
-Stages: *arrange* the coordinates themselves (shuffled pixels); if they do not explain the data, *localise* by independent
-components, build *frames* from them, make a frame *stationary* by its moment tensors, *sharpen* its phase by the shared marginal,
-and where the mixing is not orthogonal or components are increments, *resolve* over all invertible maps.  Candidates
+Two-valued columns that outnumber the grid's points are the *bits* of numbers.  Stages for all others: *arrange* the
+coordinates themselves (shuffled pixels); if they do not explain the data, *localise* by independent components, build
+*frames* from them, make a frame *stationary* by its moment tensors, *sharpen* its phase by the shared marginal, and where
+the mixing is not orthogonal or components are increments, *resolve* over all invertible maps.  Candidates
 compete by stationarity, resolution and distortion on held-out rows; the winner is factored into a lifted model.
 """
 
@@ -23,6 +24,7 @@ from symlift.lifting import LiftedModel
 from symlift.objective import LagClasses, score, stationarity
 from symlift.solvers import Progress, Solution, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
+from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.invariance import Moments, invariance_gap, minimise_over_rotations, moments
@@ -52,6 +54,7 @@ Reach = Literal["coordinates", "components", "general"]
 
 # what stages cost, relative to each other, and how often they run at most: for the time estimate of a progress bar
 _COSTS = {
+    "bits": 6,
     "arrange": 4,
     "moments": 4,
     "localise": 6,
@@ -106,6 +109,10 @@ def solve(
 def _solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, progress: Progress) -> Solution:
     trace = _Trace(progress)
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
+    if X.shape[1] > grid.size and two_valued(X):
+        solution = _from_bits(X, mean, grid, rng, trace)
+        if solution is not None:
+            return solution
     sample = _sample(X, mean, rng)
     basis = _principal_basis(sample.fit, grid.size)
     lags = LagClasses(grid)
@@ -176,6 +183,27 @@ def _from_coordinates(
     # few held-out rows say little: there, rows that were fitted may speak too
     convincing = quality["locality"] > _ARRANGED or (quality["locality"] > 0.5 and quality["explained"] > _ARRANGED)
     return np.eye(grid.size)[order], convincing
+
+
+def _from_bits(X: NDArray, mean: NDArray, grid: Grid, rng: np.random.Generator, trace: _Trace) -> Solution | None:
+    """Two-valued columns, more than points: the bits of numbers; None where held-out rows do not agree."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    with trace.stage("bits") as record:
+        held = min(_HELD_ROWS, len(X) // 5)
+        index = rng.permutation(len(X))[: _FIT_ROWS + held]
+        planes = np.empty((X.shape[1], len(index)), dtype=np.uint8)
+        for part in np.array_split(np.arange(len(index)), 1 + planes.size // 10_000_000):
+            planes[:, part] = (X[index[part]] == high).T
+        W, quality = read_bits(planes, grid, rng, held)
+        record |= quality
+    if not W.any():
+        return None
+    # whatever the two values are, the map sees 0 and 1
+    model = LiftedModel.from_lifting_map(W / np.where(high > low, high - low, 1), grid, mean=mean)
+    _, parts = score(W, planes[:, :held].T.astype(np.float32), LagClasses(grid))
+    evidence = {"locality": round(quality["locality"], 4), "nongaussianity": None, "found": True}
+    figures = {"solver": "fast", "chosen": "bits", "reach": "coordinates", **parts, "evidence": evidence}
+    return Solution(model, {**figures, "stages": trace.stages})
 
 
 def _from_components(

@@ -26,7 +26,17 @@ from symlift.errors import InputError
 from symlift.grid import Grid
 from symlift.objective import LagClasses
 
-__all__ = ["arrange", "explained", "explained_elsewhere", "fisher", "lag_means", "similarities"]
+__all__ = [
+    "arrange",
+    "explained",
+    "explained_elsewhere",
+    "fisher",
+    "grid_coordinates",
+    "independent_axes",
+    "lag_means",
+    "similarities",
+    "smooth_lags",
+]
 
 # lag models are smoothed over displacements, ever less, while the arrangement settles
 _WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
@@ -63,8 +73,8 @@ def arrange(S: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[n
     results: list[tuple[float, NDArray[np.int64]]] = []
     agreeing = 0
     for k, statistic in ((k, f(s)) for f in (np.asarray, np.abs) for k in counts for s in S):
-        axes = _independent_axes(_embed(_geodesics(statistic, k), dimension), rng)
-        refined = (_refine(S, _assign(c, grid), lags) for c in _coordinates(axes, grid))
+        axes = independent_axes(_embed(_geodesics(statistic, k), dimension), rng)
+        refined = (_refine(S, _assign(c, grid), lags) for c in grid_coordinates(axes, grid))
         results.append(min(refined, key=lambda result: result[0]))
         best = min(value for value, _ in results)
         agreeing = sum(value < best + 1e-6 for value, _ in results)
@@ -96,7 +106,8 @@ def explained_elsewhere(S: NDArray, S_held: NDArray, order: NDArray, lags: LagCl
 # -- the lag model ---------------------------------------------------------------------------------------------------
 
 
-def _smooth(values: NDArray, lags: LagClasses, width: float) -> NDArray:
+def smooth_lags(values: NDArray, lags: LagClasses, width: float) -> NDArray:
+    """A function of displacement (classes,), smoothed by a Gaussian of ``width`` steps."""
     if width <= 0:
         return values
     field = values.reshape(lags.shape)
@@ -109,7 +120,7 @@ def lag_means(s: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) 
     """Mean of one statistic in each lag class, (classes,), smoothed over displacements; the zero lag is left out."""
     count, total = lags.count.copy(), lags.total(s[np.ix_(order, order)])
     count[lags.zero] = total[lags.zero] = 0.0
-    return _smooth(total, lags, width) / np.maximum(_smooth(count, lags, width), 1e-9)
+    return smooth_lags(total, lags, width) / np.maximum(smooth_lags(count, lags, width), 1e-9)
 
 
 def _lag_model(S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> tuple[NDArray, NDArray]:
@@ -200,7 +211,7 @@ def _embed(paths: NDArray, dimension: int) -> NDArray:
     return vectors * np.sqrt(len(b))
 
 
-def _independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> NDArray:
+def independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> NDArray:
     """Rotation of white Y to independent axes: least sum of fourth moments (box coordinates and cosines are sub-Gaussian)."""
     dimension = Y.shape[1]
     if dimension == 1:
@@ -219,7 +230,7 @@ def _independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> 
     return best
 
 
-def _coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
+def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
     """Grid coordinates from independent axes, one array for each way to match axes of different kinds.
 
     The two embedding axes of a ring are those whose squares exclude each other (cos² + sin² = 1); their angle is the position.

@@ -40,12 +40,13 @@ def solve(
     folder: Path | None = None,
     device: str = "auto",
     watch: Watch | None = None,
+    tensorboard: bool = False,
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
     ``preset`` is a row of the paper's training table ("auto": the nearest), ``settings`` replace single entries of it.  ``start``
     None is the paper's initialisation.  ``steps`` and ``seconds`` bound each restart.  With ``folder``, checkpoints are written
-    there and a run that was killed goes on from them.
+    there and a run that was killed goes on from them; ``tensorboard`` adds its event files (extra ``neural``).
     """
     chosen = _settings(preset, settings, grid, X.shape[1])
     if start is not None:
@@ -59,6 +60,7 @@ def solve(
         trainer = train(
             X, split, grid, chosen, int(seed), start=start, device=device, budget=Budget(steps, seconds),
             progress=_part(progress, restart, chosen.restarts), folder=where, watch=watch,
+            tensorboard=tensorboard,
         )  # fmt: skip
         ends.append({"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count})
         if best is None or trainer.best.value < best.best.value:
@@ -86,6 +88,7 @@ def train(
     progress: Progress = no_progress,
     folder: Path | None = None,
     watch: Watch | None = None,
+    tensorboard: bool = False,
 ) -> Trainer:
     """One run from one seed; returns the trainer as it ended."""
     model = starting_model(X, grid, settings, seed) if start is None else start
@@ -94,7 +97,7 @@ def train(
     )
     if folder is not None and (folder / "checkpoint.safetensors").is_file():
         trainer.restore(folder / "checkpoint.safetensors")
-    return trainer.run(budget, progress, folder, watch)
+    return trainer.run(budget, progress, folder, watch, tensorboard)
 
 
 def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> LiftedModel:

@@ -6,7 +6,7 @@ dimensions beside the constant one, so a field can be stationary at ranks 1, 3, 
 pair's end (2.5, 4.5, …), where the pair is opened far enough to be pressed into place, until the smoothed stationarity term falls
 below a bound.  Stopping at the odd ranks themselves presses too little (a new plane must pass frequencies that are not
 stationary, pushing the others up), and growing in proportion to the fit presses two planes in at once.  When all of the rank is
-open the run settles: infomax gets its final weight, learning rates decay, and the run ends.
+open (up to a limit, where the last planes are known to hold noise only) the run settles: learning rates decay, and it ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ __all__ = ["Clock"]
 
 # the smoothed stationarity keeps this much of itself from one check to the next
 _MEMORY = 0.8
-# share of the learning rates with which settling begins after the rank has opened; it ends at the decay's square
-_SETTLING = 0.3
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,10 @@ class Clock:
         """The share of the rank that is open, 0 to 1."""
         return min(1.0, self.rank / self.full)
 
+    def _left(self, settings: Settings, rank: float) -> float:
+        """The paper's own relation: where the rank is a share s of the summed rate, the rate has fallen to 1 - (1 - decay) s."""
+        return 1 - (1 - settings.decay) * min(1.0, rank / self.full)
+
     def share(self, settings: Settings, step: int) -> float:
         """About how much of the run is done, for a progress bar."""
         if settings.clock == "paper":
@@ -79,21 +81,20 @@ class Clock:
             return replace(self, factor=settings.decay**done, rank=rank, finished=out_of_time)
         if self.settled is not None:
             done = min(1.0, (step - self.settled) / settings.settle)
-            first = 1.0 if self.settled == 0 else _SETTLING
+            first = 1.0 if self.settled == 0 else self._left(settings, self.rank)
             factor = first * (settings.decay**2 / first) ** done
             return replace(self, factor=factor, finished=done >= 1 or out_of_time)
         if self.rank < self.stop:
             rank = min(self.stop, self.rank + every * settings.rank_speed)
             arrived = step if rank >= self.stop else None
-            # the paper's own relation: where the rank is a share s of the summed rate, the rate has fallen to 1 - (1 - decay) s
-            factor = 1 - (1 - settings.decay) * min(1.0, rank / self.full)
-            settled = step if rank >= self.full else None
-            return replace(
-                self, rank=rank, factor=factor, arrived=arrived, fit=None, settled=settled, finished=out_of_time
-            )
+            factor = self._left(settings, rank)
+            return replace(self, rank=rank, factor=factor, arrived=arrived, fit=None, finished=out_of_time)
         # what was measured on the way says nothing about the stop
         fit = stationarity if self.fit is None else _MEMORY * self.fit + (1 - _MEMORY) * stationarity
         waited = step - (self.arrived or 0)
-        if (waited < settings.dwell or fit > settings.patience) and waited < settings.stall:
+        fits = waited >= settings.dwell and fit <= settings.patience
+        if not fits and waited < settings.stall:
             return replace(self, fit=fit, finished=out_of_time)
+        if self.rank >= self.full:
+            return replace(self, fit=fit, settled=step, finished=out_of_time)
         return replace(self, fit=fit, stop=min(self.stop + 2, self.full), finished=out_of_time)

@@ -34,9 +34,9 @@ class Settings(_Frozen):
     stationarity: NonNegativeFloat = 1.0
     resolution: NonNegativeFloat = 1.0
     infomax: NonNegativeFloat = 0.75
-    # infomax while settling.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at the
-    # paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
-    final_infomax: NonNegativeFloat = 10.0
+    # infomax from a near start.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at
+    # the paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
+    near_infomax: NonNegativeFloat = 10.0
     # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at the first and at the full rank
     critics: tuple[float, float] = (1.0, 1.0)
     gaussian: tuple[float, float] = (0.0, 0.0)
@@ -66,7 +66,7 @@ class Settings(_Frozen):
     patience: PositiveFloat = 0.01
     dwell: PositiveInt = 500
     stall: PositiveInt = 10_000
-    settle: PositiveInt = 15_000
+    settle: PositiveInt = 8_000
     restarts: PositiveInt = 1
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
 
@@ -91,6 +91,7 @@ _MNIST27 = (Estimator(layers=_layers((4, 7), (6, 5), (8, 3), (8, 3))),)
 PRESETS: dict[str, Settings] = {
     "gsn15": Settings(
         stationarity=1.5, estimators=_GSN15, rate=1e-3, estimator_rate=5e-3, batch=500, embedding="identity", dimension=15,
+        rank_limit=12.5,  # the last harmonics of these pulses are below their noise: opened, they push the others out of place
     ),
     "gsn63": Settings(
         estimators=_GSN63,
@@ -129,6 +130,9 @@ def preset_for(grid: Grid, d: int) -> str:
 def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
     """``settings`` with an embedding and an augmented dimension that d columns on ``grid`` can have."""
     kind, dimension = settings.embedding, settings.dimension
+    limit = settings.rank_limit
+    if kind == "identity" and dimension != d:
+        limit = None  # it was one for data of another size
     odd_ring = all(wraps and n % 2 for n, wraps in zip(grid.shape, grid.axes_periodic, strict=True))
     if kind == "identity" and not (odd_ring and d == grid.size):
         kind, dimension = "zero-pad", None
@@ -141,9 +145,13 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
         longer = size if all(grid.axes_periodic) else size + size // 2
         dimension = longer + 1 - longer % 2
     coarse = tuple(e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4)
-    return settings.model_copy(update={"embedding": kind, "dimension": dimension, "estimators": coarse})
+    return settings.model_copy(
+        update={"embedding": kind, "dimension": dimension, "estimators": coarse, "rank_limit": limit}
+    )
 
 
 def refining(settings: Settings) -> Settings:
     """``settings`` for a start that is near: smaller steps, no filter noise, and only the settling part of the clock."""
-    return settings.model_copy(update={"rate": 0.4 * settings.rate, "filter_noise": 0.0, "clock": "wait"})
+    calmer = {"rate": 0.4 * settings.rate, "filter_noise": 0.0, "clock": "wait", "rank_limit": None}
+    infomax = settings.near_infomax if settings.infomax > 0 else 0.0
+    return settings.model_copy(update={**calmer, "infomax": infomax})

@@ -120,7 +120,6 @@ class Trainer:
         self.rows = Rows(X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise)
         self.held = np.asarray(X[held], dtype=np.float64)
         self.lags = LagClasses(start.grid)
-        self._balance = settings.final_infomax if settings.infomax > 0 else 0.0
         self.clock = Clock.start(settings, start.grid.size, opened=near)
         self.model_optimiser = self._adam(
             [
@@ -187,15 +186,8 @@ class Trainer:
         for p, part in zip(present, torch.split(flat, [p.numel() for p in present]), strict=True):
             p.grad.copy_(part.view_as(p))  # type: ignore[union-attr]
 
-    @property
-    def _infomax(self) -> float:
-        """The present weight of infomax; a term that is switched off stays off."""
-        settling = self.clock.settled is not None and self.settings.infomax > 0
-        return self.settings.final_infomax if settling else self.settings.infomax
-
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
-        self.objective.weights = (settings.stationarity, settings.resolution, self._infomax)
         for group in self.model_optimiser.param_groups:
             group["lr"] = settings.rate * group["gain"] * factor
         if self.estimator_optimiser is not None:
@@ -210,15 +202,19 @@ class Trainer:
         progress: Progress = no_progress,
         folder: Path | None = None,
         watch: Watch | None = None,
+        tensorboard: bool = False,
     ) -> Trainer:
         """Train until the clock or the budget ends; ``ended`` says which: "finished", "steps" or "seconds".
 
-        With ``folder``, checkpoints and ``training.jsonl`` go there; ``watch(step, model, values)`` is called at evaluations.
+        With ``folder``, checkpoints and ``training.jsonl`` go there, and event files for TensorBoard where they are asked for;
+        ``watch(step, model, values)`` is called at evaluations.
         """
         budget = budget or Budget()
         path = None if folder is None or self.workers.rank > 0 else folder / "checkpoint.safetensors"
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if tensorboard:
+                watch = _both(watch, _board(path.parent))
         began = time.perf_counter() - self.seconds
         if self.step_count == 0:
             self._evaluate(watch, {})
@@ -289,8 +285,10 @@ class Trainer:
     def _evaluate(self, watch: Watch | None, means: dict[str, float]) -> None:
         model = self.network.model()
         _, parts = score(model.lifting_map(), self.held, self.lags)
-        # resolution, infomax (at fixed ‖W‖, a constant minus distortion/2) and stationarity, weighed as they are in the end
-        value = parts["resolution"] + self._balance * parts["distortion"] / 2 + 10 * max(parts["stationarity"], 0.0)
+        # resolution, infomax (at fixed ‖W‖, a constant minus distortion/2) and stationarity
+        value = (
+            parts["resolution"] + self.settings.infomax * parts["distortion"] / 2 + 10 * max(parts["stationarity"], 0.0)
+        )
         record = {
             "step": self.step_count, "seconds": round(self.seconds, 3), "rank": self.clock.rank, "factor": self.clock.factor,
             **means, "held_out": value, **{f"held_out_{name}": part for name, part in parts.items()},
@@ -349,6 +347,31 @@ class Trainer:
             raise InputError(
                 f"{path} does not fit this run ({type(error).__name__}): give the same data and settings, or start again"
             ) from None
+
+
+def _both(first: Watch | None, second: Watch) -> Watch:
+    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
+        if first is not None:
+            first(step, model, values)
+        second(step, model, values)
+
+    return watch
+
+
+def _board(folder: Path) -> Watch:
+    """Writes every figure of an evaluation to TensorBoard event files in ``folder``."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError("TensorBoard is not installed: `pip install 'symlift[neural]'`, or leave it out") from None
+    writer = SummaryWriter(str(folder))
+
+    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:  # noqa: ARG001
+        for name, value in values.items():
+            writer.add_scalar(name, value, step)
+        writer.flush()
+
+    return watch
 
 
 def _told(means: dict[str, float], clock: Clock) -> str:

@@ -1,0 +1,300 @@
+"""Neural recordings whose latent is an angle: synthetic ring populations, extracted arrays, and public NWB sessions.
+
+``latent`` of these data holds one angle for each row, in radians on the full circle (an orientation, whose period is 180
+degrees, is doubled), and ``transform`` is None: no matrix leads from an angle to spike counts.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from symlift.datasets.observations import Observations, check_count
+from symlift.datasets.randomness import RandomState, generator
+from symlift.errors import InputError
+from symlift.grid import Grid
+
+__all__ = ["load_nwb_gratings", "load_recording", "mix_samples", "ring_population", "z_scores"]
+
+Unit = Literal["counts", "rates", "z-scores"]
+# extracted arrays that SYMLIFT_DATA may hold, by the name that they are asked for
+ARRAYS = {"head-direction": "head_direction_mouse28.npz", "drifting-gratings": "allen_732592105_drifting_gratings.npz"}
+# what the data set's own tools keep of a probe's units, where the columns are there
+QUALITY = {"isi_violations": ("<", 0.5), "amplitude_cutoff": ("<", 0.1), "presence_ratio": (">", 0.9)}
+_FARTHEST = 8.0  # a z-score beyond this says nothing more, and would be infinite soon
+_TABLES = "_presentations"
+
+
+def ring_population(
+    n: int,
+    units: int = 64,
+    rate: float = 4.0,
+    concentration: float = 2.0,
+    gain: float = 0.3,
+    movement: float = 0.3,
+    stimuli: int | None = None,
+    random_state: RandomState = 0,
+) -> Observations:
+    """``n`` vectors of Poisson counts of ``units`` neurons tuned to an angle, with what a real recording has beside it.
+
+    Neuron j fires at ``rate · a_j · (b_j + exp(κ_j (cos(φ - φ_j) - 1))) · exp(gain · g + movement · m_j · v)``: preferred angles
+    φ_j are uniform, strengths a_j and concentrations κ_j log-normal, b_j is untuned activity.  The *gain* g is normal and common
+    to all neurons; the *movement* v is exponential (rest, and bouts) and acts on each neuron by its own m_j, normal.  φ is
+    uniform on the circle, or on ``stimuli`` evenly spaced angles.
+
+    >>> data = ring_population(500, 32, random_state=0)
+    >>> data.X.shape, data.latent.shape, str(data.grid), data.periodic
+    ((500, 32), (500,), '32', (True,))
+    """
+    n, units = check_count(n), check_count(units)
+    for name, value in (("rate", rate), ("concentration", concentration), ("gain", gain), ("movement", movement)):
+        if not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
+            raise InputError(f"{name} = {value!r} must be a number ≥ 0")
+    if units < 3 or (stimuli is not None and stimuli < 3):
+        raise InputError(f"units = {units}, stimuli = {stimuli}: a ring needs at least 3 of either")
+    tuning_rng, trial_rng, noise_rng = generator(random_state).spawn(3)
+    preferred = tuning_rng.uniform(0, 2 * np.pi, units)
+    strength = rate * np.exp(0.5 * tuning_rng.normal(size=units))
+    width = concentration * np.exp(0.4 * tuning_rng.normal(size=units))
+    untuned = tuning_rng.uniform(0, 0.5, units)
+    moved = tuning_rng.normal(size=units)
+    angle = (
+        trial_rng.uniform(0, 2 * np.pi, n)
+        if stimuli is None
+        else 2 * np.pi * trial_rng.integers(stimuli, size=n) / stimuli
+    )
+    common = gain * trial_rng.normal(size=n) - gain**2 / 2
+    state = movement * np.minimum(trial_rng.exponential(size=n), 5)
+    tuned = untuned + np.exp(width * (np.cos(angle[:, None] - preferred) - 1))
+    # bouts are clipped: an exponential of an exponential has no mean
+    rates = strength * tuned * np.exp(np.clip(common[:, None] + np.outer(state, moved), -5, 3))
+    X = noise_rng.poisson(rates).astype(np.float32)
+    return angles_of(X, angle, f"ring-population-{units}")
+
+
+def mix_samples(
+    X: ArrayLike, n: int, samples: int = 20, probability: float = 0.5, random_state: RandomState = 0
+) -> NDArray[np.float64]:
+    """``n`` superpositions Σ_k b_k x_{i_k} of ``samples`` random rows each, b_k Bernoulli: the paper's stochastic mixing.
+
+    Several spikes on the ring at once are a valid field on it, so that few trials give many samples.  Rows are drawn with
+    replacement: a mixture has mean ``K p E[x]`` and covariance ``K (p E[xxᵀ] - p² E[x]E[x]ᵀ)``, K = ``samples``.
+
+    >>> mix_samples(np.eye(3), 2, samples=4, random_state=0).shape
+    (2, 3)
+    """
+    rows, n, samples = np.asarray(X, dtype=np.float64), check_count(n), check_count(samples)
+    if rows.ndim != 2 or not len(rows):
+        raise InputError(f"X has shape {rows.shape}: give at least one row (n, d)")
+    if not 0 < probability <= 1:
+        raise InputError(f"probability = {probability!r} must lie in (0, 1]")
+    rng = generator(random_state)
+    mixed = np.zeros((n, rows.shape[1]))
+    for _ in range(samples):  # one row for all mixtures at a time: nothing of size n · samples · d is held
+        kept = np.flatnonzero(rng.random(n) < probability)
+        mixed[kept] += rows[rng.integers(len(rows), size=len(kept))]
+    return mixed
+
+
+def load_recording(name: str, folder: str | os.PathLike[str] | None = None) -> Observations:
+    """An extracted recording, "head-direction" or "drifting-gratings": spike counts, and the angle behind each row.
+
+    Read from ``folder``, or from the folder that the environment variable ``SYMLIFT_DATA`` names.  The file is an ``.npz`` with
+    ``X`` (n, units), ``angles`` (n,) in degrees and their ``period``.
+    """
+    if name not in ARRAYS:
+        raise InputError(f"recording {name!r} is unknown: use one of {', '.join(ARRAYS)}")
+    place = folder if folder is not None else os.environ.get("SYMLIFT_DATA")
+    if not place:
+        raise InputError(
+            f"the recording {name!r} is not part of symlift: set SYMLIFT_DATA to the folder with {ARRAYS[name]}"
+        )
+    path = Path(place) / ARRAYS[name]
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: put it there, or set SYMLIFT_DATA to its folder")
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            X, angles, period = file["X"], file["angles"], float(file["period"])
+    except (KeyError, OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"{path} is damaged or lacks X, angles or period ({error}): get it again") from None
+    return angles_of(X, 2 * np.pi * angles.astype(np.float64) / period, name)
+
+
+def load_nwb_gratings(
+    path: str | os.PathLike[str],
+    structure: str = "VISp",
+    stimulus: str = "static_gratings",
+    spatial_frequency: float | None = 0.04,
+    window: float = 0.25,
+    latency: float = 0.08,
+    unit: Unit = "z-scores",
+    most_units: int | None = 110,
+) -> Observations:
+    """Responses to gratings in a public Allen Visual Coding Neuropixels session (NWB 2), one row for each presentation.
+
+    Units of ``structure`` with quality "good" that pass the data set's own filter; presentations of ``stimulus`` with that
+    ``spatial_frequency`` in cycles a degree (None: all) and an orientation; spikes from ``latency`` seconds after the onset,
+    during ``window`` seconds.  ``unit``: "counts", "rates" in hertz, or "z-scores" against spontaneous activity
+    (:func:`z_scores`).  Of more than ``most_units`` units, those whose responses vary most are kept.  ``latent`` is the
+    orientation, doubled: its period is 180 degrees.  Only h5py is needed.
+    """
+    if unit not in get_args(Unit):
+        raise InputError(f"unit {unit!r} is unknown: use one of {', '.join(get_args(Unit))}")
+    if not window > 0:
+        raise InputError(f"window = {window} s must be positive")
+    if most_units is not None and most_units < 2:
+        raise InputError(f"most_units = {most_units}: keep at least 2, or None for all")
+    try:
+        import h5py
+    except ImportError:
+        raise InputError("reading NWB needs h5py: pip install 'symlift[data]'") from None
+    source = Path(path)
+    if not source.is_file():
+        raise InputError(f"{source} does not exist: give an NWB file")
+    try:
+        file = h5py.File(source, "r")
+    except OSError:
+        raise InputError(f"{source} is not an HDF5 file, or is truncated: get the NWB file again") from None
+    with file:
+        trains = _spike_trains(file, source, structure)
+        onsets, degrees = _presentations(file, source, stimulus, spatial_frequency)
+        counts = _counts(trains, onsets + latency, window)
+        spontaneous = _spontaneous_rates(file, source, trains) if unit == "z-scores" else None
+    X = counts / window if unit == "rates" else counts
+    if spontaneous is not None:
+        X = z_scores(counts, spontaneous * window)
+    if most_units is not None and X.shape[1] > most_units:
+        X = X[:, np.sort(np.argsort(-X.var(axis=0), kind="stable")[:most_units])]
+    return angles_of(X, 2 * np.deg2rad(np.mod(degrees, 180.0)), f"{source.stem}-{structure}-{stimulus}")
+
+
+def z_scores(counts: ArrayLike, expected: ArrayLike) -> NDArray[np.float64]:
+    """Φ⁻¹(P(k ≤ count)) for Poisson k with the ``expected`` spontaneous count of each column; ±8 at most.
+
+    Half of the probability of the count itself is left out (the mid-distribution), so that spontaneous activity has mean 0.
+
+    >>> z_scores([[0, 3], [4, 3]], [1.0, 3.0]).round(2)
+    array([[-0.9 ,  0.09],
+           [ 2.28,  0.09]])
+    """
+    from scipy.stats import norm, poisson
+
+    k = np.asarray(counts, dtype=np.float64)
+    # a unit that was silent may still fire
+    mean = np.maximum(np.asarray(expected, dtype=np.float64), 1e-3)
+    here = poisson.pmf(k, mean) / 2
+    below, above = poisson.cdf(k - 1, mean) + here, poisson.sf(k, mean) + here
+    # each tail by its own probability: 1 - 1e-20 is 1 in floating point
+    with np.errstate(divide="ignore"):
+        z = np.where(below < 0.5, norm.ppf(below), -norm.ppf(above))
+    return np.clip(z, -_FARTHEST, _FARTHEST)
+
+
+def _names(values: Any) -> list[str]:
+    return [v.decode() if isinstance(v, bytes) else str(v) for v in values]
+
+
+def _spike_trains(file: Any, source: Path, structure: str) -> list[NDArray[np.float64]]:
+    """Spike times of each good unit whose peak channel lies in ``structure``."""
+    units = file.get("units")
+    if units is None or "spike_times" not in units or "spike_times_index" not in units:
+        raise InputError(
+            f"{source} has no units table with spike times: it holds {', '.join(sorted(file)) or 'nothing'}"
+        )
+    electrodes = file.get("general/extracellular_ephys/electrodes")
+    if electrodes is None or "location" not in electrodes or "peak_channel_id" not in units:
+        raise InputError(
+            f"{source} does not say where its units are: it needs electrodes with a location and peak_channel_id"
+        )
+    places = dict(zip(electrodes["id"][()].tolist(), _names(electrodes["location"][()]), strict=True))
+    where = np.array([places.get(int(channel), "") for channel in units["peak_channel_id"][()]])
+    good = np.ones(len(where), dtype=bool)
+    if "quality" in units:
+        good &= np.array(_names(units["quality"][()])) == "good"
+    for column, (relation, limit) in QUALITY.items():
+        if column in units:
+            values = np.asarray(units[column][()], dtype=np.float64)
+            good &= values < limit if relation == "<" else values > limit
+    chosen = np.flatnonzero(good & (where == structure))
+    if not len(chosen):
+        there = ", ".join(sorted(set(where[good].tolist()) - {""})) or "no structure"
+        raise InputError(f"{source} has no good units in {structure!r}: there are some in {there}")
+    if len(chosen) < 2:
+        raise InputError(f"{source} has one good unit in {structure!r}: a ring needs several; choose another structure")
+    ends = units["spike_times_index"][()].astype(np.int64)
+    starts = np.concatenate([[0], ends[:-1]])
+    return [np.sort(units["spike_times"][starts[i] : ends[i]]) for i in chosen]
+
+
+def _presentations(
+    file: Any, source: Path, stimulus: str, spatial_frequency: float | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Onset and orientation in degrees of each presentation that has one."""
+    tables = file.get("intervals", {})
+    table = tables.get(stimulus + _TABLES)
+    if table is None or "orientation" not in table:
+        gratings = sorted(name.removesuffix(_TABLES) for name in tables if "orientation" in tables[name])
+        raise InputError(
+            f"{source} has no presentations of {stimulus!r}: gratings there are {', '.join(gratings) or 'none'}"
+        )
+    onsets, degrees = _numbers(table["start_time"]), _numbers(table["orientation"])
+    shown = np.isfinite(degrees)  # blank sweeps have none
+    if spatial_frequency is not None and "spatial_frequency" in table:
+        frequencies = _numbers(table["spatial_frequency"])
+        wanted = shown & np.isclose(frequencies, spatial_frequency)
+        if not wanted.any():
+            known = ", ".join(f"{f:g}" for f in np.unique(frequencies[shown & np.isfinite(frequencies)])) or "none"
+            raise InputError(
+                f"{source} has no {stimulus} of spatial frequency {spatial_frequency:g}: there are {known}"
+            )
+        shown = wanted
+    if not shown.any():
+        raise InputError(f"{source} has no {stimulus} with an orientation among its {len(onsets)} presentations")
+    return onsets[shown], degrees[shown]
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    """A column of numbers, which some files keep as text with "null" for a missing one."""
+    values = column[()]
+    if values.dtype.kind in "OSU":
+        return np.array([_number(text) for text in _names(values)])
+    return np.asarray(values, dtype=np.float64)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _counts(trains: list[NDArray[np.float64]], starts: NDArray, length: float | NDArray) -> NDArray[np.float64]:
+    """Spikes of each train in [start, start + length): (starts, trains)."""
+    columns = [np.searchsorted(t, starts + length) - np.searchsorted(t, starts) for t in trains]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _spontaneous_rates(file: Any, source: Path, trains: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean rate of each unit while nothing was shown, in hertz."""
+    tables = file.get("intervals", {})
+    table = tables.get("spontaneous" + _TABLES)
+    if table is None:
+        there = ", ".join(sorted(name.removesuffix(_TABLES) for name in tables)) or "none"
+        raise InputError(f"{source} has no spontaneous activity, which z-scores need ({there}): use unit='counts'")
+    starts, stops = _numbers(table["start_time"]), _numbers(table["stop_time"])
+    seconds = float(np.sum(stops - starts))
+    if not seconds > 0:
+        raise InputError(f"{source} has spontaneous intervals of no length: use unit='counts'")
+    return _counts(trains, starts, stops - starts).sum(axis=0) / seconds
+
+
+def angles_of(X: NDArray, angles: NDArray, name: str) -> Observations:
+    """Recordings ``X`` (n, units) on a ring of as many points as units, with one angle in radians for each row."""
+    grid = Grid((X.shape[1],), periodic=True)
+    wrapped = np.mod(np.asarray(angles, dtype=np.float64), 2 * np.pi).astype(np.float32)
+    return Observations(np.asarray(X, dtype=np.float32), wrapped, None, grid, grid.axes_periodic, name)

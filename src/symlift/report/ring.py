@@ -1,0 +1,209 @@
+"""A ring's three pictures: signals coloured by angle, the polar code, and real beside moved samples, with their overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import ArrayLike, NDArray
+
+from symlift.errors import InputError
+from symlift.lifting import LiftedModel
+from symlift.report.draw import is_ring, polyline, smooth_ring
+
+__all__ = ["energy_distance", "output_curves", "overlap", "polar_code", "ring_panel", "transport"]
+
+_SIDE, _MARGIN = 240, 14
+_MOST_CURVES, _MOST_DOTS = 48, 600
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
+    """2 E‖a - b‖ - E‖a - a'‖ - E‖b - b'‖ of two clouds (n, d), (m, d): 0 where they are equal in distribution.
+
+    Without bias: pairs of a point with itself are left out, so that equal clouds scatter about 0.
+
+    >>> energy_distance([[0.0], [2.0]], [[0.0], [2.0]])
+    -2.0
+    """
+    a, b = _cloud(A), _cloud(B)
+    n, m = len(a), len(b)
+    if min(n, m) < 2 or a.shape[1] != b.shape[1]:
+        raise InputError(
+            f"clouds of shape {a.shape} and {b.shape} have no distance: give two or more rows, equal columns"
+        )
+    within = sum(_distances(c, c).sum() / (len(c) * (len(c) - 1)) for c in (a, b))
+    return float(2 * _distances(a, b).mean() - within)
+
+
+def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
+    """How mixed two clouds are: the share of nearest neighbours from the other cloud, over the share that chance gives.
+
+    1 for two samples of one distribution, 0 for clouds that are apart; the larger cloud is thinned evenly to the smaller's size.
+
+    >>> overlap([[0.0], [1.0], [2.0]], [[50.0], [51.0], [52.0]], neighbours=1)
+    0.0
+    """
+    a, b = _cloud(A), _cloud(B)
+    n = min(len(a), len(b))
+    if n < 2 or a.shape[1] != b.shape[1]:
+        raise InputError(
+            f"clouds of shape {a.shape} and {b.shape} have no overlap: give two or more rows, equal columns"
+        )
+    both = np.concatenate([c[np.linspace(0, len(c) - 1, n).astype(int)] for c in (a, b)])
+    distances = _distances(both, both)
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.argsort(distances, axis=1)[:, : min(neighbours, 2 * n - 2)]
+    other = (nearest < n) != (np.arange(2 * n)[:, None] < n)
+    return float(other.mean() / (n / (2 * n - 1)))
+
+
+def _cloud(points: ArrayLike) -> NDArray[np.float64]:
+    cloud = np.asarray(points, dtype=np.float64)
+    if cloud.ndim != 2 or not np.isfinite(cloud).all():
+        raise InputError(f"a cloud of shape {cloud.shape} must be finite, (points, coordinates)")
+    return cloud
+
+
+def _distances(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+    return np.sqrt(np.maximum(squares, 0))
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def _colour(angle: float) -> str:
+    """A hue for an angle; lightness that both light and dark paper bear."""
+    return f"hsl({np.rad2deg(angle) % 360:.0f} 62% 50%)"
+
+
+def _svg(body: list[str], label: str, extra: float = 0) -> Markup:
+    return Markup('<svg class="ring-figure" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        _SIDE,
+        f"{_SIDE + extra:g}",
+        label,
+        Markup("".join(body)),  # noqa: S704 - numbers only, made here
+    )
+
+
+def output_curves(Y: NDArray, angles: NDArray) -> Markup:
+    """Lifted signals (n, N) along the ring, each in the hue of its angle; every few, so that single curves can be seen."""
+    chosen = np.linspace(0, len(Y) - 1, min(len(Y), _MOST_CURVES)).astype(int)
+    reach = float(np.abs(Y[chosen]).max(initial=0.0)) or 1.0
+    middle = _SIDE / 2
+    body = [f'<path class="axis" d="M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>']
+    for i in chosen:
+        fine = smooth_ring(Y[i])
+        fine = np.append(fine, fine[0])
+        x = np.linspace(_MARGIN, _SIDE - _MARGIN, len(fine))
+        y = middle - (middle - _MARGIN) * fine / reach
+        body.append(f'<path style="fill:none;stroke:{_colour(angles[i])};stroke-width:1" d="{polyline(x, y)}"/>')
+    return _svg(body, f"{len(chosen)} signals along the ring, coloured by angle")
+
+
+def polar_code(phase: NDArray, amplitude: NDArray, angles: NDArray) -> Markup:
+    """Each sample at its phase and amplitude, in the hue of its angle; zero is at the top, as in the ring's other pictures."""
+    chosen = np.linspace(0, len(phase) - 1, min(len(phase), _MOST_DOTS)).astype(int)
+    # one far point must not press all others into the middle
+    reach = float(np.percentile(amplitude[chosen], 99)) or 1.0
+    middle, radius = _SIDE / 2, _SIDE / 2 - _MARGIN
+    length = radius * np.minimum(amplitude[chosen] / reach, 1.0)
+    x, y = middle + length * np.sin(phase[chosen]), middle - length * np.cos(phase[chosen])
+    body = [f'<circle class="axis" fill="none" cx="{middle}" cy="{middle}" r="{r:.1f}"/>' for r in (radius / 2, radius)]
+    body.append(f'<path class="axis" d="M{middle},{_MARGIN}V{_SIDE - _MARGIN}M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>')
+    body += _dots(x, y, [_colour(a) for a in angles[chosen]])
+    return _svg(body, f"Phase and amplitude of {len(chosen)} samples, coloured by angle")
+
+
+def _dots(x: NDArray, y: NDArray, colours: list[str], hollow: bool = False) -> list[str]:
+    size = 3.2 if len(x) <= 100 else 2.2
+    # the page's style sheet paints circles, too: attributes lose against it, a style does not
+    paint = (
+        'style="fill:none;stroke:{0};stroke-width:1.1"' if hollow else 'style="fill:{0};fill-opacity:0.75;stroke:none"'
+    )
+    return [
+        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{size}" {paint.format(c)}/>'
+        for a, b, c in zip(x, y, colours, strict=True)
+    ]
+
+
+def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray) -> Markup:
+    """Real samples (dots) and moved ones (circles) in the first two principal components of the real ones."""
+    centre = X.mean(axis=0)
+    directions = np.linalg.svd(X - centre, full_matrices=False)[2][:2].T
+    real, made = (X - centre) @ directions, (moved - centre) @ directions
+    reach = np.maximum(np.percentile(np.abs(np.concatenate([real, made])), 99, axis=0), 1e-12)
+    middle, half = _SIDE / 2, _SIDE / 2 - _MARGIN
+    body = [
+        f'<path class="axis" d="M{_MARGIN},{_SIDE - _MARGIN}V{_MARGIN}M{_MARGIN},{_SIDE - _MARGIN}H{_SIDE - _MARGIN}"/>'
+    ]
+    for points, hues, hollow in ((real, angles, False), (made, moved_angles, True)):
+        chosen = np.linspace(0, len(points) - 1, min(len(points), _MOST_DOTS)).astype(int)
+        place = middle + half * np.clip(points[chosen] / reach, -1, 1) * (1, -1)
+        body += _dots(place[:, 0], place[:, 1], [_colour(a) for a in hues[chosen]], hollow)
+    return _svg(body, "Real samples as dots and moved samples as circles, in two principal components")
+
+
+def ring_panel(
+    model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None
+) -> dict[str, Any]:
+    """The three pictures of a ring, and the overlap of moved with real samples.
+
+    ``labels`` are angles in radians that colour the samples; without them the phase that was found does.  Samples are moved by
+    ``step`` grid steps (by default from one label to the next where there are up to twelve, else a sixth of the ring), and
+    compared, sector by sector, with the real ones that are there.
+    """
+    grid = model.grid
+    if not is_ring(grid):
+        raise InputError(f"these pictures are of a ring, but the grid is {grid}: fit with grid=(N,), periodic=True")
+    X = np.asarray(X, dtype=np.float64)
+    N = grid.size
+    kinds = 0 if labels is None else len(np.unique(np.round(np.mod(labels, 2 * np.pi), 3)))
+    turn = 2 * np.pi / N * step if step is not None else 2 * np.pi / (kinds if 3 <= kinds <= 12 else 6)
+    wave = np.exp(2j * np.pi * np.arange(N) / N)
+    moved = model.act(X, [turn * N / (2 * np.pi)])
+    code = model.lift(X) @ wave
+    phase = np.angle(code)
+    angles = phase if labels is None else np.asarray(labels, dtype=np.float64)
+    if angles.shape != (len(X),):
+        raise InputError(f"labels have shape {angles.shape}: give one angle in radians for each of the {len(X)} rows")
+    # labels may turn the other way round than the phase
+    sense = 1.0 if labels is None or np.abs(_turning(phase, angles)) >= np.abs(_turning(phase, -angles)) else -1.0
+    return {
+        "curves": output_curves(model.lift(X), angles),
+        "polar": polar_code(phase, np.abs(code), angles),
+        "transport": transport(X, moved, angles, angles + sense * turn),
+        "overlap": _overlap_of(X, moved, phase, np.angle(model.lift(moved) @ wave), overlap),
+        "unmoved": _overlap_of(X, X, phase, phase + turn, overlap),
+        "labelled": labels is not None,
+        "degrees": f"{np.rad2deg(turn):.0f}",
+        "samples": len(X),
+    }
+
+
+def _turning(a: NDArray, b: NDArray) -> complex:
+    return complex(np.mean(np.exp(1j * (a - b))))
+
+
+def _overlap_of(
+    X: NDArray, moved: NDArray, here: NDArray, there: NDArray, figure: Callable[..., float], sectors: int = 6
+) -> str | None:
+    """Mean overlap over sectors of the ring: samples that ``there`` puts in a sector beside those that ``here`` does.
+
+    In the first six principal components: in all of them the noise of each channel would be what is compared.
+    """
+    centre = X.mean(axis=0)
+    directions = np.linalg.svd(X - centre, full_matrices=False)[2][:6].T
+    real, made = (X - centre) @ directions, (moved - centre) @ directions
+    bins = [np.floor(np.mod(angle, 2 * np.pi) / (2 * np.pi) * sectors).astype(int) % sectors for angle in (here, there)]
+    values = [
+        figure(real[bins[0] == s], made[bins[1] == s])
+        for s in range(sectors)
+        if min(np.sum(bins[0] == s), np.sum(bins[1] == s)) >= 4
+    ]
+    return f"{np.mean(values):.2f}" if values else None
