@@ -172,7 +172,8 @@ def recover(
         "grid": grid, "periodic": periodic or None, "solver": solver, "seed": seed, "preset": preset, "budget": budget,
     }  # fmt: skip
     asked = {name: value for name, value in given.items() if value is not None}
-    before = _look_at(out, overwrite, resume)
+    # a follower may come when the first process has made the folder already
+    before = None if is_follower() and not resume else _look_at(out, overwrite, resume)
     if before is not None and resume:
         _agree(before, asked, key)
         kept = before.record["settings"]
