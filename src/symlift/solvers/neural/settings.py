@@ -66,7 +66,7 @@ class Settings(_Frozen):
     patience: PositiveFloat = 0.01
     dwell: PositiveInt = 500
     stall: PositiveInt = 10_000
-    settle: PositiveInt = 8_000
+    settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
 
