@@ -1,6 +1,7 @@
-"""Real data: digits whose pixels or bits were scrambled.
+"""Real data: digits whose pixels or bits were scrambled, and neural recordings.
 
     python benchmarks/real_data.py images [--seeds 5] [--only bits]
+    python benchmarks/real_data.py recordings              what `benchmarks/recordings.py` measures
 
 Rows of the paper with five scrambles each, and what goes beyond it with three.  Each run is a process of its own, so that its peak
 memory is its own, data included.  A seed fixes crops, scramble and solver; a solver sees X and the grid only.  MNIST is
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+import recordings
 from _common import RESULTS, write
 from symlift import LatentDomain
 from symlift.datasets import Observations, ScrambledBits, image_crops, load_mnist, scrambled_bits
@@ -130,8 +132,11 @@ def main() -> None:
     images.add_argument("--only", default="", help="rows whose name contains this")
     images.add_argument("--one", help="measure one row here, for one --seed, and print it")
     images.add_argument("--seed", type=int, default=0)
+    commands.add_parser("recordings", help="rings of tuned neurons")
     given = parser.parse_args()
-    if given.one:
+    if given.command == "recordings":
+        recordings.main([])
+    elif given.one:
         print(json.dumps(measure(rows()[given.one], given.seed)))
     else:
         run_images(given.seeds, given.only)
