@@ -535,7 +535,7 @@ from safetensors.torch import save_file
 sys.path.insert(0, sys.argv[1])
 from test_neural import SMALL, trainer_on
 from symlift.datasets import gsn
-from symlift.solvers.neural.processes import join_processes
+from symlift.solvers.processes import join_processes
 from symlift.solvers.neural.trainer import Budget
 torch.set_num_threads(1)
 rank, size = join_processes()

@@ -37,8 +37,8 @@ from symlift.estimator import LatentDomain, load
 from symlift.grid import Grid
 from symlift.io import Table, check_writable, content_hash, forget_pages, open_rows, read_table
 from symlift.lifting import LiftedModel, write_atomically
-from symlift.solvers import TRAINED, Progress, get_solver, no_progress
-from symlift.solvers.neural.processes import is_follower, wait_for_all
+from symlift.solvers import CHECKPOINT, CURVE, TRAINED, Progress, get_solver, no_progress
+from symlift.solvers.processes import is_follower, wait_for_all
 
 __all__ = ["Run", "RunFailedError", "open_run", "recover", "transform"]
 
@@ -48,7 +48,6 @@ TRAINING = "training"
 OUTPUTS = (
     "model.safetensors", "model.json", "estimator.json", "metrics.jsonl", "samples.npz", "signals.npy", "report.html",
 )  # fmt: skip
-TRAINING_FILES = ("checkpoint.safetensors", "training.jsonl")
 SAMPLES, SAMPLED_ROWS, SCORED_ROWS = 64, 4096, 20_000
 MAX_SEED = 2**32 - 1
 
@@ -462,7 +461,7 @@ class _Claim:
     def forget_training(self) -> None:
         """Remove what an earlier training left: the files that trainings have, and no others."""
         for path in (self.run.folder / TRAINING).glob("**/*"):
-            if path.name in TRAINING_FILES:
+            if path.name in (CHECKPOINT, CURVE):
                 path.unlink(missing_ok=True)
 
     def undo(self) -> None:

@@ -108,6 +108,19 @@ def _bits(side: int, r: float, gpu_hours: float) -> Experiment:
     )
 
 
+def _recording(name: str, title: str, recording: str, points: int, **paper: Any) -> Experiment:
+    return Experiment(
+        name=name,
+        title=title,
+        source="recording",
+        shape=(points,),
+        periodic=True,
+        solver="homogeneous",
+        options={"name": recording},
+        paper=PaperFigures(**paper),
+    )
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -130,24 +143,16 @@ EXPERIMENTS = {
         _images(27, 0.947, (0.718, 0.716), 132.0),
         _bits(15, 0.944, 8.0),
         _bits(27, 0.941, 28.0),
-        Experiment(
-            name="neural-gratings",
-            title="drifting gratings (the paper: static ones), 110 units of visual cortex, a ring of 180°",
-            source="recording",
-            shape=(30,),
-            periodic=True,
-            solver="homogeneous",
-            options={"name": "drifting-gratings"},
-            paper=PaperFigures(circular_correlation=0.851, gpu_hours=0.25),
+        _recording(
+            "neural-gratings",
+            "drifting gratings (the paper: static ones), 110 units of visual cortex, a ring of 180°",
+            "drifting-gratings",
+            30,
+            circular_correlation=0.851,
+            gpu_hours=0.25,
         ),
-        Experiment(
-            name="neural-head-direction",
-            title="head direction of a mouse, 32 cells, a ring of 360°",
-            source="recording",
-            shape=(32,),
-            periodic=True,
-            solver="homogeneous",
-            options={"name": "head-direction"},
+        _recording(
+            "neural-head-direction", "head direction of a mouse, 32 cells, a ring of 360°", "head-direction", 32
         ),
     )
 }

@@ -10,7 +10,7 @@ from typing import Any
 from symlift.errors import InputError
 from symlift.lifting import LiftedModel
 
-__all__ = ["SOLVERS", "TRAINED", "Progress", "Solution", "Solver", "get_solver", "no_progress"]
+__all__ = ["CHECKPOINT", "CURVE", "SOLVERS", "TRAINED", "Progress", "Solution", "Solver", "get_solver", "no_progress"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ SOLVERS = {
 DEFAULT = "fast"
 #: solvers that train, and so have presets, budgets and checkpoints
 TRAINED = ("neural", "refine")
+#: what they keep in their folder: the last checkpoint, and a line for each evaluation
+CHECKPOINT, CURVE = "checkpoint.safetensors", "training.jsonl"
 
 
 def get_solver(name: str) -> Solver:

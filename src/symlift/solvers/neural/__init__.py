@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from symlift.errors import InputError
 from symlift.grid import Grid
 from symlift.lifting import LiftedModel
-from symlift.solvers import Progress, Solution, no_progress
+from symlift.solvers import CHECKPOINT, Progress, Solution, no_progress
 from symlift.solvers.neural.data import held_out, input_statistics
 from symlift.solvers.neural.network import initial_model
-from symlift.solvers.neural.processes import join_processes
 from symlift.solvers.neural.settings import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.trainer import Budget, Trainer, Watch
+from symlift.solvers.processes import join_processes
 
 __all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]
 
@@ -95,8 +95,8 @@ def train(
     trainer = Trainer(
         X, *split, model, settings, seed, near=start is not None, device=pick_device(device), workers=join_processes()
     )
-    if folder is not None and (folder / "checkpoint.safetensors").is_file():
-        trainer.restore(folder / "checkpoint.safetensors")
+    if folder is not None and (folder / CHECKPOINT).is_file():
+        trainer.restore(folder / CHECKPOINT)
     return trainer.run(budget, progress, folder, watch, tensorboard)
 
 

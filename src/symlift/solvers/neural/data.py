@@ -62,10 +62,7 @@ class Rows:
         """
         width = self.mixing or 1
         place = workers.integers(len(self.index), count * width, self.index.device)
-        if self.kept is not None:
-            rows = self.kept[place]
-        else:
-            rows = self._prepare(np.stack([self.X[i] for i in self.index[place].tolist()]))
+        rows = self.kept[place] if self.kept is not None else self._prepare(self.X[self.index[place].cpu().numpy()])
         if self.mixing:
             kept = workers.uniform(1, count, width, rows)[0] < 0.5
             rows = (rows.view(count, width, -1) * kept[..., None]).sum(dim=1)

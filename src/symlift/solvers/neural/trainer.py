@@ -24,7 +24,7 @@ from symlift.objective import LagClasses, score
 from symlift.objective.batch import Lifted, Workers
 from symlift.objective.critic import JensenShannon
 from symlift.objective.terms import Objective
-from symlift.solvers import Progress, no_progress
+from symlift.solvers import CHECKPOINT, CURVE, Progress, no_progress
 from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
 from symlift.solvers.neural.data import Rows
 from symlift.solvers.neural.network import LiftingNetwork
@@ -102,7 +102,7 @@ class Trainer:
         device: torch.device | None = None,
         workers: tuple[int, int] = (0, 1),
     ) -> None:
-        self.settings, self.near, self.grid = settings, near, start.grid
+        self.settings, self.grid = settings, start.grid
         device = device or torch.device("cpu")
         self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
         if settings.batch % workers[1]:
@@ -149,7 +149,7 @@ class Trainer:
         settings = self.settings
         x = self.rows.draw(self.rows_each, self.workers)
         noise = None
-        if settings.filter_noise and not self.near:
+        if settings.filter_noise:
             draw = torch.randn(
                 self.network.filter.shape, generator=self.workers.generator, dtype=self.dtype, device=x.device
             )
@@ -210,7 +210,7 @@ class Trainer:
         ``watch(step, model, values)`` is called at evaluations.
         """
         budget = budget or Budget()
-        path = None if folder is None or self.workers.rank > 0 else folder / "checkpoint.safetensors"
+        path = None if folder is None or self.workers.rank > 0 else folder / CHECKPOINT
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if tensorboard:
@@ -277,7 +277,7 @@ class Trainer:
             self._evaluate(watch, means)
         if path is not None:
             if checks % EVALUATE == 0:
-                with (path.parent / "training.jsonl").open("a", encoding="utf-8") as file:
+                with (path.parent / CURVE).open("a", encoding="utf-8") as file:
                     file.write(json.dumps(self.history[-1], allow_nan=False) + "\n")
             if checks % SAVE == 0:
                 self.save(path)
