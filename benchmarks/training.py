@@ -4,7 +4,6 @@
     python benchmarks/training.py long --seconds 3600                    63 points from scratch, curve of r and S
     python benchmarks/training.py speed                                  seconds a step, beside the authors' code
     python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's model, and from a spoiled one
-    python benchmarks/training.py ablation                               the ring of 15 with each term switched off
     python benchmarks/training.py table                                  what is in results/, as Markdown
 
 Runs see X and the grid; a watcher outside of the solver scores the models that it is shown.
@@ -121,11 +120,16 @@ def refine(name: str, seed: int, seconds: float) -> dict[str, Any]:
     found = fast.solve(data.X, data.grid, rng).model
     result: dict[str, Any] = {"experiment": name, "seed": seed, "seconds": seconds}
     for kind, start in (("fast", found), ("spoiled", spoil(found, rng))):
-        solution = neural.solve(data.X, data.grid, rng, start=start, seconds=seconds, device="cpu")
+        curve: list[dict[str, Any]] = []
+        solution = neural.solve(
+            data.X, data.grid, rng, start=start, seconds=seconds, device="cpu", watch=watcher(data, curve)
+        )
         before, after = scores(start, data), scores(solution.model, data)
         moved = float((solution.model.group.Q - start.group.Q).norm())
-        result[kind] = {"before": before, "after": after, "moved": round(moved, 4), "steps": solution.trace["steps"]}
-        print(kind, json.dumps(result[kind]), flush=True)
+        result[kind] = {"before": before, "after": after, "moved": round(moved, 4), "curve": curve} | {
+            key: solution.trace[key] for key in ("steps", "best_step", "ended", "training_seconds")
+        }
+        print(kind, before, after, flush=True)
     return result
 
 
@@ -145,6 +149,7 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
     settings = fitted(settings, data.grid, X.shape[1])
     solution_start = neural.starting_model(X, data.grid, settings, seed=0)
     trainer = Trainer(X, *held_out(len(X), np.random.default_rng(0)), solution_start, settings, 0)
+    trainer._set_rates()
     block = 20 if name == "ring15" else 3
     times = []
     for _ in range(repeats + 2):
@@ -165,22 +170,6 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
     }
 
 
-def ablation(seed: int, steps: int) -> dict[str, Any]:
-    """The ring of 15 with all terms, and with each one switched off."""
-    data = EXPERIMENTS["gsn15-continuous"].observe(seed)
-    result: dict[str, Any] = {"seed": seed, "steps": steps}
-    for off in ("none", "stationarity", "resolution", "infomax"):
-        settings = {} if off == "none" else {off: 0.0}
-        curve: list[dict[str, Any]] = []
-        solution = neural.solve(
-            data.X, data.grid, np.random.default_rng(seed), steps=steps, settings=settings, device="cpu",
-            watch=watcher(data, curve, every=10),
-        )  # fmt: skip
-        result[off] = {**scores(solution.model, data), "steps": solution.trace["steps"], "curve": curve}
-        print(off, result[off]["r"], result[off]["S_exact"], flush=True)
-    return result
-
-
 def table() -> str:
     """Results of `ring` as Markdown."""
     lines = ["| regime | seed | S exact | r | steps | minutes | ended |", "|---|---|---|---|---|---|---|"]
@@ -196,12 +185,11 @@ def table() -> str:
 def main() -> None:
     """Parse, run, keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["ring", "long", "speed", "refine", "ablation", "table"])
+    parser.add_argument("what", choices=["ring", "long", "speed", "refine", "table"])
     parser.add_argument("--regime", default="continuous", choices=["continuous", "discrete", "fft"])
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--repeats", type=int, default=30)
     args = parser.parse_args()
     if args.what == "ring":
@@ -215,8 +203,6 @@ def main() -> None:
         print(json.dumps(found, indent=1))
     elif args.what == "refine":
         print(write(f"training_refine_{args.experiment}", refine(args.experiment, args.seed, args.seconds)))
-    elif args.what == "ablation":
-        print(write("training_ablation", ablation(args.seed, args.steps)))
     else:
         print(table())
 

@@ -25,3 +25,9 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 def tolerance(dtype: torch.dtype) -> float:
     """A few hundred roundings of the precision under test."""
     return 5e-5 if dtype == torch.float32 else 1e-11
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    """No test reads or writes the user's cache of experiments."""
+    monkeypatch.setenv("SYMLIFT_CACHE", str(tmp_path_factory.mktemp("cache")))

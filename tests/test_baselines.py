@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from symlift.baselines import (
     score,
     try_all,
     tune,
+    tuning,
 )
 from symlift.baselines.figures import PAPER, PAPER_TICA
 from symlift.datasets import Observations, gsn
@@ -98,6 +100,16 @@ def test_signals_are_scored_by_recovery(data):
     for protocol in ("paper", "global"):
         expected = signal_recovery(data.latent, data.X @ result.lifting_map.T, data.grid, protocol=protocol).r
         assert score(result, data, protocol) == pytest.approx(expected)
+
+
+def test_scores_are_taken_from_the_first_rows(data, monkeypatch):
+    monkeypatch.setattr(tuning, "SCORED", {"paper": 100, "global": 200})
+    perfect = BaselineResult(mean=np.zeros(9), lifting_map=np.eye(9))
+    spoiled = replace(data, X=np.vstack([data.X[:200], data.X[200:][:, ::-1] * 3]))
+    assert score(perfect, spoiled, "global") == pytest.approx(signal_recovery(data.latent[:200], data.X[:200], 9).r)
+    half = replace(data, X=np.vstack([data.X[:100], data.X[100:][:, ::-1] * 3]))
+    assert score(perfect, half, "paper") == score(perfect, data, "paper")
+    assert score(perfect, half, "global") < score(perfect, data, "global")
 
 
 def test_phases_are_scored_up_to_rotation_and_reflection():

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from symlift.baselines import get_baseline, score, tune
 from symlift.baselines.covariance import smooth_spectrum
+from symlift.baselines.embedding import isomap_plane
+from symlift.baselines.glasso import _precision, precision_graph
 from symlift.baselines.liegan import exponentials
 from symlift.baselines.spectra import adjacency, eigenbasis, loaded_covariance
 from symlift.baselines.tica import pooled_energy, pooling
-from symlift.baselines.topology import grid_weights, on_grid, upright
+from symlift.baselines.topology import grid_weights, on_grid, place, read, upright
 from symlift.datasets import Observations, gsn, random_orthogonal
 from symlift.errors import InputError
 from symlift.grid import Grid
@@ -69,6 +71,18 @@ def test_orthogonal_forms_turn_standardised_rows(rng):
         np.testing.assert_allclose(W @ W.T, np.eye(15), atol=1e-9)
 
 
+def test_both_forms_of_one_alpha_share_a_graph():
+    data = gsn(300, 15, random_state=1)
+    _precision.cache_clear()
+    tune(get_baseline("glasso"), data, rng=np.random.default_rng(0))
+    assert (_precision.cache_info().misses, _precision.cache_info().hits) == (5, 5)
+    S = loaded_covariance(data.X.astype(np.float64))
+    once, again = precision_graph(S, 0.1), precision_graph(S, 0.1)
+    np.testing.assert_array_equal(once, again)
+    assert np.diag(once).max() == 0
+    assert not np.array_equal(once, precision_graph(S, 0.3))
+
+
 def test_scaled_form_differs_and_is_finite():
     data = gsn(500, 15, random_state=1)
     found = [run("glasso", data, form=form).lifting_map for form in ("orthogonal", "scaled")]
@@ -102,6 +116,17 @@ def test_isomap_lays_out_shuffled_pixels_and_fails_behind_a_rotation(shuffled, r
     found, lost = (tune(get_baseline("isomap"), d, rng=np.random.default_rng(0)) for d in (shuffled, rotated))
     assert found.score > 0.8
     assert lost.score < 0.5
+
+
+def test_one_embedding_serves_all_readings(shuffled):
+    placed = place(shuffled.X.astype(np.float64), lambda D: isomap_plane(D, 7, "precomputed"), 0.1)
+    for options in ({"turn": False}, {}, {"reading": "assign"}, {"smoothing": 0.5}):
+        expected = run("isomap", shuffled, neighbours=7, threshold=0.1, **options).lifting_map
+        np.testing.assert_array_equal(read(*placed, shuffled.grid, **options).lifting_map, expected)
+    assigned = read(*placed, shuffled.grid, reading="assign").lifting_map
+    np.testing.assert_array_equal(assigned @ assigned.T, np.eye(64))
+    with pytest.raises(InputError, match="assign"):
+        read(*placed, shuffled.grid, reading="guess")
 
 
 def test_own_axes_and_interpolation_are_what_isomap_loses_by(shuffled):
@@ -183,10 +208,28 @@ def test_a_search_with_the_truth_finds_the_plane_below_louder_ones(ring, rng):
     X = np.hstack([ring.X, louder]).astype(np.float32)
     data = Observations(X, ring.latent, None, Grid((16,), True), (True,), "louder")
     found = tune(get_baseline("pca-phase"), data, rng=rng)
-    assert found.settings == {"plane": (2, 3)}
-    assert found.scores[0].score < 0.3
+    told = {(s.settings["plane"], s.settings["scale"]): s.score for s in found.scores}
+    assert told[(0, 1), "none"] < 0.3
+    assert told[(2, 3), "none"] > 0.95
+    # at unit variance, twelve quiet columns outweigh two loud ones
+    assert told[(0, 1), "unit"] > 0.95
+    assert found.score == max(told.values())
     with pytest.raises(InputError, match="components"):
         get_baseline("pca-phase").run(X[:, :2], Grid((2,), True), {"plane": (0, 2)}, rng)
+
+
+def test_unit_scale_ignores_how_loud_a_neuron_is(ring, rng):
+    loudness = rng.uniform(0.1, 10, size=12)
+    for name in ("isomap-phase", "pca-phase"):
+        plain, loud = (
+            get_baseline(name).run(X, ring.grid, {"scale": "unit"}, rng).phases for X in (ring.X, ring.X * loudness)
+        )
+        np.testing.assert_allclose(np.exp(1j * plain), np.exp(1j * loud), atol=1e-3)
+    constant = ring.X.copy()
+    constant[:, 3] = 7
+    assert np.isfinite(get_baseline("pca-phase").run(constant, ring.grid, {"scale": "unit"}, rng).phases).all()
+    with pytest.raises(InputError, match="unit"):
+        get_baseline("isomap-phase").run(ring.X, ring.grid, {"scale": "loud"}, rng)
 
 
 # -- components --------------------------------------------------------------------------------------------------------

@@ -300,6 +300,10 @@ def test_bad_settings_are_refused_in_one_line(ring):
     assert neural.pick_device("cpu").type == "cpu"
     with pytest.raises(InputError, match="batch of 64 rows cannot be shared by 5 processes"):
         trainer_on(ring, workers=(0, 5))
+    with pytest.raises(
+        InputError, match="cannot be shared by 64 processes: use a multiple of it, two rows each or more"
+    ):
+        trainer_on(ring, workers=(0, 64))
 
 
 # -- training ----------------------------------------------------------------------------------------------------------

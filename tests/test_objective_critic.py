@@ -17,10 +17,13 @@ from symlift.objective.critic import (
     Critics,
     JensenShannon,
     Layer,
+    _Chosen,
     _Convolution,
     _Field,
     _stochastic_pool,
+    _Windows,
     coarse_grain,
+    critics_rows,
     donsker_varadhan,
     jensen_shannon,
     shifted_pair,
@@ -92,29 +95,44 @@ def test_donsker_varadhan_with_the_best_critic_is_the_divergence_of_gaussians(rn
     assert worse < estimate - 4 * error
 
 
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("name", GAUSSIANS)
-def test_jensen_shannon_with_the_best_critics_against_numerical_integration(rng, name):
+def test_jensen_shannon_with_the_best_critics_against_numerical_integration(rng, name, whole):
     """To 0.003 (about 4 standard errors) with 200,000 samples; critics in the wrong order give less than nothing."""
     mean_p, C_p, mean_q, C_q = GAUSSIANS[name]
     p, q = log_normal(mean_p, C_p), log_normal(mean_q, C_q)
     exact = integrated_jensen_shannon(p, q, len(mean_p))
-    x = torch.cat(
-        [torch.from_numpy(rng.multivariate_normal(m, C, size=200_000)) for m, C in ((mean_p, C_p), (mean_q, C_q))]
+    even, odd = (
+        tuple(torch.from_numpy(rng.multivariate_normal(m, C, size=100_000)) for m, C in ((mean_p, C_p), (mean_q, C_q)))
+        for _ in range(2)
     )
+    x = critics_rows(even, odd, whole)
     m = mixed(p, q)(x)
-    f = torch.stack([p(x) - m, q(x) - m])[..., None]
+    f = torch.stack([p(x[0]) - m[0], q(x[1]) - m[1]])[..., None]
     assert abs(jensen_shannon(f, workers()) - exact) < 0.003
-    assert jensen_shannon(f.flip(0), workers()) < 0
+    swapped = torch.stack([q(x[0]) - m[0], p(x[1]) - m[1]])[..., None]
+    assert jensen_shannon(swapped, workers()) < 0
     # two channels are two estimates, and their mean is taken; a constant on a critic changes nothing
-    assert torch.isclose(jensen_shannon(torch.cat([f, 0 * f + 3], dim=2), workers()), jensen_shannon(f, workers()) / 2)
+    assert torch.isclose(jensen_shannon(torch.cat([f, 0 * f + 3], dim=3), workers()), jensen_shannon(f, workers()) / 2)
 
 
-def test_jensen_shannon_is_half_the_sum_of_two_donsker_varadhan_bounds(dtype, tolerance):
-    f = torch.randn(2, 20, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    draws = workers()
-    left = donsker_varadhan(f[0, :10], f[0], draws)
-    right = donsker_varadhan(f[1, 10:], f[1], draws)
-    assert torch.isclose(jensen_shannon(f, draws), (left + right).mean() / 2, atol=tolerance)
+@pytest.mark.parametrize("whole", [True, False])
+def test_jensen_shannon_is_half_the_sum_of_two_donsker_varadhan_bounds(dtype, tolerance, whole):
+    """Each critic has all rows of its own and, as m, all of p and q, or p of the even and q of the odd rows."""
+    p, q = torch.randn(2, 20, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    rows = critics_rows((p[::2], q[::2]), (p[1::2], q[1::2]), whole)
+    draws, m = workers(), torch.cat([p, q] if whole else [p[::2], q[1::2]])
+    critics = (lambda x: 2 * x, lambda x: x.square())
+    left, right = (donsker_varadhan(f(own), f(m), draws) for f, own in zip(critics, (p, q), strict=True))
+    found = jensen_shannon(torch.stack([f(row) for f, row in zip(critics, rows, strict=True)]), draws)
+    assert torch.isclose(found, (left + right).mean() / 2, atol=tolerance)
+
+
+def test_an_odd_row_is_left_out():
+    torch.manual_seed(0)
+    estimator = JensenShannon(Grid((6,), True), LAYERS).double()
+    z = torch.randn(21, 6, dtype=torch.float64)
+    assert torch.equal(estimator(batch_of(z, workers())), estimator(batch_of(z[:20], workers())))
 
 
 # -- trained critics ---------------------------------------------------------------------------------------------------
@@ -241,8 +259,8 @@ def pooled_members(values, pool):
 
 shapes = st.one_of(
     st.tuples(st.integers(1, 9)),
-    st.tuples(st.integers(1, 6), st.integers(2, 5)),
-    st.tuples(st.integers(2, 4), st.integers(1, 3), st.integers(2, 3)),
+    st.tuples(st.integers(1, 13), st.integers(2, 5)),
+    st.tuples(st.integers(2, 8), st.integers(1, 3), st.integers(2, 3)),
 )
 
 
@@ -283,6 +301,9 @@ def test_a_layer_is_torchs_convolution(shape, periodic, width, stride, pool, las
         (Grid((9,)), (Layer(4, 5), Layer(2, 3)), [(False,), (False,)]),
         (Grid((6, 4), (False, True)), (Layer(4, 3), Layer(3, 3), Layer(2, 3)), [(False, True)] * 2 + [(False, False)]),
         (Grid((4, 2, 3), (True, True, False)), (Layer(3, 3), Layer(2, 3)), [(True, True, False), (True, False, False)]),
+        # long leading axes, on which windows slide
+        (Grid((17, 3)), (Layer(4, 3), Layer(3, 3), Layer(2, 3)), [(False, False)] * 3),
+        (Grid((16, 4), True), (Layer(4, 3), Layer(3, 3), Layer(2, 3)), [(True, True)] * 2 + [(True, False)]),
     ],
     ids=str,
 )
@@ -295,7 +316,7 @@ def test_a_network_of_critics_is_that_of_torchs_layers(grid, layers, kept):
             parameter.normal_(std=2.0)
     x = torch.randn(7, grid.size, dtype=torch.float64)
     with torch.no_grad():
-        got = critics(x)
+        got = critics(x.expand(2, -1, -1))
     for critic in range(2):
         embedding = 5 * torch.tanh(critics.embedding[critic].detach() / 5)
         values = (x[:, None] + embedding.view(1, 4, -1)).view(7, 4, *grid.shape)
@@ -304,7 +325,7 @@ def test_a_network_of_critics_is_that_of_torchs_layers(grid, layers, kept):
             values = convolved(values, kernel_of(layer, critic, grid.ndim), bias, layers[index].stride, periodic)
             if index < len(layers) - 1:
                 parts = pooled_members(values, layers[index].pool)
-                share = parts.clamp_min(0) + 1e-8
+                share = parts.clamp_min(1e-8)
                 values = (functional.elu(parts) * share / share.sum(dim=1, keepdim=True)).sum(dim=1)
                 values = values.view(7, -1, *layer.shape)
         want = 25 * torch.tanh(values.flatten(2).mean(dim=2) / 25)
@@ -354,6 +375,36 @@ def test_the_gradient_of_a_pool_goes_to_the_chosen_member():
         assert torch.all(gradient.sum(dim=1) == 1)
         assert set(gradient.unique().tolist()) == {0.0, 1.0}
         assert torch.equal((gradient * values.detach().view(50, members, 3)).sum(dim=1), out[0].detach())
+
+
+@pytest.mark.parametrize("members", [2, 4, 8])
+def test_the_gradient_of_a_choice_is_autograds(members):
+    """Against a one-hot product, for every choice."""
+    parts = torch.randn(1, members, members, 3, dtype=torch.float64, requires_grad=True)  # row i chooses member i
+    before = torch.ones(members, members, dtype=torch.float64).triu()[None, :, :, None].expand(-1, -1, -1, 3)
+    chosen = _Chosen.apply(parts, before.contiguous())
+    one_hot = torch.eye(members, dtype=torch.float64)[None, :, :, None]
+    assert torch.equal(chosen, (parts * one_hot).sum(dim=2))
+    weight = torch.randn_like(chosen)
+    (gradient,) = torch.autograd.grad((chosen * weight).sum(), parts)
+    assert torch.equal(gradient, one_hot * weight[:, :, None])
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
+def test_windows_and_their_gradient(window, step, count):
+    """Windows by slices, and the gradient against finite differences."""
+    values = torch.randn(2, 3, (count - 1) * step + window, 2, dtype=torch.float64, requires_grad=True)
+    seen = _Windows.apply(values, window, step)
+    want = torch.stack([values[:, :, i * step : i * step + window].flatten(2) for i in range(count)], dim=2)
+    assert torch.equal(seen, want)
+    assert torch.autograd.gradcheck(lambda x: _Windows.apply(x, window, step), values)
+
+
+def test_windows_slide_where_the_leading_axis_is_long():
+    """15 × 15 images: along the first layer; later ones, lines, and the last layer take all points at once."""
+    layers = (Layer(4, 5), Layer(6, 3), Layer(8, 3))
+    assert [layer.slides for layer in Critics(Grid((15, 15)), layers).convolutions] == [True, False, False]
+    assert not any(layer.slides for layer in Critics(Grid((63,)), layers).convolutions)
 
 
 def test_constrain_holds_the_spectral_norm_of_every_layer():

@@ -19,12 +19,14 @@ def components(
     X: NDArray,
     grid: Grid,  # noqa: ARG001 (called like the others)
     rng: np.random.Generator,
-    iterations: int = 200,
+    iterations: int = 100,
+    rows: int = 5_000,
 ) -> BaselineResult:
-    """Picard-O (extended) on whitened rows; the components have unit variance and come in random order.
+    """Picard-O (extended) on whitened rows, the first 5,000; the components have unit variance and come in random order.
 
     Ours, not the paper's: it undoes the mixing and knows nothing of the domain, so what it lacks is the order (and signs).
     """
+    X = X[:rows]
     mean = X.mean(axis=0)
     values, vectors = np.linalg.eigh((X - mean).T @ (X - mean) / len(X))
     whitening = (vectors / np.sqrt(np.maximum(values, max(1e-9 * float(values[-1]), 1e-300)))).T

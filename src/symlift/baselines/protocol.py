@@ -61,11 +61,10 @@ class Baseline:
     axes: tuple[int, ...] = (1, 2, 3)
     square: bool = True
 
-    def configurations(self) -> list[Settings]:
-        """Every combination of settings that a search tries."""
-        return [
-            dict(zip(family, values, strict=True)) for family in self.search for values in product(*family.values())
-        ]
+    def configurations(self, search: Mapping[str, Sequence[Any]] | None = None) -> list[Settings]:
+        """Every combination of settings that a search tries: this method's own search, or another one."""
+        families = (search,) if search else self.search
+        return [dict(zip(family, values, strict=True)) for family in families for values in product(*family.values())]
 
     def applies(self, d: int, grid: Grid) -> bool:
         """Whether it can be run on d columns and this grid."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from symlift.baselines.protocol import Baseline, BaselineResult
 from symlift.errors import InputError
 from symlift.grid import Grid
 
-__all__ = ["ISOMAP", "UMAP", "correlation_distance", "grid_weights", "on_grid", "upright"]
+__all__ = ["ISOMAP", "UMAP", "correlation_distance", "grid_weights", "on_grid", "place", "read", "upright"]
 
 READINGS = ("interpolate", "assign")
 
@@ -67,14 +68,40 @@ def _assignment(places: NDArray, grid: Grid) -> NDArray[np.float64]:
     return weights
 
 
+def place(
+    X: NDArray, embed: Callable[[NDArray], NDArray[np.float64]], threshold: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Columns of variance above ``threshold`` of the largest, and where an embedding of their distances puts them."""
+    variance = X.var(axis=0)
+    kept = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
+    if len(kept) < 4:
+        raise InputError(f"only {len(kept)} columns vary enough for threshold {threshold}: lower it")
+    return kept, embed(correlation_distance(X[:, kept]))
+
+
+def read(
+    kept: NDArray[np.int64],
+    plane: NDArray,
+    grid: Grid,
+    smoothing: float = 3.0,
+    turn: bool = True,
+    reading: str = "interpolate",
+) -> BaselineResult:
+    """What each grid point reads of the pixels ``kept``, which lie in the ``plane``."""
+    if reading not in READINGS:
+        raise InputError(f"reading {reading!r} is unknown: choose one of {', '.join(READINGS)}")
+    places = on_grid(upright(plane) if turn else plane, grid)
+    weights = np.zeros((grid.size, grid.size))
+    weights[:, kept] = _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
+    return BaselineResult(mean=np.zeros(grid.size), lifting_map=weights)
+
+
 def recover(
     X: NDArray,
     grid: Grid,
     embed: Callable[[NDArray], NDArray[np.float64]],
     threshold: float,
-    smoothing: float = 3.0,
-    turn: bool = True,
-    reading: str = "interpolate",
+    **options: Any,
 ) -> BaselineResult:
     """Pixels of variance above ``threshold`` of the largest, embedded by their distances, and read on the grid.
 
@@ -82,17 +109,7 @@ def recover(
     weights' form, in grid steps, and the rotation, which the text does not mention: ``turn=False`` takes the embedding's
     own axes.  ``reading="assign"`` gives each grid point one pixel; the paper interpolates.
     """
-    if reading not in READINGS:
-        raise InputError(f"reading {reading!r} is unknown: choose one of {', '.join(READINGS)}")
-    variance = X.var(axis=0)
-    kept = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
-    if len(kept) < 4:
-        raise InputError(f"only {len(kept)} columns vary enough for threshold {threshold}: lower it")
-    plane = embed(correlation_distance(X[:, kept]))
-    places = on_grid(upright(plane) if turn else plane, grid)
-    weights = np.zeros((grid.size, X.shape[1]))
-    weights[:, kept] = _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
-    return BaselineResult(mean=np.zeros(X.shape[1]), lifting_map=weights)
+    return read(*place(X, embed, threshold), grid, **options)
 
 
 def fit_isomap(
@@ -101,10 +118,10 @@ def fit_isomap(
     rng: np.random.Generator,  # noqa: ARG001 (called like the others)
     neighbours: int = 5,
     threshold: float = 0.1,
-    **options: float | bool | str,
+    **options: Any,
 ) -> BaselineResult:
     """:func:`recover` with Isomap."""
-    return recover(X, grid, lambda D: isomap_plane(D, neighbours, "precomputed"), threshold, **options)  # type: ignore[arg-type]
+    return recover(X, grid, lambda D: isomap_plane(D, neighbours, "precomputed"), threshold, **options)
 
 
 def fit_umap(
@@ -113,10 +130,10 @@ def fit_umap(
     rng: np.random.Generator,
     neighbours: int = 5,
     threshold: float = 0.1,
-    **options: float | bool | str,
+    **options: Any,
 ) -> BaselineResult:
     """:func:`recover` with UMAP."""
-    return recover(X, grid, lambda D: umap_plane(D, neighbours, rng, "precomputed"), threshold, **options)  # type: ignore[arg-type]
+    return recover(X, grid, lambda D: umap_plane(D, neighbours, rng, "precomputed"), threshold, **options)
 
 
 SEARCH = ({"threshold": (0.05, 0.10, 0.15), "neighbours": (3, 5, 7)},)

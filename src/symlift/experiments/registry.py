@@ -1,50 +1,91 @@
-"""What each experiment is: data, transform, grid, and the figures that the paper reports for it."""
+"""What each experiment is, as data: where its vectors come from, what is run on them, and the figures that the paper reports.
+
+The paper's rows are in ``paper.yaml``; a file of the same form adds rows of one's own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
 from symlift.datasets import Observations, gsn, image_crops, ising, load_mnist, load_recording, scrambled_bits
 from symlift.errors import InputError
+from symlift.grid import Grid
 
-__all__ = ["EXPERIMENTS", "Experiment", "PaperFigures", "get_experiment"]
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "PaperFigures",
+    "Training",
+    "experiments_with",
+    "get_experiment",
+    "read_experiments",
+]
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
 
 
-class PaperFigures(BaseModel):
-    """What the paper reports; None where it reports nothing.  Two similarities where there are two axes."""
-
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PaperFigures(_Frozen):
+    """What the paper reports; None where it reports nothing.  Two similarities where there are two axes."""
 
     r: float | None = None
     similarity: tuple[float, ...] = ()
     similarity_exact: tuple[float, ...] = ()
     circular_correlation: float | None = None
     gpu_hours: float | None = None
+    #: baseline → the figure of the same kind that the paper reports for it
+    baselines: dict[str, float] = Field(default_factory=dict)
 
 
-class Experiment(BaseModel):
-    """One row: where the vectors come from and which grid is behind them.
+class Training(_Frozen):
+    """The paper's training as the full table runs it: from these seeds, for at most so many seconds each."""
+
+    seeds: Seeds
+    seconds: PositiveFloat
+
+
+class Experiment(_Frozen):
+    """One row: where the vectors come from, which grid is behind them, and what is run on them.
 
     ``transform="permutation"`` is the paper's identity: columns are permuted by the seed before a solver sees them, so
     that returning X scores nothing.  ``solver`` is what "auto" means here.  Recordings are what they are: a seed changes the
     solver's draws only, and all of their rows are used unless ``n`` asks for fewer.
+
+    ``baselines`` names the methods to compare with; a mapping of settings to lists of values replaces a method's own search.
+    ``source: file`` reads arrays ``X``, ``latent`` and, where there is one, ``transform`` from ``options: {path: ….npz}``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
+    name: Name
     title: str
-    source: Literal["gsn", "ising", "mnist", "mnist-bits", "recording"]
-    shape: tuple[int, ...]
+    #: the part of the table that it belongs to
+    block: Literal["generators", "waveforms", "images", "bits", "recordings", "own"] = "own"
+    source: Literal["gsn", "ising", "mnist", "mnist-bits", "recording", "file"]
+    shape: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=3)]
     periodic: bool = False
     transform: str = "permutation"
     solver: str = "auto"
-    n: int = Field(default=50_000, gt=0)
+    n: PositiveInt = 50_000
+    #: rows that baselines get: enough for covariances to settle, few enough for a search
+    baseline_n: PositiveInt = 20_000
     options: dict[str, Any] = Field(default_factory=dict)
+    baselines: dict[str, dict[str, list[Any]]] = Field(default_factory=dict)
+    seeds: Seeds = (0, 1, 2)
+    training: Training | None = None
     paper: PaperFigures = PaperFigures()
+    #: method → seconds that one seed takes, for plans only
+    cost: dict[str, PositiveFloat] = Field(default_factory=dict)
 
     def observe(self, seed: int, n: int | None = None) -> Observations:
         """The data set of this row for a seed: data and transform both depend on it."""
@@ -55,111 +96,83 @@ class Experiment(BaseModel):
             )
         if self.source == "ising":
             return ising(count, self.shape, transform=self.transform, random_state=seed, **self.options)
-        if self.source == "recording":
-            data = load_recording(**self.options)
+        if self.source in ("recording", "file"):
+            data = load_recording(**self.options) if self.source == "recording" else self._stored()
             return replace(data, X=data.X[:n], latent=data.latent[:n])
         images = load_mnist().images
         if self.source == "mnist-bits":
             return scrambled_bits(image_crops(images, self.shape, count, random_state=seed), random_state=seed)
         return image_crops(images, self.shape, count, transform=self.transform, random_state=seed, **self.options)
 
-
-def _ring(shifts: str, similarity: float) -> Experiment:
-    return Experiment(
-        name=f"gsn15-{shifts}",
-        title=f"shot noise on a ring of 15, {shifts} shifts",
-        source="gsn",
-        shape=(15,),
-        periodic=True,
-        options={"shifts": shifts},
-        paper=PaperFigures(similarity_exact=(similarity,), gpu_hours=1.0),
-    )
-
-
-def _waveform(basis: str, transform: str, r: float, similarity: float) -> Experiment:
-    return Experiment(
-        name=f"gsn63-{basis}-{transform}",
-        title=f"{basis} shot noise on 63 points, {transform}",
-        source="gsn",
-        shape=(63,),
-        transform={"identity": "permutation", "dst": "dst1"}[transform],
-        options={"basis": basis},
-        paper=PaperFigures(r=r, similarity=(similarity,), gpu_hours=11.0),
-    )
+    def _stored(self) -> Observations:
+        path = Path(str(self.options.get("path", "")))
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in ("X", "latent", "transform") if name in stored}
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"experiment {self.name!r}: {path} cannot be read ({error}): give options: {{path: an .npz}}"
+            ) from None
+        if not {"X", "latent"} <= set(arrays):
+            raise InputError(f"experiment {self.name!r}: {path} must hold arrays X and latent (and may hold transform)")
+        grid = Grid(self.shape, self.periodic)
+        return Observations(arrays["X"], arrays["latent"], arrays.get("transform"), grid, grid.axes_periodic, self.name)
 
 
-def _images(side: int, r: float, similarity: tuple[float, float], gpu_hours: float) -> Experiment:
-    return Experiment(
-        name=f"mnist{side}-shuffled",
-        title=f"shuffled {side}×{side} crops of MNIST",
-        source="mnist",
-        shape=(side, side),
-        paper=PaperFigures(r=r, similarity=similarity, gpu_hours=gpu_hours),
-    )
+def read_experiments(text: str, source: str) -> dict[str, Experiment]:
+    """Experiments from YAML: a list of mappings with the fields of :class:`Experiment`.
+
+    >>> rows = '''
+    ... - name: gsn31-ring
+    ...   title: shot noise on a ring of 31
+    ...   source: gsn
+    ...   shape: [31]
+    ...   periodic: true
+    ... '''
+    >>> read_experiments(rows, "rows.yaml")["gsn31-ring"].observe(seed=0, n=10).X.shape
+    (10, 31)
+    """
+    try:
+        rows = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise InputError(f"{source} must be a list of experiments, each with name, title, source and shape")
+    found: dict[str, Experiment] = {}
+    for row in rows:
+        try:
+            experiment = Experiment.model_validate(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise InputError(f"{source}, experiment {row.get('name')!r}, {where}: {first['msg']}") from None
+        if experiment.name in found:
+            raise InputError(f"{source} has two experiments called {experiment.name!r}: rename one")
+        found[experiment.name] = experiment
+    return found
 
 
-def _bits(side: int, r: float, gpu_hours: float) -> Experiment:
-    return Experiment(
-        name=f"mnist{side}-bits",
-        title=f"scrambled bits of {side}×{side} crops of MNIST",
-        source="mnist-bits",
-        shape=(side, side),
-        paper=PaperFigures(r=r, gpu_hours=gpu_hours),
-    )
+#: the paper's rows, and one of our own
+EXPERIMENTS = read_experiments((files(__package__) / "paper.yaml").read_text(encoding="utf-8"), "paper.yaml")
 
 
-def _recording(name: str, title: str, recording: str, points: int, **paper: Any) -> Experiment:
-    return Experiment(
-        name=name,
-        title=title,
-        source="recording",
-        shape=(points,),
-        periodic=True,
-        solver="homogeneous",
-        options={"name": recording},
-        paper=PaperFigures(**paper),
-    )
-
-
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        _ring("fft", 0.9953),
-        _ring("discrete", 0.9933),
-        _ring("continuous", 0.9862),
-        _waveform("gaussian", "identity", 0.850, 0.961),
-        _waveform("gaussian", "dst", 0.982, 0.970),
-        _waveform("legendre", "identity", 0.981, 0.964),
-        _waveform("legendre", "dst", 0.997, 0.959),
-        Experiment(
-            name="ising33-linear",
-            title="Ising chain of 33 spins under a random linear map",
-            source="ising",
-            shape=(33,),
-            transform="linear",
-            paper=PaperFigures(r=0.960, similarity=(0.956,), gpu_hours=7.5),
-        ),
-        _images(15, 0.995, (0.921, 0.949), 41.0),
-        _images(27, 0.947, (0.718, 0.716), 132.0),
-        _bits(15, 0.944, 8.0),
-        _bits(27, 0.941, 28.0),
-        _recording(
-            "neural-gratings",
-            "drifting gratings (the paper: static ones), 110 units of visual cortex, a ring of 180°",
-            "drifting-gratings",
-            30,
-            circular_correlation=0.851,
-            gpu_hours=0.25,
-        ),
-        _recording(
-            "neural-head-direction", "head direction of a mouse, 32 cells, a ring of 360°", "head-direction", 32
-        ),
-    )
-}
-
-
-def get_experiment(name: str) -> Experiment:
-    """The experiment called ``name``."""
-    if name not in EXPERIMENTS:
+def get_experiment(name: str, file: Path | None = None) -> Experiment:
+    """The experiment called ``name``: one of the paper's, or one in ``file``."""
+    known = experiments_with(file)
+    if name not in known:
         raise InputError(f"experiment {name!r} is unknown: `symlift experiment list` shows them all")
-    return EXPERIMENTS[name]
+    return known[name]
+
+
+def experiments_with(file: Path | None = None) -> dict[str, Experiment]:
+    """The paper's experiments, and those of a YAML file; no name may stand for two things."""
+    if file is None:
+        return EXPERIMENTS
+    try:
+        own = read_experiments(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read ({error}): give a YAML file of experiments") from None
+    taken = sorted(set(own) & set(EXPERIMENTS))
+    if taken:
+        raise InputError(f"{file}: {taken[0]!r} is one of the paper's experiments: choose another name")
+    return EXPERIMENTS | own

@@ -1,19 +1,22 @@
-"""Run one experiment with one solver and measure it."""
+"""Run one method on one experiment and measure it."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from symlift.baselines import Baseline, choose, get_baseline, try_all
 from symlift.datasets import Observations
+from symlift.errors import InputError
 from symlift.estimator import LatentDomain
 from symlift.experiments.registry import Experiment
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 
-__all__ = ["peak_rss_mb", "run_experiment"]
+__all__ = ["peak_rss_mb", "run_baseline", "run_experiment"]
 
 # per-sample alignment ("paper") costs far more than the global one and settles with far fewer samples
 _PAPER_SAMPLES = 2_000
@@ -29,16 +32,26 @@ def peak_rss_mb() -> float | None:
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
 
-def run_experiment(experiment: Experiment, solver: str = "auto", seed: int = 0, n: int | None = None) -> dict[str, Any]:
-    """Every figure that applies to this row, None for those that do not; plain numbers, ready for JSON."""
+def run_experiment(
+    experiment: Experiment,
+    solver: str = "auto",
+    seed: int = 0,
+    n: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Every figure that applies to this row, None for those that do not; plain numbers, ready for JSON.
+
+    ``options`` are handed to the solver: settings, budgets and folders of those that train.
+    """
     data = experiment.observe(seed, n)
     chosen = experiment.solver if solver == "auto" else solver
     estimator = LatentDomain(grid=experiment.shape, periodic=experiment.periodic, solver=chosen, random_state=seed)
     start = time.perf_counter()
-    estimator.fit(data.X)
+    estimator._fit(data.X, **(options or {}))
     seconds = time.perf_counter() - start
-    angles = experiment.source == "recording"
+    angles = data.latent.size == len(data.X)
     figures = _angles(data, estimator) if angles else _signals(data, estimator)
+    told: dict[str, Any] = {key: estimator.trace_[key] for key in _TRACED if key in estimator.trace_}
     return {
         "experiment": experiment.name,
         "solver": chosen,
@@ -49,9 +62,57 @@ def run_experiment(experiment: Experiment, solver: str = "auto", seed: int = 0, 
         "n": len(data.X),
         "d": int(data.X.shape[1]),
         "grid": list(estimator.grid_.shape),
+        **told,
     }
 
 
+def run_baseline(
+    experiment: Experiment,
+    name: str,
+    seed: int = 0,
+    n: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One baseline on one experiment, searched with the truth; the best under each protocol.
+
+    ``settings`` is one configuration instead of the search.
+    """
+    baseline = get_baseline(name)
+    data = experiment.observe(seed, experiment.baseline_n if n is None else n)
+    listed = [dict(settings)] if settings else _search(experiment, baseline)
+    trials = try_all(baseline, data, np.random.default_rng(seed), listed)
+    best = {
+        protocol: choose(name, trials, data, protocol)
+        for protocol in (("paper", "global") if baseline.finds == "signals" else ("paper",))
+    }
+    figure = {"signals": "r_paper", "phases": "circular_correlation", "generators": "similarity_exact"}[baseline.finds]
+    scores = {figure: best["paper"].score} | ({"r": best["global"].score} if "global" in best else {})
+    return {
+        "experiment": experiment.name,
+        "baseline": name,
+        "seed": seed,
+        **dict.fromkeys(_FIGURES),
+        **{key: [round(v, 5)] if key.startswith("similarity") else round(v, 5) for key, v in scores.items()},
+        "settings": best["paper"].settings,
+        "configurations": len(trials),
+        "tuned_with_truth": len(trials) > 1,
+        "seconds": round(sum(trial.seconds for trial in trials), 2),
+        "n": len(data.X),
+        "d": int(data.X.shape[1]),
+    }
+
+
+def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
+    """The configurations that the experiment names, or the baseline's own."""
+    if baseline.name not in experiment.baselines:
+        raise InputError(
+            f"{baseline.name} is no baseline of {experiment.name}: it has {', '.join(experiment.baselines) or 'none'}"
+        )
+    return baseline.configurations(experiment.baselines[baseline.name])
+
+
+#: what is kept of how a training went
+_TRACED = ("ended", "steps", "best_step")
 _FIGURES = (
     "r", "r_per_sample", "r_paper", "similarity", "similarity_exact", "similarity_half", "circular_correlation",
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from symlift.errors import InputError
 from symlift.lifting import LiftedModel
 from symlift.report.draw import is_ring, polyline, smooth_ring
 
-__all__ = ["energy_distance", "output_curves", "overlap", "polar_code", "ring_panel", "transport"]
+__all__ = [
+    "RingCode", "energy_distance", "output_curves", "overlap", "polar_code", "principal_components", "ring_code", "ring_panel",
+    "transport",
+]  # fmt: skip
 
 _SIDE, _MARGIN = 240, 14
 _MOST_CURVES, _MOST_DOTS = 48, 600
@@ -60,6 +64,17 @@ def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
     nearest = np.argsort(distances, axis=1)[:, : min(neighbours, 2 * n - 2)]
     other = (nearest < n) != (np.arange(2 * n)[:, None] < n)
     return float(other.mean() / (n / (2 * n - 1)))
+
+
+def principal_components(X: NDArray, moved: NDArray, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """X (n, d) and ``moved`` (m, d) in the first ``count`` principal components of X.
+
+    >>> principal_components(np.array([[3.0, 0.0], [-3.0, 0.0]]), np.array([[0.0, 2.0]]), 1)[1]
+    array([[0.]])
+    """
+    centre = X.mean(axis=0)
+    directions = np.linalg.svd(X - centre, full_matrices=False)[2][:count].T
+    return (X - centre) @ directions, (moved - centre) @ directions
 
 
 def _cloud(points: ArrayLike) -> NDArray[np.float64]:
@@ -134,9 +149,7 @@ def _dots(x: NDArray, y: NDArray, colours: list[str], hollow: bool = False) -> l
 
 def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray) -> Markup:
     """Real samples (dots) and moved ones (circles) in the first two principal components of the real ones."""
-    centre = X.mean(axis=0)
-    directions = np.linalg.svd(X - centre, full_matrices=False)[2][:2].T
-    real, made = (X - centre) @ directions, (moved - centre) @ directions
+    real, made = principal_components(X, moved, 2)
     reach = np.maximum(np.percentile(np.abs(np.concatenate([real, made])), 99, axis=0), 1e-12)
     middle, half = _SIDE / 2, _SIDE / 2 - _MARGIN
     body = [
@@ -149,10 +162,28 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
     return _svg(body, "Real samples as dots and moved samples as circles, in two principal components")
 
 
-def ring_panel(
-    model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None
-) -> dict[str, Any]:
-    """The three pictures of a ring, and the overlap of moved with real samples.
+@dataclass(frozen=True, eq=False)
+class RingCode:
+    """What a ring's pictures show: n samples, what the model makes of them, and the same samples moved along the ring.
+
+    ``Y`` (n, N) is the output, its fundamental harmonic has ``phase`` and ``amplitude`` (n,); ``angles`` colour the samples.
+    ``moved`` (n, d) are the observations turned by ``turn`` radians, to ``moved_angles``.  ``overlap`` is how mixed moved and
+    real samples are sector by sector, ``unmoved`` the same without moving; None where sectors hold too few.
+    """
+
+    Y: NDArray[np.float64]
+    phase: NDArray[np.float64]
+    amplitude: NDArray[np.float64]
+    angles: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    moved_angles: NDArray[np.float64]
+    turn: float
+    overlap: float | None
+    unmoved: float | None
+
+
+def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None) -> RingCode:
+    """The code of samples X (n, d) on the ring of ``model``.
 
     ``labels`` are angles in radians that colour the samples; without them the phase that was found does.  Samples are moved by
     ``step`` grid steps (by default from one label to the next where there are up to twelve, else a sixth of the ring), and
@@ -167,21 +198,34 @@ def ring_panel(
     turn = 2 * np.pi / N * step if step is not None else 2 * np.pi / (kinds if 3 <= kinds <= 12 else 6)
     wave = np.exp(2j * np.pi * np.arange(N) / N)
     moved = model.act(X, [turn * N / (2 * np.pi)])
-    code = model.lift(X) @ wave
+    Y = model.lift(X)
+    code = Y @ wave
     phase = np.angle(code)
     angles = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if angles.shape != (len(X),):
         raise InputError(f"labels have shape {angles.shape}: give one angle in radians for each of the {len(X)} rows")
     # labels may turn the other way round than the phase
     sense = 1.0 if labels is None or np.abs(_turning(phase, angles)) >= np.abs(_turning(phase, -angles)) else -1.0
+    there = np.angle(model.lift(moved) @ wave)
+    return RingCode(
+        Y, phase, np.abs(code), angles, moved, angles + sense * turn, turn,
+        overlap=_overlap_of(X, moved, phase, there, overlap), unmoved=_overlap_of(X, X, phase, phase + turn, overlap),
+    )  # fmt: skip
+
+
+def ring_panel(
+    model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None
+) -> dict[str, Any]:
+    """The three pictures of a ring, and the overlap of moved with real samples; arguments as in :func:`ring_code`."""
+    code = ring_code(model, X, labels, step)
     return {
-        "curves": output_curves(model.lift(X), angles),
-        "polar": polar_code(phase, np.abs(code), angles),
-        "transport": transport(X, moved, angles, angles + sense * turn),
-        "overlap": _overlap_of(X, moved, phase, np.angle(model.lift(moved) @ wave), overlap),
-        "unmoved": _overlap_of(X, X, phase, phase + turn, overlap),
+        "curves": output_curves(code.Y, code.angles),
+        "polar": polar_code(code.phase, code.amplitude, code.angles),
+        "transport": transport(np.asarray(X, dtype=np.float64), code.moved, code.angles, code.moved_angles),
+        "overlap": None if code.overlap is None else f"{code.overlap:.2f}",
+        "unmoved": None if code.unmoved is None else f"{code.unmoved:.2f}",
         "labelled": labels is not None,
-        "degrees": f"{np.rad2deg(turn):.0f}",
+        "degrees": f"{np.rad2deg(code.turn):.0f}",
         "samples": len(X),
     }
 
@@ -192,18 +236,16 @@ def _turning(a: NDArray, b: NDArray) -> complex:
 
 def _overlap_of(
     X: NDArray, moved: NDArray, here: NDArray, there: NDArray, figure: Callable[..., float], sectors: int = 6
-) -> str | None:
+) -> float | None:
     """Mean overlap over sectors of the ring: samples that ``there`` puts in a sector beside those that ``here`` does.
 
     In the first six principal components: in all of them the noise of each channel would be what is compared.
     """
-    centre = X.mean(axis=0)
-    directions = np.linalg.svd(X - centre, full_matrices=False)[2][:6].T
-    real, made = (X - centre) @ directions, (moved - centre) @ directions
+    real, made = principal_components(X, moved, 6)
     bins = [np.floor(np.mod(angle, 2 * np.pi) / (2 * np.pi) * sectors).astype(int) % sectors for angle in (here, there)]
     values = [
         figure(real[bins[0] == s], made[bins[1] == s])
         for s in range(sectors)
         if min(np.sum(bins[0] == s), np.sum(bins[1] == s)) >= 4
     ]
-    return f"{np.mean(values):.2f}" if values else None
+    return float(np.mean(values)) if values else None

@@ -72,7 +72,7 @@ def solve(
         "restarts": ends, "settings": chosen.model_dump(mode="json"),
         "stages": [{"stage": "train", **record} for record in best.history],
     }  # fmt: skip
-    return Solution(best.best_model(), trace)
+    return Solution(best.best_model() if chosen.keep == "best" else best.network.model(), trace)
 
 
 def train(

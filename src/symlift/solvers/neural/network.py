@@ -39,13 +39,14 @@ class LiftingNetwork(nn.Module):
     """W = T(θ) diag(r) Qᵀ E with Q = Q₀ · cayley(A), r = (filter + noise)/‖·‖, and one offset for each axis inside T.
 
     The offset moves the window along the torus as a whole, at most by half its length; :meth:`model` folds it into the planes.
+    A linear embedding E is learned, unless it is to be kept as the start has it.
     """
 
     mean: Tensor
     points: Tensor
     reach: Tensor
 
-    def __init__(self, start: LiftedModel, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False) -> None:
         super().__init__()
         self.grid, self.scale, self.kind = start.grid, start.scale, start.kind
         self.dimension = start.group.dimension
@@ -54,7 +55,7 @@ class LiftingNetwork(nn.Module):
         self.filter = nn.Parameter(start.r.to(dtype).clone())
         self.offset = nn.Parameter(torch.zeros(start.grid.ndim, dtype=dtype))
         embedding = start.E.to(dtype).clone()
-        if start.kind == "linear":
+        if start.kind == "linear" and not keep_embedding:
             self.E: Tensor = nn.Parameter(embedding)
         else:
             self.register_buffer("E", embedding)
@@ -82,7 +83,7 @@ class LiftingNetwork(nn.Module):
     @torch.no_grad()
     def condition_embedding(self) -> None:
         """Divide a learned embedding's singular values by their geometric mean: it may shape, not scale."""
-        if self.kind == "linear":
+        if isinstance(self.E, nn.Parameter):
             singular = torch.linalg.svdvals(self.E)
             self.E.div_(torch.exp(torch.log(singular.clamp_min(1e-12)).mean()))
 

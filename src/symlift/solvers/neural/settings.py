@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from symlift.grid import Grid
 from symlift.objective.critic import Layer
@@ -36,7 +36,7 @@ class Settings(_Frozen):
     infomax: NonNegativeFloat = 0.75
     # infomax from a near start.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at
     # the paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
-    near_infomax: NonNegativeFloat = 10.0
+    near_infomax: NonNegativeFloat = 30.0
     # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at the first and at the full rank
     critics: tuple[float, float] = (1.0, 1.0)
     gaussian: tuple[float, float] = (0.0, 0.0)
@@ -50,6 +50,9 @@ class Settings(_Frozen):
     # the training
     batch: Annotated[int, Field(ge=4)] = 500
     rate: PositiveFloat = 5e-4
+    near_rate: PositiveFloat = 3e-3
+    #: steps at the beginning in which estimators learn and the model stays
+    warm_up: NonNegativeInt = 0
     estimator_rate: PositiveFloat = 5e-3
     rotation_gain: PositiveFloat = 2.0
     frequency_gain: PositiveFloat = 4.0
@@ -68,6 +71,8 @@ class Settings(_Frozen):
     stall: PositiveInt = 10_000
     settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
+    #: which model a run returns: the best by the held-out objective (which has all three terms), or the last
+    keep: Literal["best", "last"] = "best"
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
 
 
@@ -151,7 +156,17 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
 
 
 def refining(settings: Settings) -> Settings:
-    """``settings`` for a start that is near: smaller steps, no filter noise, and only the settling part of the clock."""
-    calmer = {"rate": 0.4 * settings.rate, "filter_noise": 0.0, "clock": "wait", "rank_limit": None}
+    """``settings`` for a start that is near: no filter noise, and only the settling part of the clock.
+
+    Fresh critics and mixtures know nothing yet, and while they learn the lifting map runs away from a good start: so they learn
+    first.  Half of the stationarity term is that of moments, which is right from the first step on, and allows larger steps than
+    the critics alone.
+    """
+    near: dict[str, Any] = {
+        "rate": settings.near_rate, "filter_noise": 0.0, "clock": "wait", "rank_limit": None, "warm_up": 500,
+        "settle": max(settings.settle, 6_000),
+    }  # fmt: skip
+    if settings.critics == (1.0, 1.0):
+        near |= {"critics": (0.5, 0.5), "moments": (0.5, 0.5)}
     infomax = settings.near_infomax if settings.infomax > 0 else 0.0
-    return settings.model_copy(update={**calmer, "infomax": infomax})
+    return settings.model_copy(update={**near, "infomax": infomax})

@@ -105,16 +105,18 @@ class Trainer:
         self.settings, self.grid = settings, start.grid
         device = device or torch.device("cpu")
         self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
-        if settings.batch % workers[1]:
+        if settings.batch % workers[1] or settings.batch < 2 * workers[1]:
             raise InputError(
-                f"a batch of {settings.batch} rows cannot be shared by {workers[1]} processes: use a multiple of it"
+                f"a batch of {settings.batch} rows cannot be shared by {workers[1]} processes: "
+                "use a multiple of it, two rows each or more"
             )
         self.rows_each = settings.batch // workers[1]
         # parameters are drawn on the CPU from a seed of their own: the same on every device and in every process
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             objective = make_objective(start.grid, settings)
-        self.network = LiftingNetwork(start, self.dtype).to(device)
+        # the embedding of a near start decides what is measured as an isometry; let loose, it whitens the field
+        self.network = LiftingNetwork(start, self.dtype, keep_embedding=near).to(device)
         self.objective = objective.to(device, self.dtype)
         self.workers = Workers(torch.Generator(device).manual_seed(seed), *workers)
         self.rows = Rows(X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise)
@@ -188,8 +190,9 @@ class Trainer:
 
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
+        rate = 0.0 if self.step_count < settings.warm_up else settings.rate
         for group in self.model_optimiser.param_groups:
-            group["lr"] = settings.rate * group["gain"] * factor
+            group["lr"] = rate * group["gain"] * factor
         if self.estimator_optimiser is not None:
             for group in self.estimator_optimiser.param_groups:
                 group["lr"] = settings.estimator_rate * factor

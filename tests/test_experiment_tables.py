@@ -1,0 +1,349 @@
+"""The tables' arithmetic on fixed inputs, and the commands that fill them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from symlift import InputError
+from symlift.cli import app
+from symlift.experiments import EXPERIMENTS
+from symlift.experiments.jobs import Job, baseline_jobs, solver_jobs, training_jobs
+from symlift.experiments.results import fill_tables, one_experiment, results_page
+from symlift.experiments.studies import (
+    MORRIS,
+    STUDIES,
+    ablation_jobs,
+    ablation_table,
+    effects_table,
+    morris_design,
+    morris_jobs,
+    morris_table,
+    table1,
+    table1_jobs,
+    tica_jobs,
+    tica_table,
+)
+from symlift.experiments.tables import Spread, Table, spread
+
+runner = CliRunner()
+FIGURES = (
+    "r", "r_per_sample", "r_paper", "similarity", "similarity_exact", "similarity_half", "circular_correlation"
+)  # fmt: skip
+MACHINE = {"processor": "abacus", "cores": 2, "python": "3.11", "versions": {"symlift": "0.1.0"}}
+
+
+def entry(job: Job, seconds: float = 2.0, **figures) -> dict:
+    result = {**dict.fromkeys(FIGURES), **figures, "seconds": seconds}
+    told = job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name}
+    return {"key": job.key, "job": told, "result": result, "date": "2026-01-02", "machine": MACHINE}
+
+
+def entries(jobs, figures) -> dict:
+    """Entries of ``jobs`` with the figures that ``figures(index, job)`` tells."""
+    return {job.key: entry(job, **figures(index, job)) for index, job in enumerate(jobs)}
+
+
+# -- spreads and writers ------------------------------------------------------------------------------------------------
+
+
+def test_a_spread_is_a_median_and_the_worst_seed():
+    found = spread([0.9, 0.2, 0.5, 0.7])
+    assert found is not None
+    assert found.median == pytest.approx(0.6)
+    assert found.worst == 0.2
+    assert repr(found) == "0.600 (0.200)"
+    assert repr(spread([0.25], digits=2)) == "0.25"
+    # two axes of one seed are one figure, their mean
+    assert spread([[0.8, 0.6], [0.9, 0.9]]) == Spread((pytest.approx(0.7), pytest.approx(0.9)))
+    assert spread([None, None]) is None
+    assert spread([]) is None
+
+
+TABLE = Table(
+    "t", "a title", ("what", "here", "count"),
+    [{"what": "a|b", "here": Spread((0.5, 0.25, 1.0)), "count": 3}, {"what": "c", "here": None, "count": 0.123456}],
+    ["a note"],
+)  # fmt: skip
+
+
+def test_a_table_as_markdown_csv_and_json(tmp_path):
+    assert TABLE.markdown() == (
+        "| what | here | count |\n|---|---|---|\n| a\\|b | 0.500 (0.250) | 3 |\n| c |  | 0.1235 |\n\n- a note\n"
+    )
+    rows = list(csv.DictReader(io.StringIO(TABLE.csv())))
+    assert rows[0] == {"what": "a|b", "here": "0.5", "here: worst": "0.25", "here: seeds": "3", "count": "3"}
+    assert rows[1] == {"what": "c", "here": "", "here: worst": "", "here: seeds": "", "count": "0.123456"}
+    stored = json.loads(TABLE.json())
+    assert stored["rows"][0]["here"] == {"median": 0.5, "worst": 0.25, "values": [0.5, 0.25, 1.0]}
+    assert stored["notes"] == ["a note"]
+    assert {p.name for p in TABLE.write(tmp_path / "new")} == {"t.md", "t.csv", "t.json"}
+    assert (tmp_path / "new" / "t.md").read_text() == TABLE.markdown()
+
+
+# -- Table 1 ------------------------------------------------------------------------------------------------------------
+
+
+def test_table_1_has_a_row_for_each_figure_and_each_baseline():
+    experiment = EXPERIMENTS["gsn63-gaussian-dst"]
+    found = entries(
+        solver_jobs(experiment),
+        lambda i, _: {"r": 0.7 + i / 10, "r_paper": 0.8 + i / 10, "similarity": [0.9], "seconds": 10.0 + i},
+    ) | entries(
+        [j for j in baseline_jobs(experiment, slow=False) if j.method == "glasso"],
+        lambda i, _: {"r": 0.1, "r_paper": 0.3 - i / 10, "seconds": 4.0},
+    )
+    table = table1([experiment], found)
+    assert [(row["figure"], row["paper"]) for row in table.rows] == [
+        ("r", "0.982"),
+        ("S", "0.97"),
+        ("r, glasso", 0.352),
+    ]
+    ours, similarity, glasso = table.rows
+    assert repr(ours["ours, fast"]) == "0.9000 (0.8000)"
+    assert repr(ours["one alignment"]) == "0.8000 (0.7000)"
+    assert ours["ours, neural"] is None
+    assert (ours["seeds"], ours["seconds"]) == ("3", "11")
+    assert similarity["one alignment"] is None
+    assert repr(glasso["baseline here"]) == "0.200 (0.100)"
+    assert glasso["seconds"] == "4"
+    (note,) = table.notes
+    assert "gsn63-gaussian-dst / covariance" in note
+    assert "gsn63-gaussian-dst / glasso" not in note
+    assert "gsn63-gaussian-dst / fast" not in note
+
+
+def test_table_1_puts_training_beside_the_fast_solver():
+    ring, images = EXPERIMENTS["gsn15-continuous"], EXPERIMENTS["mnist15-shuffled"]
+    found = (
+        entries(solver_jobs(ring), lambda *_: {"similarity_exact": [1.0], "r_paper": 0.99, "r": 0.98})
+        | entries(training_jobs(ring), lambda i, _: {"similarity_exact": [0.99 + i / 1000], "r_paper": 0.96, "r": 0.9})
+        | entries(solver_jobs(images)[:1], lambda *_: {"similarity": [0.8, 0.6], "r_paper": 1.0, "r": 1.0})
+        | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
+    )
+    rows = {(row["experiment"], row["figure"]): row for row in table1([ring, images], found).rows}
+    first = rows["gsn15-continuous", "S exact"]
+    assert repr(first["ours, neural"]) == "0.9910 (0.9900)"
+    assert repr(first["ours, fast"]) == "1.0000 (1.0000)"
+    assert (first["paper"], first["seeds"]) == ("0.9862", "3 / 3")
+    assert repr(rows["gsn15-continuous", "S exact, liegan"]["baseline here"]) == "0.400"
+    assert rows["gsn15-continuous", "S exact, liegan"]["paper"] == 0.4533
+    assert repr(rows["mnist15-shuffled", "S"]["ours, fast"]) == "0.7000"
+    assert rows["mnist15-shuffled", "S"]["paper"] == "0.921 / 0.949"
+
+
+def test_table_1_forgets_results_of_other_definitions():
+    experiment = EXPERIMENTS["mnist15-bits"]
+    other = experiment.model_copy(update={"n": 77})
+    found = entries(solver_jobs(other), lambda *_: {"r": 1.0, "r_paper": 1.0})
+    assert table1([experiment], found).rows == []
+
+
+def test_the_full_table_is_the_cheap_one_and_more():
+    ring = [EXPERIMENTS["gsn15-fft"]]
+    cheap, full = ({job.method for job in table1_jobs(ring, full)} for full in (False, True))
+    assert full - cheap == {"neural", "liegan"}
+
+
+# -- studies ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_ablation_removes_each_term_once():
+    jobs = ablation_jobs()
+    assert len(jobs) == 3 * 4 * 3
+    assert {job.method for job in jobs if job.experiment.shape == (15,)} == {"neural"}
+    assert {job.method for job in jobs if job.experiment.shape == (63,)} == {"refine"}
+    assert all(job.settings["keep"] == "last" and job.steps for job in jobs[3:])
+    assert jobs[:3] == training_jobs(EXPERIMENTS["gsn15-continuous"])
+    found = entries(
+        jobs,
+        lambda i, job: {"similarity": [0.5], "similarity_exact": [0.6], "r_paper": 0.1 + 0.1 * job.seed, "steps": 4000},
+    )
+    table = ablation_table(found)
+    assert len(table.rows) == 3 * 4 * 2
+    assert table.notes == []
+    without = [
+        row for row in table.rows if row["removed"] == "resolution" and row["experiment"].startswith("gsn63-leg")
+    ]
+    assert [(row["figure"], row["paper"]) for row in without] == [("S", 0.058), ("r", 0.010)]
+    assert repr(without[1]["ours, neural"]) == "0.200 (0.100)"
+    gaussian = [row for row in table.rows if row["removed"] == "infomax" and "gaussian" in row["experiment"]]
+    assert [row["paper"] for row in gaussian] == [0.992, 0.932]
+
+
+def test_elementary_effects_of_a_linear_model_are_its_coefficients():
+    """r = Σ a_j (x_j - low_j)/(high_j - low_j): μ = a, μ* = |a|, σ = 0, in the units in which SALib counts (the whole range)."""
+    coefficients = dict(zip(MORRIS, (0.1, -0.2, 0.0, 0.3, -0.05), strict=True))
+
+    def r(job: Job) -> float:
+        return sum(
+            a * (job.settings[k] - MORRIS[k][0]) / (MORRIS[k][1] - MORRIS[k][0]) for k, a in coefficients.items()
+        )
+
+    found = entries(morris_jobs(), lambda _, job: {"r": r(job), "similarity_exact": [0.5]})
+    rows = {(row["setting"], row["figure"]): row for row in effects_table(found).rows}
+    for name, value in coefficients.items():
+        assert rows[name, "r"]["μ"] == pytest.approx(value, abs=1e-3)
+        assert rows[name, "r"]["μ*"] == pytest.approx(abs(value), abs=1e-3)
+        assert rows[name, "r"]["σ"] == pytest.approx(0, abs=1e-3)
+        assert rows[name, "S exact"]["μ*"] == 0
+    assert rows["resolution", "r"]["paper μ*"] == 0.0059
+    assert rows["stationarity", "S exact"]["paper μ*"] == 0.0052
+    # with a run missing there are no effects, and that is said
+    missing = dict(list(found.items())[1:])
+    assert effects_table(missing).rows == []
+    assert effects_table(missing).notes
+    assert len(morris_table(missing).rows) == 35
+
+
+def test_the_morris_design_changes_one_setting_at_a_time():
+    design = morris_design()
+    assert design.shape == (36, 5)
+    low, high = np.array(list(MORRIS.values())).T
+    assert np.all((design >= low - 1e-12) & (design <= high + 1e-12))
+    levels = (design - low) / (high - low) * 7
+    assert np.allclose(levels, np.round(levels), atol=1e-6)
+    for trajectory in design.reshape(6, 6, 5):
+        changed = np.diff(trajectory, axis=0) != 0
+        assert (changed.sum(axis=1) == 1).all()
+        assert (changed.sum(axis=0) == 1).all()
+
+
+def test_the_tica_table_has_all_24_configurations():
+    jobs = tica_jobs()
+    assert len({job.key for job in jobs}) == 24
+    found = entries(jobs, lambda i, _: {"r_paper": i / 100, "r": 0.0})
+    fast = solver_jobs(jobs[0].experiment)
+    rows = tica_table(found | entries(fast, lambda *_: {"r_paper": 0.9, "r": 0.9})).rows
+    assert len(rows) == 24
+    assert all(row["paper"] is not None for row in rows)
+    assert repr(rows[0]["ours, fast"]) == "0.9000 (0.9000)"
+    assert rows[3]["baseline here"] == 0.03
+
+
+def test_the_page_names_machine_versions_and_what_was_not_run():
+    experiment = EXPERIMENTS["mnist15-bits"]
+    found = entries(solver_jobs(experiment), lambda *_: {"r": 0.9, "r_paper": 0.9})
+    page = results_page([experiment], found)
+    assert "| mnist15-bits | r | 0.944 |  |  | 0.9000 (0.9000) |" in page
+    assert "abacus, 2 cores, Python 3.11, symlift 0.1.0: 3 runs, 2026-01-02 to 2026-01-02" in page
+    assert page.count("Not run:") == len(STUDIES) + 1  # every study, and the effects
+
+
+# -- commands -----------------------------------------------------------------------------------------------------------
+
+SMALL = """
+- name: small
+  title: a small ring
+  source: gsn
+  shape: [9]
+  periodic: true
+  n: 300
+  baseline_n: 300
+  seeds: [0, 1]
+  solver: random
+  baselines: {glasso: {alpha: [0.1]}, random: {}}
+  cost: {random: 1, glasso: 3}
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_a_table_of_ones_own_rows(small, tmp_path):
+    out, archive, page = tmp_path / "out", tmp_path / "archive", tmp_path / "results.md"
+    arguments = ["experiment", "table", "small", "--file", str(small), "--out", str(out), "--archive", str(archive)]
+    done = runner.invoke(app, [*arguments, "--page", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "| small | r, glasso |" in done.output
+    assert {p.name for p in out.iterdir()} == {"table1.md", "table1.csv", "table1.json"}
+    assert (archive / "small.json").is_file()
+    assert "| small | r, glasso |" in page.read_text()
+    # everything comes from the cache now, and is the same to the letter
+    before = page.read_bytes()
+    told = runner.invoke(app, [*arguments, "--page", str(page), "--json"])
+    assert json.loads(told.stdout)["name"] == "table1"
+    assert page.read_bytes() == before
+
+
+def test_a_table_with_too_small_a_budget_says_so(small):
+    done = runner.invoke(app, ["experiment", "table", "small", "--file", str(small), "--budget", "2s"])
+    assert done.exit_code == 0
+    assert "left out" in done.output
+    assert "glasso" in done.output
+    assert "Not run: small / glasso" in done.output
+    assert "| small | r, glasso |" not in done.output
+
+
+def test_failures_are_told_and_end_with_1(small):
+    small.write_text(SMALL.replace("n: 300", "n: 5"))
+    done = runner.invoke(app, ["experiment", "table", "small", "--file", str(small)])
+    assert done.exit_code != 0
+    assert "failed" in done.output
+    assert "too few" in done.output
+
+
+def test_one_experiment_with_its_baselines(small):
+    arguments = ["experiment", "run", "small", "--file", str(small), "--baselines", "--json"]
+    result = json.loads(runner.invoke(app, arguments).stdout)
+    assert [b["baseline"] for b in result["baselines"]] == ["random", "glasso"]
+    assert all(b["tuned_with_truth"] is False for b in result["baselines"])  # one configuration each
+    assert result["left_out"] == {}
+    assert json.loads(runner.invoke(app, arguments).stdout) == result
+    shown = runner.invoke(app, [*arguments[:-1], "--fresh", "--quiet"])
+    assert "glasso" in shown.output
+
+
+def test_a_budget_of_one_experiment_leaves_out_baselines(small):
+    from symlift.experiments import get_experiment
+
+    experiment = get_experiment("small", small)
+    result = one_experiment(experiment, baselines=True, budget=2.0)
+    assert [b["baseline"] for b in result["baselines"]] == ["random"]
+    assert list(result["left_out"]) == ["small, glasso, seed 0"]
+
+
+def test_a_budget_stops_a_training(small):
+    from symlift.experiments import get_experiment
+
+    result = one_experiment(get_experiment("small", small), "neural", budget=0.5)
+    assert result["ended"] == "seconds"
+    assert result["r"] is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["table", "nothing"], "nothing"),
+        (["table", "--page", "x.md", "gsn15-fft"], "archive"),
+        (["run", "morris", "--seed", "3"], "study"),
+        (["table", "gsn15-fft", "--budget", "soon"], "soon"),
+        (["figure", "nothing"], "nothing"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments, told):
+    done = runner.invoke(app, ["experiment", *arguments])
+    assert done.exit_code != 0
+    assert isinstance(done.exception, InputError)
+    assert told in str(done.exception)
+
+
+def test_a_study_is_an_experiment_like_any_other(monkeypatch, tmp_path):
+    """`experiment run tica` runs its jobs and prints its table."""
+    monkeypatch.setattr(
+        Job, "run", lambda self, folder=None: entry(self, r=0.1, r_paper=0.2, similarity_exact=[0.5])["result"]
+    )
+    done = runner.invoke(app, ["experiment", "run", "tica", "--quiet", "--json"])
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["rows"]) == 24
+    filled = fill_tables(["morris"], cache=tmp_path)
+    assert [table.name for table in filled.tables] == ["morris", "morris-effects"]
