@@ -35,12 +35,11 @@ from symlift.baselines import (
     applicable,
     choose,
     get_baseline,
-    paper_figure,
     score,
     try_all,
 )
 from symlift.baselines.embedding import isomap_plane, umap_plane
-from symlift.baselines.figures import PAPER, PAPER_TICA
+from symlift.baselines.figures import PAPER_TICA
 from symlift.baselines.glasso import precision_graph
 from symlift.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
 from symlift.baselines.tica import pooled_energy, pooling, zca
@@ -66,6 +65,8 @@ SEEDS = {"mnist27": 1}
 SEARCH = {"mnist27-shuffled / glasso": {"alpha": (0.1, 0.3, 0.5), "form": ("orthogonal", "scaled"), "iterations": (3,)}}
 RECORDINGS = {"neural-head-direction": "head-direction", "neural-gratings": "drifting-gratings"}
 PROTOCOLS = ("paper", "global")
+#: experiment → baseline → what the paper reports
+PAPER = {name: experiment.paper.baselines for name, experiment in EXPERIMENTS.items() if experiment.paper.baselines}
 
 
 def recording(name: str, seed: int) -> Observations:
@@ -129,7 +130,7 @@ def entry(experiment: str, baseline: Baseline, seeds: int, make: Callable[[int],
             if len(trials) > 1:
                 run[protocol]["scores"] = [round(s.score, 4) for s in tuned.scores]
         runs.append(run)
-    summary: dict[str, Any] = {"finds": baseline.finds, "paper_figure": paper_figure(experiment, baseline.name)}
+    summary: dict[str, Any] = {"finds": baseline.finds, "paper_figure": PAPER.get(experiment, {}).get(baseline.name)}
     for protocol in protocols:
         values = [run[protocol]["score"] for run in runs]
         summary[protocol] = {"median": round(statistics.median(values), 4), "worst": min(values), "best": max(values)}
@@ -203,7 +204,7 @@ def run_liegan(steps: int, only: str, starts: int) -> None:
             for L in trial.result.trace["checkpoints"]
         ]
         found = {
-            "seed": 0, "start": start, "n": len(data.X), "settings": settings, "paper_figure": paper_figure(experiment, "liegan"),
+            "seed": 0, "start": start, "n": len(data.X), "settings": settings, "paper_figure": PAPER[experiment]["liegan"],
             "similarity_exact": round(score(trial.result, data), 4), "checkpoint": trial.result.trace["checkpoint"],
             "similarity_exact_along": along, "losses": [round(v, 4) for v in trial.result.trace["losses"]],
             "seconds": round(trial.seconds, 1), "tuned_with_truth": False,
@@ -467,7 +468,7 @@ def lines() -> Iterator[str]:
             for values in ([r["similarity_exact"] for r in runs], [r["similarity_exact_along"][-1] for r in runs])
         )
         steps = ", ".join(str(r["settings"]["steps"]) for r in runs)
-        yield f"| {experiment} | {paper_figure(experiment, 'liegan')} | {chosen} | {last} | {steps} |"
+        yield f"| {experiment} | {PAPER[experiment]['liegan']} | {chosen} | {last} | {steps} |"
 
 
 def main() -> None:

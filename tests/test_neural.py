@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from symlift.solvers.neural.checkpoint import read_checkpoint, write_checkpoint
 from symlift.solvers.neural.data import Rows, held_out, input_statistics
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.schedule import Clock
-from symlift.solvers.neural.settings import PRESETS, Estimator, Settings, fitted, preset_for
+from symlift.solvers.neural.settings import PRESETS, Estimator, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.trainer import Budget, Trainer
 
 RING = Grid((15,), periodic=True)
@@ -489,6 +490,44 @@ def test_from_a_spoiled_model_training_closes_at_least_half_of_the_gap():
     moved = solution.model.group.Q - bad.group.Q
     assert float(moved.norm()) > 0.1
     assert float((solution.model.group.theta - bad.group.theta).abs().max()) > 1e-3
+
+
+def test_from_a_near_start_estimators_learn_first_and_a_linear_embedding_stays(ring):
+    """At first the lifting map is that of the start while critics and mixtures move; then it moves, but not its embedding."""
+    settings = refining(SMALL).model_copy(update={"warm_up": 50, "batch": 50})
+    start = replace(start_on(RING, ring), kind="linear", r=torch.full((8,), 8**-0.5, dtype=torch.float64))
+    trainer = trainer_on(ring, settings, start=start, near=True)
+    before = {name: value.clone() for name, value in parameters(trainer).items()}
+    trainer.run(Budget(steps=50))
+    warm = parameters(trainer)
+    own = [name for name in warm if name.startswith("network.")]
+    assert same({name: warm[name] for name in own}, {name: before[name] for name in own})
+    assert not same(warm, before)
+    warm = {name: value.clone() for name, value in warm.items()}
+    trainer.ended = None
+    trainer.run(Budget(steps=100))
+    after = parameters(trainer)
+    assert not torch.equal(after["network.theta"], warm["network.theta"])
+    assert torch.equal(trainer.network.model().E, start.E)
+
+
+def test_the_last_model_can_be_kept_instead_of_the_best(ring):
+    """Terms that are switched off must not be smuggled in again by the choice of a model."""
+    good = fast.solve(ring, RING, np.random.default_rng(0)).model
+    best, last = (
+        neural.solve(
+            ring,
+            RING,
+            np.random.default_rng(0),
+            start=good,
+            steps=1_000,
+            settings={"batch": 50, "resolution": 0.0, "keep": keep},
+        )
+        for keep in ("best", "last")
+    )
+    assert best.trace["best_step"] == 0
+    assert torch.allclose(best.model.group.theta, good.group.theta, atol=1e-6)
+    assert not torch.allclose(last.model.group.theta, good.group.theta, atol=1e-4)
 
 
 def test_from_a_good_model_training_does_no_harm():

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 from symlift.baselines.covariance import COVARIANCE
-from symlift.baselines.figures import paper_figure
 from symlift.baselines.glasso import GLASSO
 from symlift.baselines.ica import ICA, RANDOM
 from symlift.baselines.liegan import LIEGAN
@@ -36,7 +35,6 @@ __all__ = [
     "applicable",
     "choose",
     "get_baseline",
-    "paper_figure",
     "score",
     "try_all",
     "tune",

@@ -141,9 +141,9 @@ PAPER_ABLATION = {
 RING = "gsn15-continuous"
 #: row of the study → (solver, budget in steps)
 ABLATED = {
-    RING: ("neural", 15_000),
-    "gsn63-legendre-identity": ("refine", 1_500),
-    "gsn63-gaussian-identity": ("refine", 1_500),
+    RING: ("neural", 12_000),
+    "gsn63-legendre-identity": ("refine", 1_000),
+    "gsn63-gaussian-identity": ("refine", 1_000),
 }
 
 
@@ -194,7 +194,7 @@ def _removed(job: Job) -> str:
 
 # -- Morris -------------------------------------------------------------------------------------------------------------
 
-TRAJECTORIES, LEVELS, MORRIS_STEPS = 6, 8, 4_000
+TRAJECTORIES, LEVELS, MORRIS_STEPS = 6, 8, 3_000
 #: setting → bounds: those of the paper, for learning rates relative to ours as the paper's are to its own
 MORRIS = {
     "estimator_rate": (2.5e-3, 7.5e-3),

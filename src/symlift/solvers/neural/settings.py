@@ -159,14 +159,13 @@ def refining(settings: Settings) -> Settings:
     """``settings`` for a start that is near: no filter noise, and only the settling part of the clock.
 
     Fresh critics and mixtures know nothing yet, and while they learn the lifting map runs away from a good start: so they learn
-    first.  Half of the stationarity term is that of moments, which is right from the first step on, and allows larger steps than
-    the critics alone.
+    first.  The stationarity of moments, which is right from the first step on, leads, and allows larger steps than critics alone.
     """
     near: dict[str, Any] = {
         "rate": settings.near_rate, "filter_noise": 0.0, "clock": "wait", "rank_limit": None, "warm_up": 500,
         "settle": max(settings.settle, 6_000),
     }  # fmt: skip
     if settings.critics == (1.0, 1.0):
-        near |= {"critics": (0.5, 0.5), "moments": (0.5, 0.5)}
+        near |= {"critics": (0.5, 0.5), "moments": (2.0, 2.0)}
     infomax = settings.near_infomax if settings.infomax > 0 else 0.0
     return settings.model_copy(update={**near, "infomax": infomax})
