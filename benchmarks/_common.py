@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from symlift.experiments.store import machine
+
 RESULTS = Path(__file__).parent / "results"
-
-
-def machine() -> dict[str, Any]:
-    """Processor, cores and the versions that matter."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-        ]
-        model = names[0] if names else model
-    packages = ("symlift", "numpy", "scipy", "torch", "scikit-learn", "python-picard")
-    return {
-        "processor": model,
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in packages},
-    }
 
 
 def write(name: str, result: dict[str, Any]) -> Path:

@@ -1,10 +1,8 @@
 """The paper's training from its own start: does it arrive, how fast is a step, and does it help a start that is near?
 
-    python benchmarks/training.py ring --regime continuous --seed 0      one run on the ring of 15, until it ends by itself
     python benchmarks/training.py long --seconds 3600                    63 points from scratch, curve of r and S
     python benchmarks/training.py speed                                  seconds a step, beside the authors' code
     python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's model, and from a spoiled one
-    python benchmarks/training.py table                                  what is in results/, as Markdown
 
 Runs see X and the grid; a watcher outside of the solver scores the models that it is shown.
 """
@@ -24,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from _common import RESULTS, write
+from _common import write
 from symlift.datasets import Observations
 from symlift.experiments import EXPERIMENTS
 from symlift.experiments.runner import peak_rss_mb
@@ -72,21 +70,6 @@ def watcher(data: Observations, curve: list[dict[str, Any]], every: int = 1) -> 
             print(json.dumps(told), flush=True)
 
     return watch
-
-
-def ring(regime: str, seed: int, settings: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One run on the ring of 15 from the paper's start, until it ends by itself."""
-    data = EXPERIMENTS[f"gsn15-{regime}"].observe(seed)
-    curve: list[dict[str, Any]] = []
-    start = time.perf_counter()
-    solution = neural.solve(
-        data.X, data.grid, np.random.default_rng(seed), settings=settings, watch=watcher(data, curve), device="cpu"
-    )
-    seconds = time.perf_counter() - start
-    return {
-        "regime": regime, "seed": seed, "n": len(data.X), "ended": solution.trace["ended"], "steps": solution.trace["steps"],
-        "seconds": round(seconds, 1), **scores(solution.model, data), "settings": solution.trace["settings"], "curve": curve,
-    }  # fmt: skip
 
 
 def long(seconds: float, name: str, seed: int) -> dict[str, Any]:
@@ -170,41 +153,23 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
     }
 
 
-def table() -> str:
-    """Results of `ring` as Markdown."""
-    lines = ["| regime | seed | S exact | r | steps | minutes | ended |", "|---|---|---|---|---|---|---|"]
-    for path in sorted(RESULTS.glob("training_ring_*.json")):
-        found = json.loads(path.read_text())
-        lines.append(
-            f"| {found['regime']} | {found['seed']} | {found['S_exact']} | {found['r']} | {found['steps']} | "
-            f"{found['seconds'] / 60:.1f} | {found['ended']} |"
-        )
-    return "\n".join(lines)
-
-
 def main() -> None:
     """Parse, run, keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["ring", "long", "speed", "refine", "table"])
-    parser.add_argument("--regime", default="continuous", choices=["continuous", "discrete", "fft"])
+    parser.add_argument("what", choices=["long", "speed", "refine"])
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--repeats", type=int, default=30)
     args = parser.parse_args()
-    if args.what == "ring":
-        result = ring(args.regime, args.seed)
-        print(write(f"training_ring_{args.regime}_{args.seed}", result))
-    elif args.what == "long":
+    if args.what == "long":
         print(write(f"training_long_{args.experiment}", long(args.seconds, args.experiment, args.seed)))
     elif args.what == "speed":
         found = {name: speed(name, args.repeats) for name in _SPEED}
         print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": found}))
         print(json.dumps(found, indent=1))
-    elif args.what == "refine":
-        print(write(f"training_refine_{args.experiment}", refine(args.experiment, args.seed, args.seconds)))
     else:
-        print(table())
+        print(write(f"training_refine_{args.experiment}", refine(args.experiment, args.seed, args.seconds)))
 
 
 if __name__ == "__main__":

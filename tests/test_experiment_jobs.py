@@ -11,7 +11,7 @@ import pytest
 
 from symlift import InputError
 from symlift.experiments import EXPERIMENTS, experiments_with, get_experiment, run_baseline
-from symlift.experiments.jobs import Job, baseline_jobs, solver_jobs, training_jobs
+from symlift.experiments.jobs import Job, baseline_jobs, ceiling_jobs, solver_jobs, training_jobs
 from symlift.experiments.registry import read_experiments
 from symlift.experiments.schedule import by_turns, cluster, run_jobs
 from symlift.experiments.store import Archive, Cache, default_cache, source_digest
@@ -131,6 +131,17 @@ def test_jobs_of_an_experiment():
     assert {j.method for j in baseline_jobs(RING, slow=False)} == set(RING.baselines) - {"liegan"}
     assert [j.method for j in training_jobs(RING)] == ["neural"]
     assert training_jobs(EXPERIMENTS["mnist15-bits"]) == []
+
+
+def test_a_perfect_inverse_reads_what_the_noise_leaves():
+    """Noise of 5 % of the signal's deviation: r = 1/√(1 + 0.05²) under one alignment."""
+    found = job(kind="ceiling", method="inverse", n=4_000).run()
+    assert found["r"] == pytest.approx(1 / np.sqrt(1 + 0.05**2), abs=2e-4)
+    assert found["r_paper"] < found["r"]
+    assert [j.seed for j in ceiling_jobs(RING)] == [0, 1, 2]
+    assert ceiling_jobs(EXPERIMENTS["mnist15-bits"]) == []
+    with pytest.raises(InputError, match="no transform"):
+        job(experiment=EXPERIMENTS["mnist15-bits"], kind="ceiling", method="inverse", n=10).run()
 
 
 # -- the cache ----------------------------------------------------------------------------------------------------------
@@ -256,6 +267,13 @@ def test_one_that_fails_does_not_stop_the_others(tmp_path):
     outcome = run_jobs([job(n=9), job()], Cache(tmp_path))
     assert set(outcome.entries) == {job().key}
     assert "too few" in outcome.failed["gsn15-fft, random, seed 0"]
+
+
+def test_data_that_are_not_here_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYMLIFT_DATA", str(tmp_path))
+    outcome = run_jobs([job(experiment=EXPERIMENTS["neural-gratings"])], Cache(tmp_path / "cache"))
+    assert not outcome.failed
+    assert "SYMLIFT_DATA" in outcome.left_out["neural-gratings, random, seed 0"]
 
 
 def test_seeds_take_turns():

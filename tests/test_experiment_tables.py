@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from symlift.cli import app
 from symlift.experiments import EXPERIMENTS
 from symlift.experiments.jobs import Job, baseline_jobs, solver_jobs, training_jobs
 from symlift.experiments.results import fill_tables, one_experiment, results_page
+from symlift.experiments.store import Archive
 from symlift.experiments.studies import (
     MORRIS,
     STUDIES,
@@ -347,3 +349,33 @@ def test_a_study_is_an_experiment_like_any_other(monkeypatch, tmp_path):
     assert len(json.loads(done.stdout)["rows"]) == 24
     filled = fill_tables(["morris"], cache=tmp_path)
     assert [table.name for table in filled.tables] == ["morris", "morris-effects"]
+
+
+# -- what is committed --------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parent.parent
+COMMITTED = Archive(ROOT / "benchmarks" / "results" / "experiments")
+
+
+def test_the_committed_page_is_made_from_the_committed_results():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert page == results_page(list(EXPERIMENTS.values()), COMMITTED.entries())
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "figure"),
+    [("solver", "fast", "r"), ("solver", "fast", "similarity_exact"), ("baseline", "glasso", "r_paper")],
+)
+def test_a_committed_result_comes_out_again(kind, method, figure):
+    """To the third digit: another machine may round otherwise."""
+    job = Job(experiment=EXPERIMENTS["gsn15-fft"], kind=kind, method=method, seed=1)
+    assert job.run()[figure] == pytest.approx(COMMITTED.entries()[job.key]["result"][figure], abs=1e-3)
+
+
+def test_the_committed_table_has_every_cheap_run_and_what_was_asked_of_the_dear_ones():
+    kept = COMMITTED.entries()
+    wanted = table1_jobs(list(EXPERIMENTS.values())) + [
+        job for name in ("gsn15-fft", "gsn15-discrete", "gsn15-continuous") for job in training_jobs(EXPERIMENTS[name])
+    ]
+    missing = [job.label for job in wanted if job.key not in kept]
+    assert missing == []

@@ -11,6 +11,10 @@ class InputError(SymliftError, ValueError):
     """Bad input: the message names what is wrong and what to do about it (exit code 2 on the command line)."""
 
 
+class MissingDataError(InputError):
+    """Data that are not part of symlift and were not found where they may be put."""
+
+
 class TrainingError(SymliftError, RuntimeError):
     """A training run that broke: the message names the step, the term and the last good checkpoint."""
 

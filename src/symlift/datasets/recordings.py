@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from symlift.datasets.observations import Observations, check_count
 from symlift.datasets.randomness import RandomState, generator
-from symlift.errors import InputError
+from symlift.errors import InputError, MissingDataError
 from symlift.grid import Grid
 
 __all__ = ["load_nwb_gratings", "load_recording", "mix_samples", "ring_population", "z_scores"]
@@ -111,12 +111,12 @@ def load_recording(name: str, folder: str | os.PathLike[str] | None = None) -> O
         raise InputError(f"recording {name!r} is unknown: use one of {', '.join(ARRAYS)}")
     place = folder if folder is not None else os.environ.get("SYMLIFT_DATA")
     if not place:
-        raise InputError(
+        raise MissingDataError(
             f"the recording {name!r} is not part of symlift: set SYMLIFT_DATA to the folder with {ARRAYS[name]}"
         )
     path = Path(place) / ARRAYS[name]
     if not path.is_file():
-        raise InputError(f"{path} does not exist: put it there, or set SYMLIFT_DATA to its folder")
+        raise MissingDataError(f"{path} does not exist: put it there, or set SYMLIFT_DATA to its folder")
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             X, angles, period = file["X"], file["angles"], float(file["period"])

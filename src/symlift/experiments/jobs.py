@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 from symlift import __version__
 from symlift.baselines import SLOW
 from symlift.experiments.registry import Experiment
-from symlift.experiments.runner import run_baseline, run_experiment
+from symlift.experiments.runner import run_baseline, run_experiment, run_inverse
 from symlift.solvers import TRAINED
 
-__all__ = ["Job", "baseline_jobs", "solver_jobs", "training_jobs"]
+__all__ = ["Job", "baseline_jobs", "ceiling_jobs", "solver_jobs", "training_jobs"]
 
 #: changes when entries made before can no longer be compared with new ones
 FORMAT = 1
@@ -33,7 +33,7 @@ class Job(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: Experiment
-    kind: Literal["solver", "baseline"]
+    kind: Literal["solver", "baseline", "ceiling"]
     method: str
     seed: NonNegativeInt = 0
     n: PositiveInt | None = None
@@ -53,7 +53,7 @@ class Job(BaseModel):
         """
         content = self.model_dump(mode="json", exclude={"experiment"})
         told = {"title", "block", "paper", "cost", "seeds", "training", "solver"}
-        if self.kind == "solver":
+        if self.kind != "baseline":
             told |= {"baselines", "baseline_n"}
         content["experiment"] = self.experiment.model_dump(mode="json", exclude=told)
         if self.kind == "baseline":
@@ -71,13 +71,15 @@ class Job(BaseModel):
     @property
     def cost(self) -> float:
         """Seconds that it will take, as far as the registry knows."""
-        known = self.experiment.cost.get(self.method, UNKNOWN_COST)
+        known = self.experiment.cost.get(self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST)
         return known if self.seconds is None else min(known, self.seconds)
 
     def run(self, folder: Path | None = None) -> dict[str, Any]:
         """Do it.  A training keeps its checkpoints in ``folder`` and goes on from there."""
         if self.kind == "baseline":
             return run_baseline(self.experiment, self.method, self.seed, self.n, self.settings)
+        if self.kind == "ceiling":
+            return run_inverse(self.experiment, self.seed, self.n)
         options: dict[str, Any] = {}
         if self.method in TRAINED:
             options = {"settings": self.settings, "steps": self.steps, "seconds": self.seconds, "folder": folder}
@@ -88,6 +90,13 @@ def solver_jobs(experiment: Experiment, solver: str = "auto", n: int | None = No
     """The experiment's own solver, or another one, on all of its seeds."""
     method = _plain(experiment.solver if solver == "auto" else solver)
     return [Job(experiment=experiment, kind="solver", method=method, seed=seed, n=n) for seed in experiment.seeds]
+
+
+def ceiling_jobs(experiment: Experiment) -> list[Job]:
+    """What the inverse of the true transform would read, where there is a transform."""
+    if experiment.source in ("mnist-bits", "recording", "file"):
+        return []
+    return [Job(experiment=experiment, kind="ceiling", method="inverse", seed=seed) for seed in experiment.seeds]
 
 
 def training_jobs(experiment: Experiment) -> list[Job]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
-from symlift.errors import InputError, SymliftError
+from symlift.errors import InputError, MissingDataError, SymliftError
 from symlift.experiments.jobs import Job
 from symlift.experiments.store import Cache, Entry
 from symlift.solvers import Progress, no_progress
@@ -58,7 +58,7 @@ def run_jobs(
 
     A job is begun only while the time that it is expected to take is left, so the end of a budget cuts no job short.  Jobs run
     side by side through joblib: inside of ``joblib.parallel_config(backend="dask")`` they go to a cluster.
-    One that fails is told in the outcome; the others go on.
+    One that fails, or whose data are not here, is told in the outcome; the others go on.
     """
     outcome = Outcome()
     todo: dict[str, Job] = {}
@@ -78,16 +78,14 @@ def run_jobs(
     total, done = sum(job.cost for job in todo.values()), 0.0
     progress(_told(0, len(todo)), 0.0)
     calls = (delayed(_attempt)(job, cache, end) for job in todo.values())
-    for count, (job, entry, trouble) in enumerate(
+    for count, (job, entry, kind, why) in enumerate(
         Parallel(n_jobs=workers, return_as="generator_unordered")(calls), start=1
     ):
         done += job.cost
         if entry is not None:
             outcome.entries[job.key] = entry
-        elif trouble is None:
-            outcome.left_out[job.label] = "the budget was used up before its turn came"
         else:
-            outcome.failed[job.label] = trouble
+            getattr(outcome, kind)[job.label] = why
         progress(_told(count, len(todo)), min(1.0, done / total))
     return outcome
 
@@ -110,16 +108,18 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | None, str | None]:
-    """One job in a worker: (job, entry, None), (job, None, None) when it is too late, (job, None, what went wrong)."""
+def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | None, str, str]:
+    """One job in a worker: the entry, or None with what the outcome says of it ("left_out" or "failed") and why."""
     if end is not None and time.time() + job.cost > end:
-        return job, None, None
+        return job, None, "left_out", "the budget was used up before its turn came"
     try:
         # workers fill the cores; a second BLAS thread in each would only make them wait for each other
         with threadpool_limits(limits=1):
-            return job, cache.run(job), None
+            return job, cache.run(job), "", ""
+    except MissingDataError as error:
+        return job, None, "left_out", str(error)
     except (SymliftError, ImportError, ArithmeticError, ValueError, OSError) as error:
-        return job, None, f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return job, None, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _told(count: int, total: int) -> str:

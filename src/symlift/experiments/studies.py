@@ -12,7 +12,7 @@ import numpy as np
 from symlift.baselines import get_baseline
 from symlift.baselines.figures import PAPER_TICA
 from symlift.errors import InputError
-from symlift.experiments.jobs import Job, baseline_jobs, solver_jobs, training_jobs
+from symlift.experiments.jobs import Job, baseline_jobs, ceiling_jobs, solver_jobs, training_jobs
 from symlift.experiments.registry import EXPERIMENTS, Experiment
 from symlift.experiments.store import Entry
 from symlift.experiments.tables import Spread, Table, spread
@@ -66,7 +66,7 @@ _OF_BASELINES = (
 
 def table1_jobs(experiments: Sequence[Experiment], full: bool = False) -> list[Job]:
     """The fast solver and the cheap baselines on every row; with ``full``, training and slow baselines too."""
-    jobs = [job for e in experiments for job in (*solver_jobs(e), *baseline_jobs(e, slow=False))]
+    jobs = [job for e in experiments for job in (*solver_jobs(e), *ceiling_jobs(e), *baseline_jobs(e, slow=False))]
     if full:
         jobs += [job for e in experiments for job in (*training_jobs(e), *baseline_jobs(e, slow=True))]
     return jobs
@@ -92,6 +92,9 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
                     "seeds": _told(len(trained), len(fast)), "seconds": _told(_seconds(trained), _seconds(fast)),
                 }
             )  # fmt: skip
+        perfect = _results(ceiling_jobs(experiment), entries)
+        if perfect:
+            rows.append(_baseline_row(experiment, "perfect inverse", perfect))
         for name in experiment.baselines:
             runs = _results([job for job in _all_baselines(experiment) if job.method == name], entries)
             if runs:
