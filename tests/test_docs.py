@@ -125,7 +125,8 @@ def test_every_page_is_in_the_navigation():
 
 def test_options_and_commands_of_the_page_exist():
     runner = CliRunner()
-    commands = ["demo", "recover", "transform", "report", "doctor", "experiment", "experiment list", "experiment run"]
+    studies = ["experiment", "experiment list", "experiment run", "experiment table", "experiment figure"]
+    commands = ["demo", "recover", "transform", "report", "doctor", *studies]
     helps = [runner.invoke(app, [*line.split(), "--help"], env={"COLUMNS": "200"}) for line in ["", *commands]]
     assert all(result.exit_code == 0 for result in helps)
     known = set(re.findall(r"--[a-z][a-z-]+", "\n".join(result.output for result in helps)))
