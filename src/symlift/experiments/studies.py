@@ -38,7 +38,10 @@ def _results(jobs: Sequence[Job], entries: Entries) -> list[dict[str, Any]]:
 
 def _missing(jobs: Sequence[Job], entries: Entries) -> list[str]:
     """One note for all that has not been run."""
-    left = sorted({f"{job.experiment.name} / {job.method}" for job in jobs if job.key not in entries})
+    counts: dict[str, list[bool]] = {}
+    for job in jobs:
+        counts.setdefault(f"{job.experiment.name} / {job.method}", []).append(job.key in entries)
+    left = [f"{name} ({done.count(False)} of {len(done)})" for name, done in sorted(counts.items()) if not all(done)]
     return [f"Not run: {', '.join(left)}."] if left else []
 
 
