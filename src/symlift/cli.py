@@ -263,11 +263,14 @@ def experiment_run(
     from symlift.experiments.results import one_experiment
     from symlift.experiments.studies import STUDIES
 
-    seconds = None if budget is None else _seconds(budget)
     if name in STUDIES:
         _no_options_for_a_study(name, solver, seed, n, baselines)
-        _experiment_table([name], file, seconds, jobs, cluster, cache, fresh, quiet, as_json)
+        experiment_table(
+            [name], budget=budget, jobs=jobs, cluster=cluster, cache=cache, fresh=fresh, file=file, as_json=as_json,
+            quiet=quiet,
+        )  # fmt: skip
         return
+    seconds = None if budget is None else _seconds(budget)
     experiment = get_experiment(name, file)
     with _Steps(quiet) as progress:
         result = one_experiment(
@@ -320,20 +323,12 @@ def experiment_table(
 
     Example: symlift experiment table --budget 30m --jobs 2 --out tables
     """
-    seconds = None if budget is None else _seconds(budget)
-    _experiment_table(names or [], file, seconds, jobs, cluster, cache, fresh, quiet, as_json, full, archive, out, page)
-
-
-def _experiment_table(
-    names: list[str], file: Path | None, budget: float | None, jobs: int, cluster: str | None, cache: Path | None,
-    fresh: bool, quiet: bool, as_json: bool, full: bool = False, archive: Path | None = None, out: Path | None = None,
-    page: Path | None = None,
-) -> None:  # fmt: skip
     from symlift.experiments.results import fill_tables
 
+    seconds = None if budget is None else _seconds(budget)
     with _Steps(quiet) as progress:
         filled = fill_tables(
-            names, file=file, budget=budget, full=full, workers=jobs, address=cluster, cache=cache, fresh=fresh,
+            names or [], file=file, budget=seconds, full=full, workers=jobs, address=cluster, cache=cache, fresh=fresh,
             archive=archive, page=page, progress=progress,
         )  # fmt: skip
     for table in filled.tables:

@@ -13,7 +13,7 @@ from symlift import __version__
 from symlift.baselines import SLOW
 from symlift.experiments.registry import Experiment
 from symlift.experiments.runner import run_baseline, run_experiment, run_inverse
-from symlift.solvers import TRAINED
+from symlift.solvers import DEFAULT, TRAINED
 
 __all__ = ["Job", "baseline_jobs", "ceiling_jobs", "solver_jobs", "training_jobs"]
 
@@ -88,7 +88,8 @@ class Job(BaseModel):
 
 def solver_jobs(experiment: Experiment, solver: str = "auto", n: int | None = None) -> list[Job]:
     """The experiment's own solver, or another one, on all of its seeds."""
-    method = _plain(experiment.solver if solver == "auto" else solver)
+    chosen = experiment.solver if solver == "auto" else solver
+    method = DEFAULT if chosen == "auto" else chosen  # the same work has one name
     return [Job(experiment=experiment, kind="solver", method=method, seed=seed, n=n) for seed in experiment.seeds]
 
 
@@ -117,8 +118,3 @@ def baseline_jobs(experiment: Experiment, slow: bool, n: int | None = None) -> l
         if (name in SLOW) == slow
         for seed in experiment.seeds
     ]
-
-
-def _plain(solver: str) -> str:
-    """ "auto" is a name for the fast solver: the same work has one name."""
-    return "fast" if solver == "auto" else solver

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 
 from symlift.datasets import Observations, gsn, image_crops, ising, load_mnist, load_recording, scrambled_bits
 from symlift.errors import InputError
+from symlift.estimator import LatentDomain
 from symlift.grid import Grid
 
 __all__ = [
@@ -103,6 +104,10 @@ class Experiment(_Frozen):
         if self.source == "mnist-bits":
             return scrambled_bits(image_crops(images, self.shape, count, random_state=seed), random_state=seed)
         return image_crops(images, self.shape, count, transform=self.transform, random_state=seed, **self.options)
+
+    def estimator(self, seed: int, solver: str) -> LatentDomain:
+        """What is fitted to the vectors of this row."""
+        return LatentDomain(grid=self.shape, periodic=self.periodic, solver=solver, random_state=seed)
 
     def _stored(self) -> Observations:
         path = Path(str(self.options.get("path", "")))

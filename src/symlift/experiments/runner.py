@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.baselines import Baseline, choose, get_baseline, try_all
+from symlift.baselines.tuning import SCORED
 from symlift.datasets import Observations
 from symlift.errors import InputError
 from symlift.estimator import LatentDomain
@@ -18,9 +19,6 @@ from symlift.experiments.registry import Experiment
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 
 __all__ = ["peak_rss_mb", "run_baseline", "run_experiment", "run_inverse"]
-
-# per-sample alignment ("paper") costs far more than the global one and settles with far fewer samples
-_PAPER_SAMPLES = 2_000
 
 
 def peak_rss_mb() -> float | None:
@@ -46,7 +44,7 @@ def run_experiment(
     """
     data = experiment.observe(seed, n)
     chosen = experiment.solver if solver == "auto" else solver
-    estimator = LatentDomain(grid=experiment.shape, periodic=experiment.periodic, solver=chosen, random_state=seed)
+    estimator = experiment.estimator(seed, chosen)
     start = time.perf_counter()
     estimator._fit(data.X, **(options or {}))
     seconds = time.perf_counter() - start
@@ -161,7 +159,7 @@ def _signals(data: Observations, estimator: LatentDomain) -> dict[str, Any]:
 def _recovery(data: Observations, recovered: NDArray) -> dict[str, float]:
     """r of all samples under one alignment, with and without pooling, and of the first ones each aligned by itself."""
     found = signal_recovery(data.latent, recovered, data.grid)
-    rows = slice(0, _PAPER_SAMPLES)
+    rows = slice(0, SCORED["paper"])
     paper = signal_recovery(data.latent[rows], recovered[rows], data.grid, protocol="paper")
     figures = {"r": found.r, "r_per_sample": found.r_per_sample, "r_paper": paper.r}
     return {name: round(float(value), 5) for name, value in figures.items()}

@@ -24,12 +24,16 @@ Entries = Mapping[str, Entry]
 
 @dataclass(frozen=True)
 class Study:
-    """One table of the paper: the jobs behind it, and how their entries become its rows."""
+    """One study of the paper: the jobs behind it, and how their entries become the rows of its tables."""
 
     name: str
     title: str
     jobs: Callable[[], list[Job]]
-    table: Callable[[Entries], Table]
+    makers: tuple[Callable[[Entries], Table], ...]
+
+    def tables(self, entries: Entries) -> list[Table]:
+        """All of its tables."""
+        return [make(entries) for make in self.makers]
 
 
 def _results(jobs: Sequence[Job], entries: Entries) -> list[dict[str, Any]]:
@@ -173,10 +177,9 @@ def ablation_jobs() -> list[Job]:
 def ablation_table(entries: Entries) -> Table:
     """S and r after each term was removed."""
     columns = ("experiment", "start", "removed", "figure", "paper", "ours, neural", "steps", "seconds")
-    rows = []
+    jobs, rows = ablation_jobs(), []
     for name, term in product(ABLATED, ("none", *TERMS)):
-        jobs = [job for job in ablation_jobs() if job.experiment.name == name and _removed(job) == term]
-        runs = _results(jobs, entries)
+        runs = _results([job for job in jobs if job.experiment.name == name and _removed(job) == term], entries)
         if not runs:
             continue
         solver, _ = ABLATED[name]
@@ -191,7 +194,7 @@ def ablation_table(entries: Entries) -> Table:
                 }
             )  # fmt: skip
     title = "Ablation of the three terms"
-    return Table("ablation", title, columns, rows, _missing(ablation_jobs(), entries))
+    return Table("ablation", title, columns, rows, _missing(jobs, entries))
 
 
 def _removed(job: Job) -> str:
@@ -245,17 +248,18 @@ def morris_jobs() -> list[Job]:
 
 def morris_table(entries: Entries) -> Table:
     """The raw figures of all runs."""
+    jobs = morris_jobs()
     columns = ("run", *MORRIS, "r", "S exact", "seconds")
     rows = [
         {
             "run": number, **job.settings, "r": entries[job.key]["result"]["r"],
             "S exact": entries[job.key]["result"]["similarity_exact"][0], "seconds": entries[job.key]["result"]["seconds"],
         }
-        for number, job in enumerate(morris_jobs(), start=1)
+        for number, job in enumerate(jobs, start=1)
         if job.key in entries
     ]  # fmt: skip
     title = f"Morris design on the ring of 15, {MORRIS_STEPS:,} steps from the paper's start"
-    return Table("morris", title, columns, rows, _missing(morris_jobs(), entries))
+    return Table("morris", title, columns, rows, _missing(jobs, entries))
 
 
 def effects_table(entries: Entries) -> Table:
@@ -298,8 +302,8 @@ def tica_jobs() -> list[Job]:
 def tica_table(entries: Entries) -> Table:
     """r of each configuration, beside the paper's and beside the fast solver on the same row."""
     columns = ("experiment", "rate", "pool", "paper", "baseline here", "one alignment", "ours, fast", "seconds")
-    rows = []
-    for job in tica_jobs():
+    jobs, rows = tica_jobs(), []
+    for job in jobs:
         if job.key not in entries:
             continue
         run, settings = entries[job.key]["result"], job.settings
@@ -312,14 +316,14 @@ def tica_table(entries: Entries) -> Table:
                 "ours, fast": spread((f["r_paper"] for f in fast), 4), "seconds": run["seconds"],
             }
         )  # fmt: skip
-    return Table("tica", "Topographic ICA, all configurations", columns, rows, _missing(tica_jobs(), entries))
+    return Table("tica", "Topographic ICA, all configurations", columns, rows, _missing(jobs, entries))
 
 
 STUDIES = {
     study.name: study
     for study in (
-        Study("ablation", "Table 2: the objective without one of its terms", ablation_jobs, ablation_table),
-        Study("morris", "sensitivity to settings, 36 runs", morris_jobs, morris_table),
-        Study("tica", "topographic ICA, 24 configurations", tica_jobs, tica_table),
+        Study("ablation", "Table 2: the objective without one of its terms", ablation_jobs, (ablation_table,)),
+        Study("morris", "sensitivity to settings, 36 runs", morris_jobs, (morris_table, effects_table)),
+        Study("tica", "topographic ICA, 24 configurations", tica_jobs, (tica_table,)),
     )
 }

@@ -37,10 +37,7 @@ class Request:
 
     def fit(self, experiment: Experiment, X: NDArray) -> LatentDomain:
         """The experiment's own solver on X."""
-        estimator = LatentDomain(
-            grid=experiment.shape, periodic=experiment.periodic, solver=experiment.solver, random_state=self.seed
-        )
-        return estimator._fit(X, progress=self.progress)
+        return experiment.estimator(self.seed, experiment.solver)._fit(X, progress=self.progress)
 
 
 @dataclass(frozen=True, eq=False)
