@@ -383,13 +383,13 @@ def test_no_arguments_show_the_help(call):
 def test_interrupted_by_control_c_a_run_can_go_on(here):
     code = (
         "import sys, time, symlift.cli as cli, symlift.solvers.random as r\n"
-        "def slow(*_, **__):\n    print('go', flush=True)\n    time.sleep(30)\n"
+        "def slow(*_, **__):\n    print('go', flush=True)\n    time.sleep(300)\n"
         "r.solve = slow\nsys.argv = ['symlift', 'recover', 'x.npy', '--grid', '12', '--solver', 'random']\ncli.main()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "go\n"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=200)
     assert (process.returncode, out) == (130, "")
     assert err == "error: interrupted: the same command with --resume goes on\n"
     assert json.loads((here / "x-symlift" / "run.json").read_text())["status"] == "running"

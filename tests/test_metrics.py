@@ -121,9 +121,9 @@ def test_a_zero_generator_scores_zero():
 
 def test_generators_of_27_by_27_are_quick(rng):
     learned = rng.normal(size=(2, 729, 729))
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock on the wall: the machine may be busy
     generator_similarity(learned, rng.normal(size=(729, 729)), (27, 27))
-    assert time.perf_counter() - start < 4
+    assert time.process_time() - start < 4
 
 
 RING = np.stack([derivative(15, True)])

@@ -342,9 +342,9 @@ def test_paper_leaves_out_constant_samples_only(rng):
 
 def test_fast_enough(rng):
     latent, recovered = rng.normal(size=(2, 20_000, 225))
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock on the wall: the machine may be busy
     signal_recovery(latent, recovered, (15, 15))
-    assert time.perf_counter() - start < 4  # 0.7 s where nothing else runs; the promise is 2 s
+    assert time.process_time() - start < 4  # 0.7 s where nothing else runs; the promise is 2 s
 
 
 GOOD = np.random.default_rng(1).normal(size=(6, 12))

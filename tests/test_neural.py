@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -9,9 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from symlift.solvers.neural.data import Rows, held_out, input_statistics
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.schedule import Clock
 from symlift.solvers.neural.settings import PRESETS, Estimator, Settings, fitted, preset_for, refining
-from symlift.solvers.neural.trainer import Budget, Trainer
+from symlift.solvers.neural.trainer import CHECK, Budget, Trainer
 
 RING = Grid((15,), periodic=True)
 SMALL = Settings(
@@ -352,31 +353,33 @@ def test_a_resumed_run_equals_an_uninterrupted_one(ring, tmp_path):
 
 
 _KILLED = """
-import sys, numpy as np
+import os, signal, sys, numpy as np
 from pathlib import Path
 from symlift.datasets import gsn
 from symlift.grid import Grid
 from symlift.solvers import neural
+checks = 0
+def die(*_):
+    global checks
+    checks += 1
+    if checks == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
 X = gsn(2000, (15,), periodic=True, random_state=0).X
-neural.solve(X, Grid((15,), periodic=True), np.random.default_rng(0), folder=Path(sys.argv[1]), steps=int(sys.argv[2]),
-             settings={"batch": 64})
+neural.solve(X, Grid((15,), periodic=True), np.random.default_rng(0), folder=Path(sys.argv[1]), steps=1500,
+             settings={"batch": 64}, progress=die)
 """
 
 
 def test_kill_nine_and_resume_ends_with_identical_parameters(tmp_path):
-    def command(folder: str) -> list[str]:
-        return [sys.executable, "-c", _KILLED, str(tmp_path / folder), "1500"]
+    def run(folder: str, dies_at_check: int) -> int:
+        return subprocess.run(
+            [sys.executable, "-c", _KILLED, tmp_path / folder, str(dies_at_check)], timeout=600
+        ).returncode
 
-    subprocess.run(command("whole"), check=True, timeout=120)
-    process = subprocess.Popen(command("killed"))
-    path = tmp_path / "killed" / "checkpoint.safetensors"
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert read_checkpoint(path)[1]["step"] < 1500
-    subprocess.run(command("killed"), check=True, timeout=120)
+    assert run("whole", 0) == 0
+    assert run("killed", 1_200 // CHECK) == -signal.SIGKILL
+    assert read_checkpoint(tmp_path / "killed" / "checkpoint.safetensors")[1]["step"] == 1_000
+    assert run("killed", 0) == 0
     left, right = (read_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "killed"))
     assert left[1]["step"] == right[1]["step"] == 1500
     assert same(left[0], right[0])
@@ -419,13 +422,17 @@ def test_damaged_and_foreign_checkpoints_are_refused(ring, tmp_path):
         trainer.restore(path)
 
 
-def test_budgets_end_a_run_and_progress_tells_terms_and_rank(ring):
+def test_budgets_end_a_run_and_progress_tells_terms_and_rank(ring, monkeypatch):
     told: list[tuple[str, float | None]] = []
+    ticks = itertools.count()  # a clock that goes on by a second each time that it is read: once for each check
+    monkeypatch.setattr("symlift.solvers.neural.trainer.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     solution = neural.solve(
-        ring, RING, np.random.default_rng(0), seconds=1.5, settings={"batch": 64}, progress=lambda *a: told.append(a)
+        ring, RING, np.random.default_rng(0), seconds=4.5, settings={"batch": 64}, progress=lambda *a: told.append(a)
     )
     assert solution.trace["ended"] == "seconds"
-    assert 1.4 < solution.trace["training_seconds"] < 5
+    assert solution.trace["steps"] == 4 * CHECK  # asked at 1, 2, 3 and 4 seconds; at 5 the budget is spent
+    assert solution.trace["training_seconds"] == 6
+    assert len(told) == 4
     assert "stationarity" in told[-1][0]
     assert "rank" in told[-1][0]
     shares = [share for _, share in told]
@@ -599,10 +606,10 @@ def test_two_processes_with_half_a_batch_each_match_one(tmp_path):
         port = s.getsockname()[1]
     command = [sys.executable, "-c", _WORKER, str(Path(__file__).parent), str(tmp_path)]
     base = {k: v for k, v in os.environ.items() if k not in ("WORLD_SIZE", "RANK")}
-    subprocess.run(command, env=base, check=True, timeout=120)
+    subprocess.run(command, env=base, check=True, timeout=600)
     shared = {**base, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     both = [subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in (0, 1)]
-    assert [p.wait(timeout=120) for p in both] == [0, 0]
+    assert [p.wait(timeout=600) for p in both] == [0, 0]
     one, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1"))
     for name, value in one.items():
         if name == "generator":

@@ -76,7 +76,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(data, tmp_path):
     words = [sys.executable, "-m", "symlift", "recover", data, "--grid", "9", "--periodic", "--solver", "neural"]
     process = subprocess.Popen([*map(str, words), "--out", str(out), "--budget", "10m"], stderr=subprocess.DEVNULL)
     path = out / "training" / "checkpoint.safetensors"
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
@@ -99,11 +99,13 @@ def test_starting_again_forgets_an_earlier_training(data, tmp_path):
     rows = np.load(data)
     assert rows.shape == (1_500, 9)
     one = runs.recover(data, tmp_path / "run", grid="9", periodic=True, solver="neural", budget=0.5)
-    (tmp_path / "run" / "training" / "mine.txt").write_text("kept")
+    training = tmp_path / "run" / "training"
+    (training / "mine.txt").write_text("kept")
+    (training / "checkpoint.safetensors").write_bytes(b"nothing to go on from")  # whoever reads it stops with an error
     two = runs.recover(data, tmp_path / "run", grid="9", periodic=True, solver="neural", budget=0.5, overwrite=True)
     assert one.record["trace"]["stages"][0]["step"] == two.record["trace"]["stages"][0]["step"] == 0
-    assert two.record["trace"]["training_seconds"] < 20
-    assert (tmp_path / "run" / "training" / "mine.txt").read_text() == "kept"
+    assert read_checkpoint(training / "checkpoint.safetensors")[1]["step"] == two.record["trace"]["steps"]
+    assert (training / "mine.txt").read_text() == "kept"
 
 
 def test_refine_starts_from_the_fast_solver_and_is_not_worse(data):

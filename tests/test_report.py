@@ -497,7 +497,7 @@ class Browser:
         if self.session:
             request["sessionId"] = self.session
         os.write(self.to, json.dumps(request).encode() + b"\0")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while (message := self.message(deadline)).get("id") != self.count:
             pass
         assert "error" not in message, message
@@ -508,7 +508,7 @@ class Browser:
         self.call("Page.navigate", url="about:blank")  # so that a change of the fragment alone is a new page, too
         self.events.clear()
         self.call("Page.navigate", url=url)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self.loaded(url.partition("#")[0]):
             self.message(deadline)
 

@@ -290,15 +290,16 @@ print("end", flush=True)
 def kill_and_resume(here, kills):
     expected = LatentDomain((3, 4), solver="random", random_state=7).fit(np.load("x.npy"))
     moments = random.Random(1)  # noqa: S311 - moments, not secrets
-    killed_while = []
+    killed_while, record = [], here / "run" / "run.json"
     for _ in range(kills):
         process = subprocess.Popen([sys.executable, "-c", SLOW, "--resume"], stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "go\n"
+        while not killed_while and not record.exists():  # the first one dies at work, however slow the machine is
+            time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.6))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        record = here / "run" / "run.json"
         # at any moment there is no record or a whole one, and no file under its own name is broken
         killed_while.append(json.loads(record.read_text())["status"] if record.exists() else "nothing")
         if (here / "run" / "samples.npz").exists():
