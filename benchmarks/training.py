@@ -169,7 +169,8 @@ def main() -> None:
         print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": found}))
         print(json.dumps(found, indent=1))
     else:
-        print(write(f"training_refine_{args.experiment}", refine(args.experiment, args.seed, args.seconds)))
+        other = f"_seed{args.seed}" if args.seed else ""
+        print(write(f"training_refine_{args.experiment}{other}", refine(args.experiment, args.seed, args.seconds)))
 
 
 if __name__ == "__main__":

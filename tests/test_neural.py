@@ -240,6 +240,21 @@ def test_a_rank_that_never_fits_goes_on_in_the_end():
     assert clock.finished
 
 
+def test_a_low_rank_that_never_fits_is_lost_until_there_are_no_more_draws():
+    settings = Settings(rank_speed=0.1, stall=500, settle=100, must_fit=0.5, retries=2)
+    clock, step = advance(Clock.start(settings, points=5, draws=2), settings, [1.0] * 10)
+    assert (clock.rank, clock.lost) == (2.5, False)
+    clock, _ = advance(clock, settings, [1.0] * 5, step=step)
+    assert clock.lost
+    patient, _ = advance(clock.start(settings, points=5, draws=3), settings, [1.0] * 60)
+    assert patient.finished
+    assert not patient.lost
+    # what comes in time is not lost, nor is a high rank that stalls
+    fine, step = advance(Clock.start(settings, points=5), settings, [0.0] * 13)
+    assert (fine.rank, fine.lost) == (4.5, False)
+    assert not advance(fine, settings, [1.0] * 30, step=step)[0].lost
+
+
 def test_the_papers_clock_follows_the_summed_learning_rate():
     settings = Settings(clock="paper", steps=1000, decay=0.1)
     clock = Clock.start(settings, points=20)
@@ -396,6 +411,24 @@ def test_kill_nine_and_resume_ends_with_identical_parameters(tmp_path):
 
 
 @pytest.mark.usefixtures("often")
+def test_a_lost_run_starts_again_from_another_draw_and_can_still_be_resumed(ring, tmp_path):
+    lost = SMALL.model_copy(update={"patience": 1e-9, "rank_speed": 0.02, "stall": 50, "must_fit": 0.3, "retries": 1})
+    told: list[str] = []
+    whole = trainer_on(ring, lost).run(Budget(steps=350), progress=lambda stage, _: told.append(stage))
+    assert (whole.clock.draws, whole.clock.began) == (2, 100)  # 1.5 to 2.5 in 50 steps, waited for 50
+    assert [("start 2" in stage) for stage in told] == [False] * 2 + [True] * 5
+    assert whole.history[0]["step"] == 0
+    for steps in (200, 350):
+        again = trainer_on(ring, lost)
+        if steps == 350:
+            again.restore(tmp_path / "checkpoint.safetensors")
+            assert again.clock.draws == 2
+        again.run(Budget(steps=steps), folder=tmp_path)
+    assert same(parameters(whole), parameters(again))
+    assert whole.clock == again.clock
+
+
+@pytest.mark.usefixtures("often")
 def test_a_term_that_is_not_finite_stops_the_run_and_names_step_term_and_checkpoint(ring, tmp_path):
     trainer = trainer_on(ring).run(Budget(steps=100), folder=tmp_path)
     with torch.no_grad():
@@ -509,6 +542,14 @@ def test_from_a_spoiled_model_training_closes_at_least_half_of_the_gap():
     moved = solution.model.group.Q - bad.group.Q
     assert float(moved.norm()) > 0.1
     assert float((solution.model.group.theta - bad.group.theta).abs().max()) > 1e-3
+
+
+def test_a_near_start_has_weights_of_its_own_and_what_is_switched_off_stays_off():
+    near = refining(PRESETS["ising33"])
+    assert (near.moments, near.resolution, near.infomax) == ((30.0, 30.0), 0.1, 30.0)
+    assert near.critics == (0.5, 0.5)
+    off = refining(Settings(resolution=0.0, infomax=0.0, critics=(0.0, 0.0)))
+    assert (off.resolution, off.infomax, off.critics, off.moments) == (0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
 
 
 def test_from_a_near_start_estimators_learn_first_and_a_linear_embedding_stays(ring):

@@ -59,11 +59,10 @@ def get_baseline(name: str) -> Baseline:
 
 def applicable(data: Observations, slow: bool = True) -> list[Baseline]:
     """The baselines that can be scored on ``data``: phases where its latent is one angle a row, else signals and generators."""
-    angles = data.latent.size == len(data.X)
     d = data.X.shape[1]
     return [
         baseline
         for baseline in BASELINES.values()
-        if baseline.applies(d, data.grid) and (baseline.finds == "phases") == angles
+        if baseline.applies(d, data.grid) and (baseline.finds == "phases") == data.angles
         and (slow or baseline.name not in SLOW)
     ]  # fmt: skip

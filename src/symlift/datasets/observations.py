@@ -34,6 +34,11 @@ class Observations:
     periodic: tuple[bool, ...]
     name: str
 
+    @property
+    def angles(self) -> bool:
+        """Whether ``latent`` has one number for each sample (an angle, in recordings) rather than a field."""
+        return self.latent.size == len(self.X)
+
 
 def observe(
     latent: NDArray[np.float32],

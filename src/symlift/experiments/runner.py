@@ -48,8 +48,7 @@ def run_experiment(
     start = time.perf_counter()
     estimator._fit(data.X, **(options or {}))
     seconds = time.perf_counter() - start
-    angles = data.latent.size == len(data.X)
-    figures = _angles(data, estimator) if angles else _signals(data, estimator)
+    figures = _angles(data, estimator) if data.angles else _signals(data, estimator)
     told: dict[str, Any] = {key: estimator.trace_[key] for key in _TRACED if key in estimator.trace_}
     return {
         "experiment": experiment.name,

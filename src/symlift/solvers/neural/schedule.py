@@ -7,6 +7,9 @@ pair's end (2.5, 4.5, …), where the pair is opened far enough to be pressed in
 below a bound.  Stopping at the odd ranks themselves presses too little (a new plane must pass frequencies that are not
 stationary, pushing the others up), and growing in proportion to the fit presses two planes in at once.  When all of the rank is
 open (up to a limit, where the last planes are known to hold noise only) the run settles: learning rates decay, and it ends.
+
+The first harmonics decide.  Where the second one comes first, the ladder is wrong from its foot, and the stationarity of a low
+stop never falls.  A run that stalls there is lost, and another draw of the start is cheaper than its rest.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ _MEMORY = 0.8
 @dataclass(frozen=True)
 class Clock:
     """Rank, the next stop, share of the learning rates, smoothed stationarity, and the step at which settling began.
+
+    ``draws`` counts the starts, the last of which was taken at step ``began``.
 
     >>> settings = Settings(rank_speed=0.01, patience=0.1, dwell=50, settle=100)
     >>> clock = Clock.start(settings, points=5)
@@ -43,15 +48,18 @@ class Clock:
     arrived: int | None = None
     settled: int | None = None
     finished: bool = False
+    draws: int = 1
+    began: int = 0
+    lost: bool = False
 
     @classmethod
-    def start(cls, settings: Settings, points: int, opened: bool = False) -> Clock:
+    def start(cls, settings: Settings, points: int, opened: bool = False, draws: int = 1, began: int = 0) -> Clock:
         """At the first rank, or with the spectrum ``opened`` at once (a start that is known to be near)."""
         # half a rank beyond the last index: the soft window is then nearly 1 there
         full = settings.rank_limit if settings.rank_limit is not None else points + 0.5
         if opened:
             return cls(rank=full, full=full, stop=full, settled=0)
-        return cls(rank=min(1.5, full), full=full, stop=min(2.5, full))
+        return cls(rank=min(1.5, full), full=full, stop=min(2.5, full), draws=draws, began=began)
 
     @property
     def opened(self) -> float:
@@ -95,6 +103,8 @@ class Clock:
         fits = waited >= settings.dwell and fit <= settings.patience
         if not fits and waited < settings.stall:
             return replace(self, fit=fit, finished=out_of_time)
+        if not fits and self.opened < settings.must_fit and self.draws <= settings.retries:
+            return replace(self, fit=fit, lost=True, finished=out_of_time)
         if self.rank >= self.full:
             return replace(self, fit=fit, settled=step, finished=out_of_time)
         return replace(self, fit=fit, stop=min(self.stop + 2, self.full), finished=out_of_time)

@@ -37,6 +37,9 @@ class Settings(_Frozen):
     # infomax from a near start.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at
     # the paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
     near_infomax: NonNegativeFloat = 30.0
+    # from a near start: the weight of the moments' stationarity beside the critics, and what resolution is multiplied by
+    near_moments: NonNegativeFloat = 2.0
+    near_resolution: NonNegativeFloat = 1.0
     # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at the first and at the full rank
     critics: tuple[float, float] = (1.0, 1.0)
     gaussian: tuple[float, float] = (0.0, 0.0)
@@ -69,6 +72,9 @@ class Settings(_Frozen):
     patience: PositiveFloat = 0.01
     dwell: PositiveInt = 500
     stall: PositiveInt = 10_000
+    #: the share of the rank below which a stop that stalls has lost its way: the run starts again from another draw
+    must_fit: Annotated[float, Field(ge=0, le=1)] = 0.0
+    retries: NonNegativeInt = 3
     settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
     #: which model a run returns: the best by the held-out objective (which has all three terms), or the last
@@ -97,6 +103,8 @@ PRESETS: dict[str, Settings] = {
     "gsn15": Settings(
         stationarity=1.5, estimators=_GSN15, rate=1e-3, estimator_rate=5e-3, batch=500, embedding="identity", dimension=15,
         rank_limit=12.5,  # the last harmonics of these pulses are below their noise: opened, they push the others out of place
+        must_fit=0.55,  # its first three harmonics
+        stall=20_000,  # the last barriers take up to 15,000 steps
     ),
     "gsn63": Settings(
         estimators=_GSN63,
@@ -109,7 +117,10 @@ PRESETS: dict[str, Settings] = {
         rank_speed=4e-3,
         steps=1_000_000,
     ),
-    "ising33": Settings(estimators=_ISING, batch=2500, embedding="linear", dimension=63, clip=0.5),
+    "ising33": Settings(
+        estimators=_ISING, batch=2500, embedding="linear", dimension=63, clip=0.5,
+        near_moments=30.0, near_resolution=0.1,  # two-valued signals look resolved in many wrong places: stationarity leads
+    ),
     "visual-coding": Settings(
         stationarity=2.5, resolution=0.2, infomax=0.2, estimators=_NEURAL, batch=2500, dimension=125, rank_limit=3.0, mixing=20,
     ),
@@ -166,6 +177,7 @@ def refining(settings: Settings) -> Settings:
         "settle": max(settings.settle, 6_000),
     }  # fmt: skip
     if settings.critics == (1.0, 1.0):
-        near |= {"critics": (0.5, 0.5), "moments": (2.0, 2.0)}
-    infomax = settings.near_infomax if settings.infomax > 0 else 0.0
-    return settings.model_copy(update={**near, "infomax": infomax})
+        near |= {"critics": (0.5, 0.5), "moments": (settings.near_moments, settings.near_moments)}
+    near["infomax"] = settings.near_infomax if settings.infomax > 0 else 0.0
+    near["resolution"] = settings.resolution * settings.near_resolution
+    return settings.model_copy(update=near)

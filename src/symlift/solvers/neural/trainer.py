@@ -27,7 +27,7 @@ from symlift.objective.terms import Objective
 from symlift.solvers import CHECKPOINT, CURVE, Progress, no_progress
 from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
 from symlift.solvers.neural.data import Rows
-from symlift.solvers.neural.network import LiftingNetwork
+from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.schedule import Clock
 from symlift.solvers.neural.settings import Settings
 
@@ -102,8 +102,8 @@ class Trainer:
         device: torch.device | None = None,
         workers: tuple[int, int] = (0, 1),
     ) -> None:
-        self.settings, self.grid = settings, start.grid
-        device = device or torch.device("cpu")
+        self.settings, self.grid, self.seed, self.near = settings, start.grid, seed, near
+        self.device = device or torch.device("cpu")
         self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
         if settings.batch % workers[1] or settings.batch < 2 * workers[1]:
             raise InputError(
@@ -111,18 +111,27 @@ class Trainer:
                 "use a multiple of it, two rows each or more"
             )
         self.rows_each = settings.batch // workers[1]
+        self.workers = Workers(torch.Generator(self.device).manual_seed(seed), *workers)
+        self.clock = Clock.start(settings, start.grid.size, opened=near)
+        self._begin(start, seed)
+        self.rows = Rows(X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise)
+        self.held = np.asarray(X[held], dtype=np.float64)
+        self.lags = LagClasses(start.grid)
+        self.step_count, self.seconds = 0, 0.0
+        self.best, self.start = _Best(), start
+        self.ended: str | None = None
+        self.history: list[dict[str, float]] = []
+
+    def _begin(self, start: LiftedModel, seed: int) -> None:
+        """Network, estimators and optimisers as they are before the first step."""
+        settings, device = self.settings, self.device
         # parameters are drawn on the CPU from a seed of their own: the same on every device and in every process
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             objective = make_objective(start.grid, settings)
         # the embedding of a near start decides what is measured as an isometry; let loose, it whitens the field
-        self.network = LiftingNetwork(start, self.dtype, keep_embedding=near).to(device)
+        self.network = LiftingNetwork(start, self.dtype, keep_embedding=self.near).to(device)
         self.objective = objective.to(device, self.dtype)
-        self.workers = Workers(torch.Generator(device).manual_seed(seed), *workers)
-        self.rows = Rows(X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise)
-        self.held = np.asarray(X[held], dtype=np.float64)
-        self.lags = LagClasses(start.grid)
-        self.clock = Clock.start(settings, start.grid.size, opened=near)
         self.model_optimiser = self._adam(
             [
                 {"params": [self.network.rotation.skew], "gain": settings.rotation_gain},
@@ -132,13 +141,19 @@ class Trainer:
         )  # fmt: skip
         parameters = list(self.objective.parameters())
         self.estimator_optimiser = self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
-        self.step_count, self.seconds = 0, 0.0
-        self.best, self.start = _Best(), start
-        self.ended: str | None = None
-        self.history: list[dict[str, float]] = []
         self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=device)
         # the first step at which each term was not finite, or infinity
         self.broken = torch.full((len(Objective.names),), math.inf, dtype=torch.float64, device=device)
+
+    def _draw_again(self) -> None:
+        """Begin from another draw of the paper's start; best model, history and the steps taken stay."""
+        draws = self.clock.draws + 1
+        seed = int(np.random.SeedSequence((self.seed, draws)).generate_state(1)[0])
+        generator = torch.Generator().manual_seed(seed)
+        start = self.start
+        begun = initial_model(self.grid, start.mean, start.scale, start.group.dimension, start.kind, generator)
+        self._begin(begun, seed)
+        self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
 
     @staticmethod
     def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
@@ -155,7 +170,7 @@ class Trainer:
             draw = torch.randn(
                 self.network.filter.shape, generator=self.workers.generator, dtype=self.dtype, device=x.device
             )
-            noise = settings.filter_noise * math.exp(-self.step_count / _NOISE_STEPS) * draw
+            noise = settings.filter_noise * math.exp(-(self.step_count - self.clock.began) / _NOISE_STEPS) * draw
         rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=x.device)
         batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
@@ -278,6 +293,8 @@ class Trainer:
         checks = self.step_count // CHECK
         if checks % EVALUATE == 0 or self.clock.finished:
             self._evaluate(watch, means)
+        if self.clock.lost:
+            self._draw_again()
         if path is not None:
             if checks % EVALUATE == 0:
                 with (path.parent / CURVE).open("a", encoding="utf-8") as file:
@@ -379,7 +396,8 @@ def _board(folder: Path) -> Watch:
 
 def _told(means: dict[str, float], clock: Clock) -> str:
     terms = ", ".join(f"{name} {means[name]:.3f}" for name in ("stationarity", "resolution", "infomax"))
-    return f"training ({terms}, rank {clock.rank:.1f} of {clock.full:.0f})"
+    again = f", start {clock.draws}" if clock.draws > 1 else ""
+    return f"training ({terms}, rank {clock.rank:.1f} of {clock.full:.0f}{again})"
 
 
 def _model_tensors(model: LiftedModel) -> dict[str, Tensor]:
