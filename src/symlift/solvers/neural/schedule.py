@@ -6,7 +6,7 @@ dimensions beside the constant one, so a field can be stationary at ranks 1, 3, 
 pair's end (2.5, 4.5, …), where the pair is opened far enough to be pressed into place, until the smoothed stationarity term falls
 below a bound.  Stopping at the odd ranks themselves presses too little (a new plane must pass frequencies that are not
 stationary, pushing the others up), and growing in proportion to the fit presses two planes in at once.  When all of the rank is
-open (up to a limit, where the last planes are known to hold noise only) the run settles: learning rates decay, and it ends.
+open (up to a limit: the last planes are weak and hard to place) the run settles: learning rates decay, and it ends.
 
 The first harmonics decide.  Where the second one comes first, the ladder is wrong from its foot, and the stationarity of a low
 stop never falls.  A run that stalls there is lost, and another draw of the start is cheaper than its rest.

@@ -102,9 +102,8 @@ _MNIST27 = (Estimator(layers=_layers((4, 7), (6, 5), (8, 3), (8, 3))),)
 PRESETS: dict[str, Settings] = {
     "gsn15": Settings(
         stationarity=1.5, estimators=_GSN15, rate=1e-3, estimator_rate=5e-3, batch=500, embedding="identity", dimension=15,
-        rank_limit=12.5,  # the last harmonics of these pulses are below their noise: opened, they push the others out of place
+        rank_limit=12.5,  # the last harmonics of these pulses are weak: opened, they push the others out of place
         must_fit=0.55,  # its first three harmonics
-        stall=20_000,  # the last barriers take up to 15,000 steps
     ),
     "gsn63": Settings(
         estimators=_GSN63,
@@ -112,7 +111,7 @@ PRESETS: dict[str, Settings] = {
         rate=1e-3,
         dimension=99,
         clip=0.5,
-        patience=0.02,
+        patience=0.006,
         stall=6_000,
         rank_speed=4e-3,
         steps=1_000_000,
