@@ -255,6 +255,21 @@ def test_a_low_rank_that_never_fits_is_lost_until_there_are_no_more_draws():
     assert not advance(fine, settings, [1.0] * 30, step=step)[0].lost
 
 
+def test_the_clock_closes_at_a_rank_that_fits_or_stalls():
+    settings = Settings(rank_speed=0.1, stall=500, close_at=4.5)
+    for values in ([0.0] * 60, [1.0] * 60):
+        clock, step = Clock.start(settings, points=9), 0
+        for value in values:
+            step += 50
+            clock = clock.advance(settings, step, 50, value)
+            if clock.closing:
+                break
+        assert (clock.closing, clock.rank, clock.settled) == (True, 4.5, None)
+    near = Clock.start(settings, points=9, opened=True, began=step)
+    assert near.advance(settings, step + 50, 50, 1.0).factor > 0.9  # from the whole of the near rate
+    assert not advance(near, settings, [0.0] * 60, step=step)[0].closing
+
+
 def test_the_papers_clock_follows_the_summed_learning_rate():
     settings = Settings(clock="paper", steps=1000, decay=0.1)
     clock = Clock.start(settings, points=20)
@@ -426,6 +441,30 @@ def test_a_lost_run_starts_again_from_another_draw_and_can_still_be_resumed(ring
         again.run(Budget(steps=steps), folder=tmp_path)
     assert same(parameters(whole), parameters(again))
     assert whole.clock == again.clock
+
+
+@pytest.mark.parametrize("periodic", [True, False], ids=["ring", "line"])
+@pytest.mark.usefixtures("often")
+def test_a_run_that_closes_goes_on_from_the_nearest_isometry_and_can_still_be_resumed(ring, tmp_path, periodic):
+    grid = Grid((15,), periodic=periodic)
+    embedding = {} if periodic else {"embedding": "zero-pad", "dimension": 25}
+    closes = SMALL.model_copy(update={"rank_speed": 0.02, "stall": 50, "close_at": 2.5, "data_noise": 0.1, **embedding})
+    seen: dict[int, np.ndarray] = {}
+    whole = trainer_on(ring, closes, grid=grid)
+    whole.run(Budget(steps=100))
+    assert (whole.clock.near, whole.clock.began) == (True, 100)
+    whole.run(Budget(steps=250), watch=lambda step, model, _: seen.setdefault(step, model.lifting_map()))
+    assert whole.settings.infomax == closes.near_infomax
+    assert whole.best.step >= 100  # the objective before was another one
+    # warm-up: estimators alone learn, and the map is the isometry that it was when it closed
+    assert np.allclose(seen[200] @ seen[200].T, np.eye(15) / whole.start.scale**2, atol=1e-4 / whole.start.scale**2)
+    for steps in (150, 250):
+        again = trainer_on(ring, closes, grid=grid)
+        if steps == 250:
+            again.restore(tmp_path / "checkpoint.safetensors")
+        again.run(Budget(steps=steps), folder=tmp_path)
+    assert same(parameters(whole), parameters(again))
+    assert torch.equal(whole.best_model().group.Q, again.best_model().group.Q)
 
 
 @pytest.mark.usefixtures("often")

@@ -51,6 +51,8 @@ class Clock:
     draws: int = 1
     began: int = 0
     lost: bool = False
+    near: bool = False
+    closing: bool = False
 
     @classmethod
     def start(cls, settings: Settings, points: int, opened: bool = False, draws: int = 1, began: int = 0) -> Clock:
@@ -58,7 +60,7 @@ class Clock:
         # half a rank beyond the last index: the soft window is then nearly 1 there
         full = settings.rank_limit if settings.rank_limit is not None else points + 0.5
         if opened:
-            return cls(rank=full, full=full, stop=full, settled=0)
+            return cls(rank=full, full=full, stop=full, settled=began, draws=draws, began=began, near=True)
         return cls(rank=min(1.5, full), full=full, stop=min(2.5, full), draws=draws, began=began)
 
     @property
@@ -89,7 +91,7 @@ class Clock:
             return replace(self, factor=settings.decay**done, rank=rank, finished=out_of_time)
         if self.settled is not None:
             done = min(1.0, (step - self.settled) / settings.settle)
-            first = 1.0 if self.settled == 0 else self._left(settings, self.rank)
+            first = 1.0 if self.near else self._left(settings, self.rank)
             factor = first * (settings.decay**2 / first) ** done
             return replace(self, factor=factor, finished=done >= 1 or out_of_time)
         if self.rank < self.stop:
@@ -105,6 +107,8 @@ class Clock:
             return replace(self, fit=fit, finished=out_of_time)
         if not fits and self.opened < settings.must_fit and self.draws <= settings.retries:
             return replace(self, fit=fit, lost=True, finished=out_of_time)
+        if settings.close_at is not None and self.rank >= min(settings.close_at, self.full):
+            return replace(self, fit=fit, closing=True, finished=out_of_time)
         if self.rank >= self.full:
             return replace(self, fit=fit, settled=step, finished=out_of_time)
         return replace(self, fit=fit, stop=min(self.stop + 2, self.full), finished=out_of_time)

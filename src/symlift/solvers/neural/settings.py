@@ -75,6 +75,9 @@ class Settings(_Frozen):
     #: the share of the rank below which a stop that stalls has lost its way: the run starts again from another draw
     must_fit: Annotated[float, Field(ge=0, le=1)] = 0.0
     retries: NonNegativeInt = 3
+    #: the rank at which, instead of settling, a run goes over to the nearest exact model and on as from a near start; for
+    #: transforms that keep lengths
+    close_at: PositiveFloat | None = None
     settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
     #: which model a run returns: the best by the held-out objective (which has all three terms), or the last
@@ -103,6 +106,7 @@ PRESETS: dict[str, Settings] = {
     "gsn15": Settings(
         stationarity=1.5, estimators=_GSN15, rate=1e-3, estimator_rate=5e-3, batch=500, embedding="identity", dimension=15,
         rank_limit=12.5,  # the last harmonics of these pulses are weak: opened, they push the others out of place
+        close_at=8.5,
         must_fit=0.55,  # its first three harmonics
     ),
     "gsn63": Settings(
@@ -112,6 +116,7 @@ PRESETS: dict[str, Settings] = {
         dimension=99,
         clip=0.5,
         patience=0.006,
+        close_at=26.5,
         stall=6_000,
         rank_speed=4e-3,
         steps=1_000_000,

@@ -29,7 +29,7 @@ from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, 
 from symlift.solvers.neural.data import Rows
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.schedule import Clock
-from symlift.solvers.neural.settings import Settings
+from symlift.solvers.neural.settings import Settings, refining
 
 __all__ = ["Budget", "Trainer", "make_objective"]
 
@@ -102,6 +102,7 @@ class Trainer:
         device: torch.device | None = None,
         workers: tuple[int, int] = (0, 1),
     ) -> None:
+        self.given = settings.model_dump(mode="json")
         self.settings, self.grid, self.seed, self.near = settings, start.grid, seed, near
         self.device = device or torch.device("cpu")
         self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
@@ -118,13 +119,13 @@ class Trainer:
         self.held = np.asarray(X[held], dtype=np.float64)
         self.lags = LagClasses(start.grid)
         self.step_count, self.seconds = 0, 0.0
-        self.best, self.start = _Best(), start
+        self.best = _Best()
         self.ended: str | None = None
         self.history: list[dict[str, float]] = []
 
     def _begin(self, start: LiftedModel, seed: int) -> None:
         """Network, estimators and optimisers as they are before the first step."""
-        settings, device = self.settings, self.device
+        settings, device, self.start = self.settings, self.device, start
         # parameters are drawn on the CPU from a seed of their own: the same on every device and in every process
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -154,6 +155,26 @@ class Trainer:
         begun = initial_model(self.grid, start.mean, start.scale, start.group.dimension, start.kind, generator)
         self._begin(begun, seed)
         self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
+
+    def _go_near(self, start: LiftedModel) -> None:
+        """From here on, training from a near ``start``."""
+        self.near, self.settings = True, refining(self.settings)
+        self._begin(start, int(np.random.SeedSequence((self.seed, 0)).generate_state(1)[0]))
+
+    def _close(self, watch: Watch | None) -> None:
+        """Go over to the nearest exact model, and on from there as from a near start.
+
+        Near the end, the map is nearly a shifted copy of one kernel, but its frequencies are not yet those of a torus.  The
+        isometry nearest to it is one by construction: cyclic shifts of its output are an exact group.
+        """
+        left, _, right = np.linalg.svd(self.network.model().lifting_map(), full_matrices=False)
+        mean, scale = self.start.mean.numpy(), self.start.scale
+        self._go_near(LiftedModel.from_lifting_map(left @ right / scale, self.grid, mean))
+        self.clock = Clock.start(
+            self.settings, self.grid.size, opened=True, draws=self.clock.draws, began=self.step_count
+        )
+        self.best = _Best()  # it was the best of another objective
+        self._evaluate(watch, {})
 
     @staticmethod
     def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
@@ -205,7 +226,7 @@ class Trainer:
 
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
-        rate = 0.0 if self.step_count < settings.warm_up else settings.rate
+        rate = 0.0 if self.step_count - self.clock.began < settings.warm_up else settings.rate
         for group in self.model_optimiser.param_groups:
             group["lr"] = rate * group["gain"] * factor
         if self.estimator_optimiser is not None:
@@ -295,6 +316,8 @@ class Trainer:
             self._evaluate(watch, means)
         if self.clock.lost:
             self._draw_again()
+        if self.clock.closing:
+            self._close(watch)
         if path is not None:
             if checks % EVALUATE == 0:
                 with (path.parent / CURVE).open("a", encoding="utf-8") as file:
@@ -339,7 +362,7 @@ class Trainer:
         header = {
             "step": self.step_count, "seconds": self.seconds, "clock": asdict(self.clock),
             "best": {"value": self.best.value, "step": self.best.step}, "history": self.history,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.given,
         }  # fmt: skip
         return tensors, header
 
@@ -350,9 +373,13 @@ class Trainer:
     def restore(self, path: Path) -> None:
         """Go on where a checkpoint was written."""
         tensors, header = read_checkpoint(path)
-        if header["settings"] != self.settings.model_dump(mode="json"):
+        if header["settings"] != self.given:
             raise InputError(f"{path} was written by a run with other settings: use the same, or start again")
         try:
+            clock = Clock(**header["clock"])
+            if clock.near and not self.near:  # any isometry has the right shapes
+                W = np.eye(self.grid.size, len(self.start.mean)) / self.start.scale
+                self._go_near(LiftedModel.from_lifting_map(W, self.grid, self.start.mean.numpy()))
             self.network.load_state_dict(_under("network.", tensors))
             self.objective.load_state_dict(_under("objective.", tensors))
             restore_optimiser("model_optimiser", self.model_optimiser, tensors)
@@ -360,7 +387,7 @@ class Trainer:
                 restore_optimiser("estimator_optimiser", self.estimator_optimiser, tensors)
             self.workers.generator.set_state(tensors["generator"])
             self.best = _Best(header["best"]["value"], header["best"]["step"], _under("best.", tensors))
-            self.clock = Clock(**header["clock"])
+            self.clock = clock
             self.step_count, self.seconds = header["step"], header["seconds"]
             self.history = header["history"]
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
