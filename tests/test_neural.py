@@ -327,6 +327,14 @@ def test_every_grid_has_settings_that_fit(grid, d):
     assert model.lifting_map().shape == (grid.size, d)
 
 
+def test_only_runs_with_all_terms_and_maps_that_keep_lengths_close():
+    preset = PRESETS["gsn15"]
+    assert fitted(preset, RING, 15).close_at == preset.close_at
+    for term in ("stationarity", "resolution", "infomax"):
+        assert fitted(preset.model_copy(update={term: 0.0}), RING, 15).close_at is None
+    assert fitted(PRESETS["gsn63"], Grid((63,)), 200).close_at is None
+
+
 def test_bad_settings_are_refused_in_one_line(ring):
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="preset 'x' is unknown: use one of auto, gsn15"):

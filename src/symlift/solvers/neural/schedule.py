@@ -10,6 +10,8 @@ open (up to a limit: the last planes are weak and hard to place) the run settles
 
 The first harmonics decide.  Where the second one comes first, the ladder is wrong from its foot, and the stationarity of a low
 stop never falls.  A run that stalls there is lost, and another draw of the start is cheaper than its rest.
+
+A run may also close before the end: at a given rank, it goes over to the nearest exact model, and its rest is that of a near start.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _MEMORY = 0.8
 class Clock:
     """Rank, the next stop, share of the learning rates, smoothed stationarity, and the step at which settling began.
 
-    ``draws`` counts the starts, the last of which was taken at step ``began``.
+    ``draws`` counts the starts, the last of which was taken at step ``began`` (``near``: from a model that is known to be near).
+    ``lost`` and ``closing`` ask for another start: a new draw, or the nearest exact model.
 
     >>> settings = Settings(rank_speed=0.01, patience=0.1, dwell=50, settle=100)
     >>> clock = Clock.start(settings, points=5)
@@ -106,9 +109,9 @@ class Clock:
         if not fits and waited < settings.stall:
             return replace(self, fit=fit, finished=out_of_time)
         if not fits and self.opened < settings.must_fit and self.draws <= settings.retries:
-            return replace(self, fit=fit, lost=True, finished=out_of_time)
+            return replace(self, fit=fit, lost=not out_of_time, finished=out_of_time)
         if settings.close_at is not None and self.rank >= min(settings.close_at, self.full):
-            return replace(self, fit=fit, closing=True, finished=out_of_time)
+            return replace(self, fit=fit, closing=not out_of_time, finished=out_of_time)
         if self.rank >= self.full:
             return replace(self, fit=fit, settled=step, finished=out_of_time)
         return replace(self, fit=fit, stop=min(self.stop + 2, self.full), finished=out_of_time)

@@ -164,9 +164,17 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
         size = grid.size if kind == "linear" else d
         longer = size if all(grid.axes_periodic) else size + size // 2
         dimension = longer + 1 - longer % 2
+    # the nearest isometry is no help where the map is not to be one, and would bring back a term that is switched off
+    closes = kind != "linear" and 0 not in (settings.stationarity, settings.resolution, settings.infomax)
     coarse = tuple(e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4)
     return settings.model_copy(
-        update={"embedding": kind, "dimension": dimension, "estimators": coarse, "rank_limit": limit}
+        update={
+            "embedding": kind,
+            "dimension": dimension,
+            "estimators": coarse,
+            "rank_limit": limit,
+            "close_at": settings.close_at if closes else None,
+        }
     )
 
 
