@@ -145,8 +145,9 @@ Every table of the paper, measured here.  `make reproduce` runs Table 1 with the
   training from the paper's start.
 - The ablation on 15 points starts as the paper does: with all terms a run ends by itself, with one removed it stops after 12,000
   steps and does not go over to an exact model on the way.  That on 63 points starts from the fast solver's model (500 of its steps
-  are for the estimators alone).  The last model of a run is scored, not the best on the way.  The Morris runs stop long before training has
-  ended: they tell which settings matter early, and their r and S cannot be compared with the paper's.
+  are for the estimators alone).  The last model of a run is scored, not the best on the way.
+- The Morris runs stop long before training has ended: they tell which settings matter early, and their r and S cannot be compared
+  with the paper's.
 - Why baselines differ from the paper's figures for them: [Baselines](baselines.md).
 """
 
