@@ -18,7 +18,7 @@ from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from symlift.errors import InputError, TrainingError
 from symlift.grid import Grid
-from symlift.group import TranslationGroup
+from symlift.group import TranslationGroup, polar
 from symlift.lifting import LiftedModel
 from symlift.objective import LagClasses, score
 from symlift.objective.batch import Lifted, Workers
@@ -103,7 +103,7 @@ class Trainer:
         workers: tuple[int, int] = (0, 1),
     ) -> None:
         self.given = settings.model_dump(mode="json")
-        self.settings, self.grid, self.seed, self.near = settings, start.grid, seed, near
+        self.settings, self.grid, self.seed = settings, start.grid, seed
         self.device = device or torch.device("cpu")
         self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
         if settings.batch % workers[1] or settings.batch < 2 * workers[1]:
@@ -131,7 +131,7 @@ class Trainer:
             torch.manual_seed(seed)
             objective = make_objective(start.grid, settings)
         # the embedding of a near start decides what is measured as an isometry; let loose, it whitens the field
-        self.network = LiftingNetwork(start, self.dtype, keep_embedding=self.near).to(device)
+        self.network = LiftingNetwork(start, self.dtype, keep_embedding=self.clock.near).to(device)
         self.objective = objective.to(device, self.dtype)
         self.model_optimiser = self._adam(
             [
@@ -149,17 +149,20 @@ class Trainer:
     def _draw_again(self) -> None:
         """Begin from another draw of the paper's start; best model, history and the steps taken stay."""
         draws = self.clock.draws + 1
-        seed = int(np.random.SeedSequence((self.seed, draws)).generate_state(1)[0])
+        self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
+        seed, start = self._another_seed(draws), self.start
         generator = torch.Generator().manual_seed(seed)
-        start = self.start
         begun = initial_model(self.grid, start.mean, start.scale, start.group.dimension, start.kind, generator)
         self._begin(begun, seed)
-        self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
 
-    def _go_near(self, start: LiftedModel) -> None:
-        """From here on, training from a near ``start``."""
-        self.near, self.settings = True, refining(self.settings)
-        self._begin(start, int(np.random.SeedSequence((self.seed, 0)).generate_state(1)[0]))
+    def _another_seed(self, number: int) -> int:
+        return int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
+
+    def _go_near(self, W: NDArray, clock: Clock) -> None:
+        """From here on, training from the isometry ``W`` as from a near start, with a ``clock`` for that."""
+        self.settings, self.clock = refining(self.settings), clock
+        start = LiftedModel.from_lifting_map(W / self.start.scale, self.grid, self.start.mean.numpy())
+        self._begin(start, self._another_seed(0))
 
     def _close(self, watch: Watch | None) -> None:
         """Go over to the nearest exact model, and on from there as from a near start.
@@ -167,12 +170,10 @@ class Trainer:
         Near the end, the map is nearly a shifted copy of one kernel, but its frequencies are not yet those of a torus.  The
         isometry nearest to it is one by construction: cyclic shifts of its output are an exact group.
         """
-        left, _, right = np.linalg.svd(self.network.model().lifting_map(), full_matrices=False)
-        mean, scale = self.start.mean.numpy(), self.start.scale
-        self._go_near(LiftedModel.from_lifting_map(left @ right / scale, self.grid, mean))
-        self.clock = Clock.start(
-            self.settings, self.grid.size, opened=True, draws=self.clock.draws, began=self.step_count
+        clock = Clock.start(
+            refining(self.settings), self.grid.size, opened=True, draws=self.clock.draws, began=self.step_count
         )
+        self._go_near(polar(self.network.model().lifting_map()), clock)
         self.best = _Best()  # it was the best of another objective
         self._evaluate(watch, {})
 
@@ -377,9 +378,8 @@ class Trainer:
             raise InputError(f"{path} was written by a run with other settings: use the same, or start again")
         try:
             clock = Clock(**header["clock"])
-            if clock.near and not self.near:  # any isometry has the right shapes
-                W = np.eye(self.grid.size, len(self.start.mean)) / self.start.scale
-                self._go_near(LiftedModel.from_lifting_map(W, self.grid, self.start.mean.numpy()))
+            if clock.near and not self.clock.near:  # any isometry has the right shapes
+                self._go_near(np.eye(self.grid.size, len(self.start.mean)), clock)
             self.network.load_state_dict(_under("network.", tensors))
             self.objective.load_state_dict(_under("objective.", tensors))
             restore_optimiser("model_optimiser", self.model_optimiser, tensors)
