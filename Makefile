@@ -5,7 +5,7 @@ READY := .venv/.ready
 # small matrices: a second BLAS thread gains nothing, and waiting threads cost a busy machine dearly
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-full lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-portable lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -15,6 +15,10 @@ test: $(READY) lint
 
 test-full: $(READY) lint
 	$(BIN)/python -m pytest -q --cov --cov-report=term
+
+# the numerically sensitive tests with the kernels of other processors; ALL=--all repeats every test that is not slow
+test-portable: $(READY)
+	$(BIN)/python tests/portable.py $(ALL) -- -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from symlift.experiments.store import machine
+from symlift.paper.store import machine
 
 RESULTS = Path(__file__).parent / "results"
 

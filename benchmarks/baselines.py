@@ -29,21 +29,6 @@ from unittest.mock import patch
 import numpy as np
 
 from _common import RESULTS, write
-from symlift.baselines import (
-    Baseline,
-    Trial,
-    applicable,
-    choose,
-    get_baseline,
-    score,
-    try_all,
-)
-from symlift.baselines.embedding import isomap_plane, umap_plane
-from symlift.baselines.figures import PAPER_TICA
-from symlift.baselines.glasso import precision_graph
-from symlift.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
-from symlift.baselines.tica import pooled_energy, pooling, zca
-from symlift.baselines.topology import place, read
 from symlift.datasets import (
     Observations,
     gsn,
@@ -54,8 +39,15 @@ from symlift.datasets import (
     random_linear,
     shot_noise,
 )
-from symlift.experiments import EXPERIMENTS
 from symlift.metrics import circular_correlation, generator_similarity
+from symlift.paper import EXPERIMENTS
+from symlift.paper.baselines import Baseline, Trial, applicable, choose, get_baseline, score, try_all
+from symlift.paper.baselines.embedding import isomap_plane, umap_plane
+from symlift.paper.baselines.figures import PAPER_TICA
+from symlift.paper.baselines.glasso import precision_graph
+from symlift.paper.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
+from symlift.paper.baselines.tica import pooled_energy, pooling, zca
+from symlift.paper.baselines.topology import place, read
 
 # rows of data: enough for the covariances to settle, few enough for the whole table in minutes
 ROWS = {"gsn": 20_000, "ising": 20_000, "mnist15": 20_000, "mnist27": 10_000, "recordings": 1_200}

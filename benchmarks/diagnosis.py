@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from _common import write
 from symlift import LatentDomain
 from symlift.datasets import gsn, ising, random_orthogonal
-from symlift.diagnosis import PRESENT
+from symlift.diagnosis import Verdict
 from symlift.errors import FitWarning
 
 Case = tuple[NDArray, Any, Any]
@@ -37,7 +37,7 @@ def with_symmetry(kind: int, seed: int) -> tuple[str, Case]:
         name, found = "wavelets 31, dense", gsn(30_000, 31, basis="legendre", transform="orthogonal", random_state=seed)
     else:
         name, found = "spins 17, linear", ising(30_000, 17, transform="linear", random_state=seed)
-    return name, (found.X, found.grid.shape, found.grid.axes_periodic)
+    return name, (found.X, found.grid.shape, found.grid.periodic)
 
 
 def without_symmetry(kind: int, seed: int) -> tuple[str, Case]:
@@ -68,11 +68,11 @@ def main() -> None:
                 name, (X, shape, periodic) = make(kind, seed)
                 start = time.perf_counter()
                 found = LatentDomain(grid=shape, periodic=periodic, random_state=seed).fit(X).diagnose(X)
-                right = (found.verdict == PRESENT) == expected
+                right = (found.verdict is Verdict.PRESENT) == expected
                 seconds = round(time.perf_counter() - start, 1)
-                table.append({"data": name, "seed": seed, "expected": expected, "verdict": found.verdict,
+                table.append({"data": name, "seed": seed, "expected": expected, "verdict": found.verdict.value,
                               "confidence": found.confidence, "right": right, "seconds": seconds,
-                              "figures": found.figures})  # fmt: skip
+                              "tests": {test.name: test.value for test in found.tests}})  # fmt: skip
                 mark = "" if right else "   <- wrong"
                 print(f"{name:22} seed {seed}: {found} {seconds} s{mark}", flush=True)
     wrong = {key: sum(not row["right"] for row in table if row["expected"] is key) for key in (True, False)}

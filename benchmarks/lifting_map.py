@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from _common import write
-from symlift.group import cayley
-from symlift.lifting import lifting_map
+from symlift.core.differentiable import lifting_map
+from symlift.solvers.neural.network import cayley
 
 SIZES = {63: 15, 225: 9, 729: 3}
 

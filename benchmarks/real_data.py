@@ -26,8 +26,8 @@ import recordings
 from _common import RESULTS, write
 from symlift import LatentDomain
 from symlift.datasets import Observations, ScrambledBits, image_crops, load_mnist, scrambled_bits
-from symlift.experiments.runner import peak_rss_mb
 from symlift.metrics import bit_structure, generator_similarity, signal_recovery
+from symlift.paper.runner import peak_rss_mb
 
 NAME, N = "real_data_images", 50_000
 FIRST = 10  # seeds below were used while the solver was designed
@@ -88,7 +88,7 @@ def measure(row: Row, seed: int) -> dict[str, Any]:
             result[name] = [round(float(s), 5) for s in scores]
     if isinstance(data, ScrambledBits):
         truth = bit_structure(estimator.model_, data.order, data.bits_per_pixel)
-        slopes = estimator.trace_["stages"][0]["slopes"]
+        slopes = list(estimator.evidence_.bit_slopes)
         result["base"] = round(truth.base, 4)
         result["weight_mean"], result["weight_deviation"] = (
             truth.mean.round(5).tolist(),

@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib import metadata
 from itertools import combinations
 from pathlib import Path
@@ -33,7 +34,7 @@ from symlift.datasets.recordings import ARRAYS
 from symlift.errors import FitWarning
 from symlift.metrics import circular_correlation
 from symlift.report.ring import energy_distance, overlap
-from symlift.solvers.homogeneous import stabilise
+from symlift.solvers.ring.search import stabilise
 
 NAME = "real_data_recordings"
 SEEDS = range(5)
@@ -119,9 +120,9 @@ def ours() -> dict[str, Any]:
             "held out": spread([v for seed in SEEDS for v in held_out(data.X, data.latent, points, seed)]),
             "halves of the rows agree": spread([halves(data.X, points, seed) for seed in SEEDS]),
             "permuted columns": spread([permuted(data.X, points, seed) for seed in SEEDS]),
-            "evidence": fits[0].trace_["evidence"],
-            "search": fits[0].trace_["stages"][0],
-            "verdict": str(diagnosis), "figures": diagnosis.figures,
+            "evidence": asdict(fits[0].evidence_),
+            "search": dict(fits[0].trace_.stages[0].values),
+            "verdict": str(diagnosis), "tests": {test.name: test.value for test in diagnosis.tests},
         }  # fmt: skip
         if name == "drifting-gratings":
             entry["windows"] = windows(points)
@@ -157,7 +158,7 @@ def halves(X: NDArray, points: int, seed: int) -> float:
 def permuted(X: NDArray, points: int, seed: int) -> float:
     """Evidence where each column's samples are permuted by themselves: there is nothing to find."""
     control = np.random.default_rng(seed).permuted(X, axis=0)
-    return float(fit(control, points, seed).trace_["evidence"]["locality"])
+    return float(fit(control, points, seed).evidence_.locality)
 
 
 def windows(points: int) -> dict[str, float]:

@@ -38,9 +38,9 @@ def mixed(n: int, seed: int) -> tuple[dict[str, Any], Observations, LatentDomain
     est = LatentDomain(grid=(SENSORS,), random_state=seed).fit(data.X)
     r = signal_recovery(data.latent, est.transform(data.X), data.grid).r
     diagnosis = est.diagnose(data.X)
-    evidence = est.trace_["evidence"]
+    evidence = est.evidence_
     print(f"mixed: r = {r:.4f} with what the sensors would have read; {diagnosis}")
-    print(f"mixed: locality {evidence['locality']:.2f}, non-Gaussian by {evidence['nongaussianity']:.0f} deviations")
+    print(f"mixed: locality {evidence.locality:.2f}, non-Gaussian by {evidence.nongaussianity:.0f} deviations")
     return {"r": float(r), "verdict": diagnosis.verdict}, data, est
 
 

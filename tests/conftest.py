@@ -27,6 +27,18 @@ def tolerance(dtype: torch.dtype) -> float:
     return 5e-5 if dtype == torch.float32 else 1e-11
 
 
+@pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
+def precision(request: pytest.FixtureRequest) -> type[np.floating]:
+    """The same precisions, for what is numpy."""
+    return request.param
+
+
+@pytest.fixture
+def roundings(precision: type[np.floating]) -> float:
+    """A few hundred roundings of the numpy precision under test."""
+    return 5e-5 if precision is np.float32 else 1e-11
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory, monkeypatch):
     """No test reads or writes the user's cache of experiments."""

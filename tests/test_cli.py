@@ -12,8 +12,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from symlift import InputError, LatentDomain, __version__, cli, load
+from symlift import Diagnosis, InputError, LatentDomain, Verdict, __version__, load
 from symlift.cli import app, main
+from symlift.datasets import gsn
+from symlift.diagnosis import NextStep
+from symlift.solvers.registry import get_solver
 
 runner = CliRunner()
 
@@ -114,7 +117,8 @@ def here(tmp_path, monkeypatch, rng):
     """A folder with data, entered; the report is drawn by a stand-in."""
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", rng.laplace(size=(200, 12)))
-    monkeypatch.setattr(cli, "import_module", lambda name: StandIn)
+    np.save("narrow.npy", rng.laplace(size=(200, 5)))  # few grids to propose
+    monkeypatch.setitem(sys.modules, "symlift.report", StandIn)
     return tmp_path
 
 
@@ -157,35 +161,72 @@ def test_json_is_one_line_and_quiet_is_quiet(here, call):
     assert told["signals"] == "x-symlift/signals.npy"
     assert told["report"] == "x-symlift/report.html"
     assert (told["n"], told["d"], told["seed"], told["status"]) == (200, 12, 0, "done")
-    assert told["verdict"] == "no evidence for a translation symmetry"
+    assert (told["verdict"], told["placement"]) == ("absent", None)
     out = call("transform", "x-symlift", "x.npy", "--out", "y.csv", "--json")[1]
     assert json.loads(out) == {"signals": "y.csv", "shape": [200, 12]}
     assert json.loads(call("report", "x-symlift", "--json")[1]) == {"report": "x-symlift/report.html"}
     # also of what the fit has to say: it is in run.json
-    assert call("recover", "x.npy", "--solver", "random", "--out", "q", "--quiet") == (0, "", "")
+    assert call("recover", "narrow.npy", "--solver", "random", "--out", "q", "--quiet") == (0, "", "")
     assert "could not be told" in json.loads((here / "q" / "run.json").read_text())["warnings"][0]
-    assert call("transform", "q", "x.npy", "--out", "y.npy", "--quiet") == (0, "", "")
+    assert call("transform", "q", "narrow.npy", "--out", "y.npy", "--quiet") == (0, "", "")
     assert call("report", "q", "--quiet") == (0, "", "")
 
 
+def strict(text):
+    """JSON as the standard has it."""
+
+    def refuse(constant):
+        raise ValueError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_placement_is_told_where_columns_are_points(here, call):
+    data = gsn(600, (4, 5), transform="permutation", random_state=1)
+    np.save("field.npy", data.X)
+    arguments = ("recover", "field.npy", "--grid", "4x5", "--mixing", "shuffled", "--no-report")
+    code, out, err = call(*arguments, "--json")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    told = strict(out)
+    assert told["placement"] == "field-symlift/placement.csv"
+    assert told["verdict"] == "present"
+    assert 0.5 <= told["confidence"] <= 1
+    assert told["report"] is None
+    assert len((here / "field-symlift" / "placement.csv").read_text().splitlines()) == 21
+    assert "placement: field-symlift/placement.csv\n" in call(*arguments, "--overwrite", "--no-check")[1]
+
+
+def test_without_the_check_there_is_no_verdict(here, call):
+    told = strict(call("recover", "x.npy", *RANDOM, "--no-check", "--json")[1])
+    assert (told["verdict"], told["confidence"], told["status"]) == (None, None, "done")
+    assert told["score"] is not None
+    out = call("recover", "x.npy", *RANDOM, "--no-check", "--overwrite")[1]
+    assert "verdict" not in out
+    assert "score: " in out
+
+
+def test_json_is_strict(here, call, monkeypatch):
+    monkeypatch.setattr(LatentDomain, "score", lambda self, X: float("nan"))
+    assert strict(call("recover", "x.npy", *RANDOM, "--no-check", "--json")[1])["score"] is None
+    assert strict((here / "x-symlift" / "run.json").read_text())["score"] is None
+    strict(call("doctor", "--json")[1])
+
+
 def test_warnings_are_one_line_on_stderr(here, call):
-    code, out, err = call("recover", "x.npy", "--solver", "random", "--no-report")
+    code, out, err = call("recover", "narrow.npy", "--solver", "random", "--no-report")
     assert code == 0
     assert "report" not in out
-    assert not (here / "x-symlift" / "report.html").exists()
+    assert not (here / "narrow-symlift" / "report.html").exists()
     assert err.startswith("warning: the grid could not be told")
     assert err.count("\n") == 1
 
 
 def test_verdict_and_score_are_told(here, call, monkeypatch):
-    class Found:
-        def __init__(self):
-            self.verdict, self.confidence, self.figures = "it is real", 0.875, {}
-
+    found = Diagnosis(Verdict.UNIDENTIFIABLE, 0.875, next_steps=(NextStep("fit a ring instead"),))
     monkeypatch.setattr(LatentDomain, "score", lambda self, X: 0.25, raising=False)
-    monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X: Found(), raising=False)
+    monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X: found, raising=False)
     out = call("recover", "x.npy", *RANDOM)[1]
-    assert "verdict: it is real (confidence 0.88)" in out
+    assert f"verdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\nnext: fit a ring instead\n" in out
     assert "score: 0.25" in out
 
 
@@ -194,7 +235,7 @@ def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call
     told = [line.removesuffix(" …") for line in err.splitlines()]
     assert told == ["reading", "fitting", "fitting: drawing", "checking", "writing", "drawing"]
     screen = io.StringIO()
-    monkeypatch.setattr(cli, "err", Console(file=screen, force_terminal=True, width=100))
+    monkeypatch.setattr("symlift.cli.console.err", Console(file=screen, force_terminal=True, width=100))
     assert call("recover", "x.npy", *RANDOM, "--overwrite", "--signals")[0] == 0
     assert "\x1b[" in screen.getvalue()
     assert "writing" in screen.getvalue() or "drawing" in screen.getvalue()
@@ -265,6 +306,7 @@ MISUSE = {
     "58 report of an unfinished run": (["report", "killed"], "is not finished"),
     "59 a name with a line break": (["recover", "a\nb.npy"], "does not exist"),
     "60 constant data": (["recover", "constant.npy", *RANDOM], "of which 0 vary"),
+    "61 unknown mixing": (["recover", "x.npy", *RANDOM, "--mixing", "bent"], "mixing 'bent' is unknown: use one of auto, shuffled"),
 }  # fmt: skip
 
 
@@ -292,7 +334,7 @@ def wrong(tmp_path_factory):
         (here / name).write_text(text)
     (here / "folder").mkdir()
     (here / "folder" / "thesis.tex").touch()
-    from symlift.runs import recover
+    from symlift.runs.recover import recover
 
     for name in ("run", "broken", "killed", "cutrun"):
         recover(here / "x.npy", here / name, grid="3x4", solver="random")
@@ -324,12 +366,10 @@ def test_misuse_is_one_line_exit_code_two_and_leaves_nothing(case, wrong, call, 
 
 
 def test_a_failure_is_exit_code_one(here, call, monkeypatch):
-    from symlift import solvers
-
-    def failing(X, grid, rng, **_):
+    def failing(X, grid, rng, *_, **__):
         raise ZeroDivisionError("by zero")
 
-    solvers.get_solver("random")
+    get_solver("random")
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["symlift.solvers.random"], "solve", failing)
         code, out, err = call("recover", "x.npy", *RANDOM)
@@ -367,7 +407,7 @@ def test_the_system_says_no(here, call, monkeypatch, raised, code, words):
     def stop(*_, **__):
         raise raised
 
-    monkeypatch.setattr("symlift.runs.transform", stop)
+    monkeypatch.setattr("symlift.runs.recover.transform", stop)
     got, out, err = call("transform", "run", "x.npy", "--out", "y.npy")
     assert (got, out) == (code, "")
     assert words in err
@@ -406,7 +446,7 @@ def test_colour_is_for_terminals_that_want_it(here, call, monkeypatch):
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("TERM", "xterm-256color")
-        monkeypatch.setattr(cli, "err", Console(stderr=True))
+        monkeypatch.setattr("symlift.cli.console.err", Console(stderr=True))
         code, out, err = call("recover", "none.npy")
         assert (code, out) == (2, "")
         assert ("\x1b[31m" in err) == coloured

@@ -3,10 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from symlift import LatentDomain
+from symlift import Grid, LatentDomain, Verdict
 from symlift.datasets import gsn, ising, random_orthogonal
-from symlift.diagnosis import ABSENT, PRESENT, UNIDENTIFIABLE, _judge
+from symlift.diagnosis import Test, judge
 from symlift.errors import FitWarning
+
+pytestmark = pytest.mark.portable
 
 
 def diagnosis(X, shape, periodic=False, seed=0):
@@ -24,13 +26,17 @@ def diagnosis(X, shape, periodic=False, seed=0):
     ids=["shuffled line", "ring, dense", "shuffled grid", "spins, linear"],
 )
 def test_a_symmetry_that_is_there_is_found(data):
-    found = diagnosis(data.X, data.grid.shape, data.grid.axes_periodic)
-    assert found.verdict == PRESENT
+    found = diagnosis(data.X, data.grid.shape, data.grid.periodic)
+    assert found.verdict is Verdict.PRESENT
     assert 0.5 <= found.confidence <= 1
-    assert found.figures["agreement_of_halves"] > 0.95
-    assert found.figures["locality"] > found.figures["locality_of_control"] + 0.3
-    assert found.figures["equivariance_error"] < 1e-6
-    assert str(found).startswith(PRESENT)
+    assert found.value("agreement_of_halves") > 0.95
+    assert found.value("locality") > found.value("locality_of_control") + 0.3
+    assert found.value("equivariance_error") < 1e-6
+    assert str(found).startswith(Verdict.PRESENT.words)
+    assert found.next_steps == ()
+    for test in found.tests:
+        assert (test.threshold is None) == (test.passed is None)
+        assert test.passed is not False, test.name
 
 
 @pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
@@ -48,14 +54,14 @@ def test_one_that_is_not_is_not(kind, rng):
     else:
         field = np.fft.irfft(np.fft.rfft(rng.normal(size=(n, 15))) / (1 + np.arange(8) ** 2), 15)
         X, periodic = field @ random_orthogonal(15, random_state=0), True
-    assert diagnosis(X, (15,), periodic).verdict in (ABSENT, UNIDENTIFIABLE)
+    assert diagnosis(X, (15,), periodic).verdict in (Verdict.ABSENT, Verdict.UNIDENTIFIABLE)
 
 
 @pytest.mark.filterwarnings("ignore:held-out rows")
 @pytest.mark.parametrize(
     ("data", "shape", "periodic", "words"),
     [
-        (gsn(8_000, 31, transform="permutation", random_state=2), (31,), True, "line of 31"),
+        (gsn(8_000, 21, transform="permutation", random_state=2), (21,), True, "line of 21"),
         (gsn(8_000, 24, transform="permutation", random_state=2), (4, 6), False, "line of 24"),
         (gsn(8_000, 24, periodic=True, transform="permutation", random_state=2), (4, 6), False, "ring of 24"),
     ],
@@ -65,18 +71,47 @@ def test_a_simpler_grid_that_fits_as_well_is_named(data, shape, periodic, words)
     est = LatentDomain(grid=shape, periodic=periodic, random_state=0).fit(data.X)
     with pytest.warns(FitWarning, match=words):
         found = est.diagnose(data.X)
-    assert found.verdict != PRESENT
+    assert found.verdict is not Verdict.PRESENT
 
 
-def test_verdicts_follow_from_the_figures():
-    base = {"locality": 0.9, "locality_of_control": 0.1, "agreement_of_halves": 0.99}
-    assert _judge(base, found=True).verdict == PRESENT
-    assert _judge(base, found=False).verdict == UNIDENTIFIABLE
-    assert _judge(base | {"agreement_of_halves": 0.5}, found=True).verdict == UNIDENTIFIABLE
-    assert _judge(base | {"locality": 0.15}, found=True).verdict == ABSENT
-    assert _judge(base | {"locality": None}, found=False).verdict == ABSENT
-    weak = _judge(base | {"agreement_of_halves": 0.91}, found=True)
-    assert weak.confidence < _judge(base, found=True).confidence
+def judged(locality=0.9, control=0.1, agreement=0.99, found=True, **alternatives):
+    """The verdict on numbers; alternatives are (value, needed) of simpler grids."""
+    margin = locality - max(control, 0.0)
+    tests = (
+        Test("locality", locality), Test("locality_of_control", control),
+        Test("locality_beyond_control", margin, 0.2, margin >= 0.2), Test("found", float(found), 1.0, found),
+        Test("agreement_of_halves", agreement, 0.9, agreement > 0.9),
+        *(Test(f"locality_on_a_{name}", value, needed, value <= needed) for name, (value, needed) in alternatives.items()),
+    )  # fmt: skip
+    return judge(tests, Grid((4, 6)))
+
+
+def test_verdicts_follow_from_the_tests():
+    assert judged().verdict is Verdict.PRESENT
+    assert judged(found=False).verdict is Verdict.UNIDENTIFIABLE
+    assert judged(agreement=0.5).verdict is Verdict.UNIDENTIFIABLE
+    assert judged(locality=0.15).verdict is Verdict.ABSENT
+    assert judged(locality=0.0, found=False).verdict is Verdict.ABSENT
+    assert judged(agreement=0.91).confidence < judged().confidence
+    assert judged().value("agreement_of_halves") == 0.99
+    assert judged().value("nothing") is None
+    assert judged().next_steps == ()
+
+
+def test_a_simpler_grid_is_a_next_step_in_words_parameters_and_command():
+    found = judged(line=(0.95, 0.9), ring=(0.97, 0.9))
+    assert found.verdict is Verdict.UNIDENTIFIABLE
+    (step,) = found.next_steps
+    assert "a ring of 24 points" in step.text
+    assert step.params == {"grid": (24,), "periodic": True}
+    assert step.command == "symlift recover DATA --grid 24 --periodic"
+    assert judged(line=(0.85, 0.9)).verdict is Verdict.PRESENT
+
+
+def test_verdicts_are_codes_and_words():
+    assert [v.value for v in Verdict] == ["present", "ordered", "unidentifiable", "absent"]
+    assert len({v.words for v in Verdict}) == 4
+    assert all("\n" not in v.words and v.words != v.value for v in Verdict)
 
 
 def test_score_prefers_the_truth_and_is_comparable(rng):
@@ -90,7 +125,7 @@ def test_score_prefers_the_truth_and_is_comparable(rng):
 def test_the_random_baseline_can_be_diagnosed_too(rng):
     X = gsn(3_000, 9, random_state=1).X
     est = LatentDomain(grid=9, solver="random", random_state=0).fit(X)
-    assert est.diagnose(X).verdict == ABSENT  # it has no evidence to show
+    assert est.diagnose(X).verdict is Verdict.ABSENT  # it has no evidence to show
 
 
 def test_an_unknown_domain_warns(rng):

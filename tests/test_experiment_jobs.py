@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from symlift import InputError
-from symlift.experiments import EXPERIMENTS, experiments_with, get_experiment, run_baseline
-from symlift.experiments.jobs import Job, baseline_jobs, ceiling_jobs, solver_jobs, training_jobs
-from symlift.experiments.registry import read_experiments
-from symlift.experiments.schedule import by_turns, cluster, run_jobs
-from symlift.experiments.store import Archive, Cache, default_cache, source_digest
-from symlift.solvers import CHECKPOINT
+from symlift.paper import EXPERIMENTS, experiments_with, get_experiment, run_baseline
+from symlift.paper.jobs import Job, baseline_jobs, ceiling_jobs, solver_jobs, training_jobs
+from symlift.paper.registry import read_experiments
+from symlift.paper.scheduler import by_turns, cluster, run_jobs
+from symlift.paper.store import Archive, Cache, default_cache, source_digest
+from symlift.solvers.registry import CHECKPOINT
 
 RING = EXPERIMENTS["gsn15-fft"].model_copy(update={"n": 400, "baseline_n": 400})
 TIMING = {"seconds", "peak_rss_mb"}
@@ -33,15 +33,15 @@ def figures(entry) -> dict:
 
 
 def test_the_registry_names_methods_that_exist():
-    from symlift.baselines import BASELINES
-    from symlift.solvers import SOLVERS
+    from symlift.paper.baselines import BASELINES
+    from symlift.solvers.registry import SOLVERS, canonical
 
     for experiment in EXPERIMENTS.values():
         assert set(experiment.baselines) <= set(BASELINES)
         assert set(experiment.paper.baselines) <= set(experiment.baselines)
-        assert experiment.solver == "auto" or experiment.solver in SOLVERS
+        assert canonical(experiment.solver) in SOLVERS
         assert len(experiment.seeds) >= 3
-        assert set(experiment.cost) <= set(BASELINES) | set(SOLVERS)
+        assert {canonical(method) for method in experiment.cost} <= set(BASELINES) | set(SOLVERS)
 
 
 def test_a_file_adds_experiments_of_ones_own(tmp_path):
@@ -172,7 +172,7 @@ def test_what_was_run_is_not_run_again(tmp_path, monkeypatch):
 def test_other_code_is_measured_again(tmp_path, monkeypatch):
     cache = Cache(tmp_path)
     cache.run(job())
-    monkeypatch.setattr("symlift.experiments.store.source_digest", lambda: "0" * 16)
+    monkeypatch.setattr("symlift.paper.store.source_digest", lambda: "0" * 16)
     assert cache.get(job()) is None
 
 
@@ -257,7 +257,7 @@ def test_a_budget_says_what_it_left_out(tmp_path):
 def test_a_budget_that_runs_out_begins_nothing_more(tmp_path, monkeypatch):
     cheap = RING.model_copy(update={"cost": {"random": 1.0}})
     moments = iter([0.0, 0.0, 9.5])  # the start, the first job, the second one
-    monkeypatch.setattr("symlift.experiments.schedule.time", SimpleNamespace(time=lambda: next(moments)))
+    monkeypatch.setattr("symlift.paper.scheduler.time", SimpleNamespace(time=lambda: next(moments)))
     outcome = run_jobs([job(experiment=cheap, seed=s) for s in (0, 1)], Cache(tmp_path), budget=10.0)
     assert len(outcome.entries) == 1
     assert outcome.left_out == {"gsn15-fft, random, seed 1": "the budget was used up before its turn came"}

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from symlift import InputError
 from symlift.cli import app
-from symlift.experiments import EXPERIMENTS
-from symlift.experiments.jobs import Job, baseline_jobs, solver_jobs, training_jobs
-from symlift.experiments.results import fill_tables, one_experiment, results_page
-from symlift.experiments.store import Archive
-from symlift.experiments.studies import (
+from symlift.paper import EXPERIMENTS
+from symlift.paper.jobs import Job, baseline_jobs, solver_jobs, training_jobs
+from symlift.paper.results import fill_tables, one_experiment, results_page
+from symlift.paper.store import Archive
+from symlift.paper.studies import (
     MORRIS,
     STUDIES,
     ablation_jobs,
@@ -31,7 +31,7 @@ from symlift.experiments.studies import (
     tica_jobs,
     tica_table,
 )
-from symlift.experiments.tables import Spread, Table, spread
+from symlift.paper.tables import Spread, Table, spread
 
 runner = CliRunner()
 FIGURES = (
@@ -306,7 +306,7 @@ def test_one_experiment_with_its_baselines(small):
 
 
 def test_a_budget_of_one_experiment_leaves_out_baselines(small):
-    from symlift.experiments import get_experiment
+    from symlift.paper import get_experiment
 
     experiment = get_experiment("small", small)
     result = one_experiment(experiment, baselines=True, budget=2.0)
@@ -315,7 +315,7 @@ def test_a_budget_of_one_experiment_leaves_out_baselines(small):
 
 
 def test_a_budget_stops_a_training(small):
-    from symlift.experiments import get_experiment
+    from symlift.paper import get_experiment
 
     result = one_experiment(get_experiment("small", small), "neural", budget=0.5)
     assert result["ended"] == "seconds"
@@ -362,6 +362,7 @@ def test_the_committed_page_is_made_from_the_committed_results():
     assert page == results_page(list(EXPERIMENTS.values()), COMMITTED.entries())
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize(
     ("kind", "method", "figure"),
     [("solver", "fast", "r"), ("solver", "fast", "similarity_exact"), ("baseline", "glasso", "r_paper")],

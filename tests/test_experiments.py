@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from symlift import InputError
+from symlift.cli.demo import run_demo
 from symlift.datasets import ring_population
-from symlift.demo import run_demo
-from symlift.experiments import EXPERIMENTS, get_experiment, run_experiment
+from symlift.paper import EXPERIMENTS, get_experiment, run_experiment
 
 RECORDINGS = [name for name, experiment in EXPERIMENTS.items() if experiment.source == "recording"]
 

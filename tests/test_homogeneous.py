@@ -1,4 +1,4 @@
-"""The homogeneous solver: a ring in noisy, tuned channels, found without labels, and nothing where there is none."""
+"""The ring solver: a ring in noisy, tuned channels, found without labels, and nothing where there is none."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from symlift import LatentDomain, load
 from symlift.datasets import ring_population
 from symlift.errors import FitWarning, InputError
 from symlift.metrics import circular_correlation, equivariance_error
-from symlift.solvers import homogeneous
-from symlift.solvers.homogeneous import read_out, ring_likelihood, search, stabilise
+from symlift.solvers.ring.read_out import _von_mises_loss, read_out
+from symlift.solvers.ring.search import ring_likelihood, search, stabilise, whitened
+
+pytestmark = pytest.mark.portable
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def population():
 
 @pytest.fixture(scope="module")
 def fitted(population):
-    return LatentDomain(grid=(30,), periodic=True, solver="homogeneous", random_state=0).fit(population.X)
+    return LatentDomain(grid=(30,), periodic=True, solver="ring", random_state=0).fit(population.X)
 
 
 @pytest.mark.parametrize("radius2", [0.3, 1.2, 1.9])
@@ -48,7 +50,7 @@ def test_search_finds_a_ring_beside_heavy_tails(rng):
     sources = np.concatenate([ring, rng.exponential(size=(2, n)), rng.normal(size=(2, n))]).T
     sources = (sources - sources.mean(axis=0)) / sources.std(axis=0)
     Q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    U = homogeneous._whitened(sources @ Q.T, 6)
+    U = whitened(sources @ Q.T, 6)
     planes, gains = search(U, rng)
     found, true = ((P[:, 0], P[:, 1]) for P in (U @ planes[0], ring.T))
     # what the true plane itself reads is the most that any plane can be asked for
@@ -71,11 +73,11 @@ def test_read_out_is_the_von_mises_posterior(rng):
 
 def test_von_mises_gradient(rng):
     rows, wanted, B = rng.normal(size=(50, 4)), rng.normal(size=(50, 2)), rng.normal(size=(4, 2))
-    _, gradient = homogeneous._von_mises_loss(B, rows, wanted, 0.3)
+    _, gradient = _von_mises_loss(B, rows, wanted, 0.3)
     for index in np.ndindex(B.shape):
         step = np.zeros_like(B)
         step[index] = 1e-5
-        up, down = (homogeneous._von_mises_loss(B + sign * step, rows, wanted, 0.3)[0] for sign in (1, -1))
+        up, down = (_von_mises_loss(B + sign * step, rows, wanted, 0.3)[0] for sign in (1, -1))
         assert gradient[index] == pytest.approx((up - down) / 2e-5, abs=1e-7)
 
 
@@ -91,9 +93,9 @@ def test_stabilised_counts_know_no_gain_and_stay_so(rng):
 def test_finds_the_angle_and_generalises(population, fitted):
     assert abs(circular_correlation(population.latent, fitted.phase(population.X))) > 0.9
     first, second = population.X[::2], population.X[1::2]
-    half = LatentDomain(grid=(30,), periodic=True, solver="homogeneous", random_state=1).fit(first)
+    half = LatentDomain(grid=(30,), periodic=True, solver="ring", random_state=1).fit(first)
     assert abs(circular_correlation(population.latent[1::2], half.phase(second))) > 0.88
-    assert fitted.trace_["evidence"]["found"]
+    assert fitted.evidence_.found
 
 
 def test_output_is_a_sinusoid_and_moves_as_one(population, fitted):
@@ -119,7 +121,7 @@ def test_shift_brings_samples_to_where_real_ones_are(population, fitted):
 
 
 def test_same_seed_same_answer_and_survives_saving(population, fitted, tmp_path):
-    again = LatentDomain(grid=(30,), periodic=True, solver="homogeneous", random_state=0).fit(population.X)
+    again = LatentDomain(grid=(30,), periodic=True, solver="ring", random_state=0).fit(population.X)
     assert np.array_equal(again.lifting_map_, fitted.lifting_map_)
     fitted.save(tmp_path)
     assert np.allclose(load(tmp_path).phase(population.X), fitted.phase(population.X))
@@ -129,24 +131,45 @@ def test_same_seed_same_answer_and_survives_saving(population, fitted, tmp_path)
 def test_says_so_where_there_is_no_ring(kind, population, rng):
     X = rng.permuted(population.X, axis=0) if kind == "permuted" else rng.poisson(5, size=(1_000, 20)).astype(float)
     with pytest.warns(FitWarning, match="no identifiable domain"):
-        est = LatentDomain(grid=(15,), periodic=True, solver="homogeneous", random_state=0).fit(X)
-    assert est.trace_["evidence"]["locality"] < 0.25
+        est = LatentDomain(grid=(15,), periodic=True, solver="ring", random_state=0).fit(X)
+    assert est.evidence_.locality < 0.25
 
 
 def test_a_constant_unit_and_an_even_ring(population):
     X = population.X.copy()
     X[:, 3] = 2
     with pytest.warns(FitWarning, match="constant"):
-        est = LatentDomain(grid=(12,), periodic=True, solver="homogeneous", random_state=0).fit(X)
+        est = LatentDomain(grid=(12,), periodic=True, solver="ring", random_state=0).fit(X)
     assert abs(circular_correlation(population.latent, est.phase(X))) > 0.88
+    # nothing moves where nothing was asked to, and the constant unit never does
+    X = X.astype(np.float64)
+    assert np.abs(est.shift(X, 0) - X).max() < 1e-8
+    assert np.abs(est.shift(X, 12) - X).max() < 1e-7
+    assert np.array_equal(est.shift(X, 3.5)[:, 3], X[:, 3])
+    assert np.allclose(est.shift(est.shift(X, 2), 1), est.shift(X, 3))
+
+
+def test_the_old_name_is_the_same_solver(population, fitted):
+    old = LatentDomain(grid=(30,), periodic=True, solver="homogeneous", random_state=0).fit(population.X)
+    assert np.array_equal(old.lifting_map_, fitted.lifting_map_)
+    assert old.trace_.solver == "ring"
+
+
+def test_evidence_of_a_ring_is_agreement_and_roundness(fitted):
+    evidence = fitted.evidence_
+    assert evidence.locality == evidence.agreement > 0.25
+    assert 0.9 < evidence.roundness < 1.75
+    assert evidence.explained is None
+    assert [stage.name for stage in fitted.trace_.stages] == ["search", "follow", "read out"]
+    assert fitted.placement_ is None
 
 
 def test_other_grids_are_refused(population):
     for grid, periodic in (((8,), False), ((4, 4), True)):
         with pytest.raises(InputError, match="finds a ring"):
-            LatentDomain(grid=grid, periodic=periodic, solver="homogeneous").fit(population.X)
+            LatentDomain(grid=grid, periodic=periodic, solver="ring").fit(population.X)
     with pytest.raises(InputError, match="at least 4"):
-        LatentDomain(grid=(3,), periodic=True, solver="homogeneous").fit(population.X[:, :3])
+        LatentDomain(grid=(3,), periodic=True, solver="ring").fit(population.X[:, :3])
 
 
 @pytest.mark.slow
@@ -164,5 +187,5 @@ def test_untuned_on_many_draws(settings, least, seed):
     data = ring_population(random_state=seed, **{"n": 1_500, "units": 32, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        est = LatentDomain(grid=(15,), periodic=True, solver="homogeneous", random_state=seed).fit(data.X)
+        est = LatentDomain(grid=(15,), periodic=True, solver="ring", random_state=seed).fit(data.X)
     assert abs(circular_correlation(data.latent, est.phase(data.X))) > least

@@ -17,7 +17,8 @@ from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
 from symlift import InputError
-from symlift.io import content_hash, forget_pages, open_rows, read_rows, read_table, write_rows
+from symlift.runs.readers import content_hash, read_rows, read_table
+from symlift.runs.writers import forget_pages, open_rows, write_rows
 
 
 @pytest.fixture
@@ -436,8 +437,8 @@ import json, resource, sys
 import numpy as np
 from pathlib import Path
 from symlift import Grid, LiftedModel
-from symlift.io import read_rows
-from symlift.runs import lift_to_file
+from symlift.runs.readers import read_rows
+from symlift.runs.recover import lift_to_file
 model = LiftedModel.from_lifting_map(np.random.default_rng(0).normal(size=(4, 4096)), Grid((4,)))
 model.lift(np.zeros((2, 4096), np.float32))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

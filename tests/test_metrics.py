@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.grid import Grid
 from symlift.metrics import circular_correlation, equivariance_error, generator_similarity
 from symlift.metrics.generators import derivative, low_band
 
@@ -26,7 +26,7 @@ def random_linear(rng, d):
 def generator(grid, axis, truth="exact"):
     """I ⊗ … D … ⊗ I, built in full."""
     full = np.ones((1, 1))
-    for a, (length, wraps) in enumerate(zip(grid.shape, grid.axes_periodic, strict=True)):
+    for a, (length, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
         full = np.kron(full, derivative(length, wraps, truth) if a == axis else np.eye(length))
     return full
 

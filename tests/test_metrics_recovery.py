@@ -12,9 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from symlift.core.grid import Alignment, Grid
 from symlift.errors import InputError
-from symlift.grid import Alignment, Grid
 from symlift.metrics import align, fields, signal_recovery
+
+pytestmark = pytest.mark.portable
 
 
 def fourier_shift(y, t, axis):
@@ -32,7 +34,7 @@ def reference_pearson(latent, recovered, grid, axes, flips, shift):
     """Apply an alignment step by step to (n, *shape) arrays and correlate what overlaps."""
     y = np.transpose(recovered, (0, *(a + 1 for a in axes)))
     f = latent
-    for axis, (flip, t, wraps) in enumerate(zip(flips, shift, grid.axes_periodic, strict=True), start=1):
+    for axis, (flip, t, wraps) in enumerate(zip(flips, shift, grid.periodic, strict=True), start=1):
         if flip:
             y = np.flip(y, axis)
         if wraps:
@@ -50,9 +52,9 @@ def brute_force(latent, recovered, grid):
     """max |r| of every alignment, one after the other; rings in tenths of a step, then refined."""
     spans = [
         np.arange(10 * n) / 10 if wraps else range(-max(1, n // 10), max(1, n // 10) + 1)
-        for n, wraps in zip(grid.shape, grid.axes_periodic, strict=True)
+        for n, wraps in zip(grid.shape, grid.periodic, strict=True)
     ]
-    kinds = list(zip(grid.shape, grid.axes_periodic, strict=True))
+    kinds = list(zip(grid.shape, grid.periodic, strict=True))
     best = (-1.0, (), (), ())
     for axes in itertools.permutations(range(grid.ndim)):
         if [kinds[a] for a in axes] != kinds:
@@ -62,7 +64,7 @@ def brute_force(latent, recovered, grid):
                 r = abs(reference_pearson(latent, recovered, grid, axes, flips, shift))
                 best = max(best, (r, axes, flips, shift))
     r, axes, flips, shift = best
-    rings = [a for a, wraps in enumerate(grid.axes_periodic) if wraps]
+    rings = [a for a, wraps in enumerate(grid.periodic) if wraps]
     if not rings:
         return r, r
 
@@ -77,7 +79,7 @@ def brute_force(latent, recovered, grid):
 
 def candidates(grid):
     """How many alignments brute force has to try."""
-    spans = [10 * n if wraps else 3 for n, wraps in zip(grid.shape, grid.axes_periodic, strict=True)]
+    spans = [10 * n if wraps else 3 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
     return math.prod(spans) * sum(1 for _ in grid.orientations())
 
 

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symlift import Grid
+from symlift.core.lags import LagClasses
 from symlift.datasets import gsn, ising, random_orthogonal
-from symlift.objective import LagClasses, joint_entropy, marginal_entropies, resolution, stationarity
+from symlift.statistics.entropy import joint_entropy, marginal_entropies, resolution
+from symlift.statistics.moments import stationarity
 
 
 @given(st.lists(st.integers(2, 4), min_size=1, max_size=3).map(tuple), st.booleans())

@@ -12,16 +12,12 @@ from torch.nn import functional
 
 from symlift import Grid
 from symlift.datasets import gsn
-from symlift.objective.batch import Lifted, Workers
-from symlift.objective.critic import (
+from symlift.solvers.neural.objective.batch import Lifted, Workers
+from symlift.solvers.neural.objective.convolution import Convolution, Field, _Chosen, _stochastic_pool, _Windows
+from symlift.solvers.neural.objective.critic import (
     Critics,
     JensenShannon,
     Layer,
-    _Chosen,
-    _Convolution,
-    _Field,
-    _stochastic_pool,
-    _Windows,
     coarse_grain,
     critics_rows,
     donsker_varadhan,
@@ -268,9 +264,9 @@ shapes = st.one_of(
 def test_a_layer_is_torchs_convolution(shape, periodic, width, stride, pool, last):
     """Zero and cyclic padding, strides, one to three axes; the members of pools come one after the other."""
     periodic = periodic[: len(shape)]
-    field = _Field(shape, periodic)
+    field = Field(shape, periodic)
     torch.manual_seed(0)
-    layer = _Convolution(2, 3, field, Layer(4, width, stride, pool), last, bound=1.0).double()
+    layer = Convolution(2, 3, field, Layer(4, width, stride, pool), last, bound=1.0).double()
     with torch.no_grad():
         layer.bias.normal_()
     x = torch.randn(2, 5, 3, *shape, dtype=torch.float64)

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symlift.objective import joint_entropy
-from symlift.objective.batch import Lifted, Workers
-from symlift.objective.mixture import MixtureMarginals
-from symlift.objective.rank import joint_entropy_to_rank, rank_window
+from symlift.solvers.neural.objective.batch import Lifted, Workers
+from symlift.solvers.neural.objective.mixture import MixtureMarginals
+from symlift.solvers.neural.objective.rank import joint_entropy_to_rank, rank_window
+from symlift.statistics.entropy import joint_entropy
 
 UNIT = 0.5 * math.log(2 * math.pi * math.e)  # entropy of N(0, 1)
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from symlift import Grid
-from symlift.objective.batch import Lifted, Workers
-from symlift.objective.closed_form import GaussianStationarity, MomentStationarity
-from symlift.objective.critic import JensenShannon, Layer
-from symlift.objective.mixture import MixtureMarginals
-from symlift.objective.terms import Infomax, Objective, Resolution
+from symlift.solvers.neural.objective.batch import Lifted, Workers
+from symlift.solvers.neural.objective.closed_form import GaussianStationarity, MomentStationarity
+from symlift.solvers.neural.objective.critic import JensenShannon, Layer
+from symlift.solvers.neural.objective.mixture import MixtureMarginals
+from symlift.solvers.neural.objective.terms import Infomax, Objective, Resolution
 
 LAYERS = (Layer(4, 3), Layer(5, 3), Layer(3, 3))
 GRID = Grid((4, 4), (True, False))

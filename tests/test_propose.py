@@ -26,8 +26,8 @@ def test_the_true_grid_is_proposed(shape, periodic, transform):
     data = gsn(8_000, shape, periodic=periodic, transform=transform, random_state=5)
     found = propose_grid(data.X, np.random.default_rng(0))
     assert found is not None
-    assert sorted(zip(found.shape, found.axes_periodic, strict=True)) == sorted(
-        zip(data.grid.shape, data.grid.axes_periodic, strict=True)
+    assert sorted(zip(found.shape, found.periodic, strict=True)) == sorted(
+        zip(data.grid.shape, data.grid.periodic, strict=True)
     )
     assert 0 < found.confidence <= 1
 
@@ -53,5 +53,5 @@ def test_candidates_have_d_points_each():
     for d in (2, 7, 12, 36, 64):
         grids = list(candidate_grids(d))
         assert all(grid.size == d for grid in grids)
-        assert len({(g.shape, g.axes_periodic) for g in grids}) == len(grids)
+        assert len({(g.shape, g.periodic) for g in grids}) == len(grids)
         assert grids[0] == Grid((d,))

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, poisson
 
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
 from symlift.datasets import load_nwb_gratings, load_recording, mix_samples, ring_population, z_scores
 from symlift.errors import InputError
-from symlift.grid import Grid
-from symlift.lifting import LiftedModel
 from symlift.report.ring import energy_distance, overlap, ring_panel
 
 ORIENTATIONS = (0.0, 30.0, 60.0, 90.0, 120.0, 150.0)
@@ -242,11 +242,12 @@ def test_ring_panel_moves_a_true_ring_onto_itself(rng):
 
 def test_report_draws_a_ring_with_labels(tmp_path, rng):
     from symlift.report import write_report
+    from symlift.storage.model_file import save_model
 
     N = 12
     angle = rng.uniform(0, 2 * np.pi, 40)
     X = np.cos(angle[:, None] - 2 * np.pi * np.arange(N) / N)
-    LiftedModel.from_lifting_map(np.eye(N), Grid((N,), periodic=True)).save(tmp_path)
+    save_model(LiftedModel.from_lifting_map(np.eye(N), Grid((N,), periodic=True)), tmp_path)
     for label, said in ((angle, "the angle that was given"), (np.full(40, np.nan), "the phase that was found")):
         np.savez(tmp_path / "samples.npz", observed=X, row=np.arange(40), label=label)
         page = write_report(tmp_path).read_text()

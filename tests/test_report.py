@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import re
@@ -12,64 +13,100 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import eye_array
 
+from symlift import LatentDomain
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
+from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
 from symlift.errors import InputError
-from symlift.grid import Grid
-from symlift.lifting import LiftedModel
+from symlift.estimator_file import EstimatorRecord, PlacementRecord, read_estimator, write_estimator
 from symlift.report import write_report
 from symlift.report.draw import fold, pixel_map, smooth_ring
-from symlift.report.facts import summarise
+from symlift.report.facts import of_trace
 from symlift.report.gather import read_run
-from symlift.report.page import verdict_kind
+from symlift.report.signals import shown_samples
+from symlift.runs.record import InputRecord, Run, RunRecord, RunSettings, Status, Timings
+from symlift.runs.recover import recover
+from symlift.solvers.contract import Placement, Stage, Trace, TrainingSummary
+from symlift.storage.model_file import save_model
 
-KINDS = {
+FIXTURE = Path(__file__).parent / "fixtures" / "v0.1.0"
+KINDS: dict[str, tuple[tuple[int, ...], Any]] = {
     "line": ((31,), False),
     "ring": ((15,), True),
     "image": ((7, 6), False),
     "volume": ((4, 4, 3), (False, True, False)),
 }
-RECORD: dict[str, Any] = {
-    "status": "done",
-    "input": {"name": "data.npy", "sha256": "ab" * 32, "shape": [5000, 31], "dtype": "float32"},
-    "settings": {"grid": "31", "periodic": False, "solver": "auto", "seed": 7},
-    "versions": {"symlift": "0.1.0", "numpy": "2.0.0"},
-    "timings": {"read": 0.1, "fit": 12.34, "check": 1.0},
-    "score": -0.25,
-    "warnings": ["three constant columns get weight 0"],
-    "diagnosis": {
-        "verdict": "an identifiable translation symmetry is present and stable",
-        "confidence": 0.97,
-        "figures": {"split_half_agreement": 0.991, "control": {"margin": 8.25}},
-    },
-    "trace": {
-        "solver": "fast",
-        "stages": [
-            {"stage": "localise", "seconds": 3.21, "quality": {"kurtosis": 4.3}},
-            {"stage": "polish", "seconds": 0.5, "quality": {"residual": 0.013}},
-        ],
-        "loss": [1.0, 0.5, 0.3, 0.2, 0.15, 0.12],
-    },
-}
+TESTS = (
+    Test("locality_beyond_control", 8.25, 0.2, True, "locality that no control reaches"),
+    Test("locality_on_a_ring", 0.95, 0.9, False, "a ring must not explain the columns as well"),
+    Test("effective_rank", 11.93),
+)
+STEPS = (NextStep("a ring fits as well: try it", {"grid": [31], "periodic": True}, "symlift recover DATA --periodic"),)
+DIAGNOSIS = Diagnosis(Verdict.PRESENT, 0.97, TESTS, STEPS)
+RECORD = RunRecord(
+    status=Status.DONE,
+    started="2026-11-16T14:00:00+00:00",
+    input=InputRecord(name="data.npy", sha256="ab" * 32, shape=(5000, 31), dtype="float32"),
+    settings=RunSettings(grid="31", seed=7),
+    versions={"symlift": "0.1.0", "numpy": "2.0.0"},
+    solver="fast",
+    score=-0.25,
+    diagnosis=DIAGNOSIS,
+    warnings=["three constant columns get weight 0"],
+    timings=Timings(read=0.1, fit=12.34, check=1.0),
+)
+TRACE = Trace(
+    "fast",
+    "coordinates",
+    (
+        Stage("localise", 3.21, {"quality": {"kurtosis": 4.3}}),
+        Stage("polish", 0.5, {"quality": {"residual": 0.013}, "loss": [1.0, 0.5, 0.3, 0.2, 0.15, 0.12]}),
+    ),
+    {"fit_rows": 40_000},
+)
+PANELS = {"verdict", "signals", "move", "generators", "spectrum", "moments", "convergence", "reading"}
 
 
-def make_run(folder: Path, kind: str = "line", record: dict[str, Any] | None = None, samples: int = 64) -> LiftedModel:
-    """A run whose model is the true inverse."""
+@functools.cache
+def fitted(kind: str) -> tuple[LatentDomain, np.ndarray]:
+    """A fit to shuffled shot noise, and its rows; made once."""
     shape, periodic = KINDS[kind]
-    grid = Grid(shape, periodic)
-    data = gsn(200, shape, periodic=periodic, transform="orthogonal", random_state=3)
-    model = LiftedModel.from_lifting_map(np.linalg.inv(np.asarray(data.transform).T), grid, mean=data.X.mean(axis=0))
-    model.save(folder)
-    (folder / "run.json").write_text(json.dumps(RECORD if record is None else record))
-    X = data.X[:samples].astype(np.float32)
-    np.savez(folder / "samples.npz", observed=X, recovered=model.lift(X), row=np.arange(samples) + 100)
-    return model
+    X = gsn(300, shape, periodic=periodic, transform="permutation", random_state=3).X.astype(np.float32)
+    solver = "random" if kind == "volume" else "fast"  # volumes have no small example that is quick
+    return LatentDomain(shape, periodic, solver, random_state=0).fit(X), X
+
+
+def make_run(folder: Path, kind: str = "line", record: RunRecord | None = RECORD, samples: int = 64) -> LiftedModel:
+    """A saved fit with a record and samples beside it, as a run has them."""
+    estimator, X = fitted(kind)
+    estimator.save(folder, overwrite=True)
+    change_estimator(folder, trace=TRACE)
+    if record is not None:
+        Run(folder, record).write()
+    keep_samples(folder, observed=X[:samples], row=np.arange(samples) + 100)
+    return estimator.model_
+
+
+def change_estimator(folder: Path, **changes: Any) -> None:
+    write_estimator(read_estimator(folder).model_copy(update=changes), folder)
+
+
+def keep_samples(folder: Path, **arrays: Any) -> None:
+    np.savez(folder / "samples.npz", **arrays)
+
+
+def changed(**changes: Any) -> RunRecord:
+    return RECORD.model_copy(update=changes)
 
 
 class Page(HTMLParser):
@@ -134,8 +171,8 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
     assert not page.open  # well nested to the end
     axes = len(KINDS[kind][0])
     panels = {a.get("id") for a in page.all("section")}
-    always = {"verdict", "signals", "move", "generators", "spectrum", "moments", "convergence", "reading"}
-    assert panels == (always | {"ring"} if kind == "ring" else always)
+    more = {"ring": {"ring", "places"}, "volume": set()}.get(kind, {"places"})  # a random model has no places
+    assert panels == PANELS | more
     assert sum(a.get("class") == "pair" for a in page.all("figure")) == 8
     sliders = [a for a in page.all("input") if a.get("type") == "range"]
     assert len(sliders) == axes
@@ -153,6 +190,8 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
         "8.25",
         "localise",
         "three constant columns",
+        "loss 1 → 0.12 6 values",
+        "fit rows 40,000",
     ):
         assert words in page.text
     assert "row 100" in page.text or "row 1" in page.text
@@ -181,19 +220,95 @@ def test_is_one_file_that_asks_for_nothing(runs: dict[str, Path], kind: str) -> 
 @pytest.mark.parametrize(
     ("verdict", "kind"),
     [
-        ("an identifiable translation symmetry is present and stable", "yes"),
-        ("no evidence for one", "no"),
-        ("present, but not identifiable from these data", "partly"),
-        ("unidentifiable", "partly"),
-        ("hm", "other"),
+        (Verdict.PRESENT, "yes"),
+        (Verdict.ABSENT, "no"),
+        (Verdict.UNIDENTIFIABLE, "partly"),
+        (Verdict.ORDERED, "ordered"),
     ],
 )
-def test_each_verdict_has_its_colour(tmp_path: Path, verdict: str, kind: str) -> None:
-    assert verdict_kind(verdict) == kind
-    make_run(tmp_path, record={"diagnosis": {"verdict": verdict, "confidence": None, "figures": {}}}, samples=8)
+def test_each_verdict_has_its_colour(tmp_path: Path, verdict: Verdict, kind: str) -> None:
+    make_run(tmp_path, record=changed(diagnosis=Diagnosis(verdict, 0.5)), samples=8)
     page = page_of(tmp_path)
     assert next(a["class"] for a in page.all("section")) == f"verdict {kind}"
-    assert verdict[1:] in page.text
+    assert f".verdict.{kind} " in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert verdict.words[1:] in page.text
+
+
+def test_an_unknown_verdict_is_a_damaged_record(tmp_path: Path) -> None:
+    make_run(tmp_path, samples=8)
+    text = (tmp_path / "run.json").read_text().replace('"present"', '"hm"')
+    (tmp_path / "run.json").write_text(text)
+    page = page_of(tmp_path)
+    assert next(a["class"] for a in page.all("section")) == "verdict none"
+    assert "run.json is damaged (ValidationError)" in page.text
+    assert str(tmp_path) not in page.text  # reports are passed on
+
+
+def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
+    page = Page((runs["line"] / "report.html").read_text(encoding="utf-8"))
+    for words in (
+        "Locality beyond control 8.25 0.2 passed locality that no control reaches",
+        "Locality on a ring 0.95 0.9 not passed a ring must not explain",
+        "More numbers",
+        "Effective rank 11.93",
+        "What to do next A ring fits as well: try it LatentDomain(grid=(31,), periodic=True) symlift recover DATA",
+    ):
+        assert words in page.text
+
+
+# -- runs as they come -------------------------------------------------------------------------------------------------
+
+
+def test_what_recover_wrote_is_reported(tmp_path: Path) -> None:
+    _, X = fitted("ring")
+    names = [f"channel {i}" for i in range(15)]
+    np.savetxt(tmp_path / "ring.csv", X, delimiter=",", header=",".join(names), comments="")
+    run = recover(tmp_path / "ring.csv", tmp_path / "run", grid="15", periodic=True, seed=3)
+    assert run is not None
+    assert run.record.diagnosis is not None
+    page = page_of(run.folder)
+    assert {a.get("id") for a in page.all("section")} == PANELS | {"ring", "places"}
+    for words in (
+        "ring.csv",
+        "Ring of 15 points",
+        "300 rows × 15 columns",
+        "auto (fast)",
+        run.record.diagnosis.verdict.words[1:],
+        run.record.input.sha256,
+        "Agreement of halves",
+        "correlation of the signals that two halves of the rows give",
+        "arrange",
+        "All 15 columns have a place",
+        "All names begin with “channel ”",
+        "Seed 3",
+    ):
+        assert words in page.text
+    assert {a.get("title") for a in page.all("li")} >= set(names)
+    assert "missing" not in page.text
+    assert "damaged" not in page.text
+
+
+def test_what_an_estimator_saved_is_reported(tmp_path: Path) -> None:
+    estimator, _ = fitted("image")
+    estimator.save(tmp_path / "saved image")
+    page = page_of(tmp_path / "saved image")
+    for words in ("saved image", "7 × 6 grid", "run.json is missing", "No diagnosis was run", "No gallery", "arrange"):
+        assert words in page.text
+    assert "estimator.json" not in page.text
+
+
+@pytest.mark.parametrize("what", ["run", "ring"])
+def test_what_0_1_wrote_is_reported(tmp_path: Path, what: str) -> None:
+    shutil.copytree(FIXTURE / what, tmp_path, dirs_exist_ok=True)
+    page = page_of(tmp_path)
+    assert not page.open
+    expected = {
+        "run": ["shuffled.npy", "4 × 5 grid", "600 rows × 20 columns", "A symmetry is there", "confidence 91%",
+                "Agreement of halves 0.998", "arrange", "coordinates", "Each pair is one sample"],
+        "ring": ["run.json is missing", "Ring of", "No gallery"],
+    }[what]  # fmt: skip
+    for words in expected:
+        assert words in page.text
 
 
 # -- what it must not do -----------------------------------------------------------------------------------------------
@@ -201,21 +316,30 @@ def test_each_verdict_has_its_colour(tmp_path: Path, verdict: str, kind: str) ->
 
 def test_names_are_escaped(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&.npy"
-    record = {
-        "status": evil,
-        "input": {"name": evil, "sha256": evil, "shape": [evil, evil]},
-        "settings": {"solver": evil, "seed": evil},
-        "versions": {evil: evil},
-        "warnings": [evil],
-        "diagnosis": {"verdict": evil, "confidence": 1, "figures": {evil: evil}},
-        "trace": {evil: evil, "stages": [{evil: evil}, {evil: 1}], "curve" + evil: [1, 2, 3, 4, 5]},
-        "timings": {evil: 1.0},
-    }
+    record = changed(
+        status=Status.FAILED,
+        error=evil,
+        input=InputRecord(name=evil, sha256=evil, shape=(3, 4)),
+        settings=RunSettings(solver=evil),
+        versions={evil: evil},
+        warnings=[evil],
+        ended=evil,
+        diagnosis=Diagnosis(
+            Verdict.ABSENT,
+            1.0,
+            (Test(evil, 1.0, 2.0, False, evil), Test(evil, None)),
+            (NextStep(evil, {evil: evil}, evil),),
+        ),
+    )
     make_run(tmp_path, record=record)
+    stages = (Stage(evil, 1.0, {evil: evil}), Stage(evil, 1.0, {evil: [1, 2, 3, 4, 5]}))
+    names = [f"{i:02}{evil}" for i in range(31)]
+    change_estimator(tmp_path, feature_names=names, trace=Trace(evil, evil, stages, {evil: evil}))
     page = page_of(tmp_path)
     assert len(page.all("script")) == 2
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
-    assert page.text.count("<script>alert(1)</script>") >= 8
+    assert page.text.count("<script>alert(1)</script>") >= 15
+    assert names[0][:11] + "…" in page.text  # the name of a column, in its place
     assert json.loads(page.data)["kind"] == "line"
 
 
@@ -251,6 +375,7 @@ def lift_as_the_page_does(data: dict[str, Any], sample: int, t: list[float]) -> 
     return y + (r[K] * c[D - 1] if D % 2 else 0.0), moved
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize("kind", KINDS)
 def test_embedded_numbers_are_the_models_own(runs: dict[str, Path], kind: str) -> None:
     data = json.loads(Page((runs[kind] / "report.html").read_text(encoding="utf-8")).data)
@@ -266,7 +391,7 @@ def test_embedded_numbers_are_the_models_own(runs: dict[str, Path], kind: str) -
     t = [1.25, -0.5, 2.0][:axes]
     y, moved = lift_as_the_page_does(data, sample, t)
     acted = run.model.act(x, t)
-    if all(run.model.grid.axes_periodic):  # nothing is lost at an end
+    if all(run.model.grid.periodic):  # nothing is lost at an end
         np.testing.assert_allclose(y, run.model.lift(acted)[0], atol=2e-5 * size)
     seen = data["observation"]
     back = decode(seen["matrix"], "<i2").reshape(-1, data["dimension"]) * seen["unit"]
@@ -303,12 +428,13 @@ def test_a_smooth_ring_goes_through_its_points(n: int, rng: np.random.Generator)
 
 def test_the_model_alone_is_enough(tmp_path: Path) -> None:
     make_run(tmp_path, "image")
-    (tmp_path / "run.json").unlink()
-    (tmp_path / "samples.npz").unlink()
+    for name in ("run.json", "estimator.json", "samples.npz"):
+        (tmp_path / name).unlink()
     page = page_of(tmp_path)
     for words in (
         "No diagnosis was run",
         "run.json is missing",
+        "estimator.json is missing",
         "No gallery",
         "No trace was kept",
         "0 samples were kept",
@@ -322,15 +448,45 @@ def test_the_model_alone_is_enough(tmp_path: Path) -> None:
     np.testing.assert_allclose(y.max(), 1.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{", "null", '{"trace": 3, "input": [], "settings": "x", "diagnosis": 7}',
-                                  '{"timings": {"fit": NaN}, "score": Infinity, "seconds": 1e999, "versions": []}',
-                                  "[" * 100_000])  # fmt: skip
-def test_a_broken_record_is_tolerated(tmp_path: Path, text: str) -> None:
+BROKEN = ["", "[1, 2]", "{", "null", '{"trace": 3, "input": [], "settings": "x", "diagnosis": 7}',
+          '{"version": Infinity}', '{"format": "symlift-run", "version": Infinity}',
+          '{"format": "symlift-run", "version": 9}',
+          '{"format": "symlift-run", "version": 1, "diagnosis": {"verdict": [], "figures": [1]}}',
+          '{"timings": {"fit": NaN}, "score": Infinity, "seconds": 1e999, "versions": []}', "[" * 100_000]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["run.json", "estimator.json"])
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_record_is_tolerated(tmp_path: Path, name: str, text: str) -> None:
     make_run(tmp_path, samples=8)
-    (tmp_path / "run.json").write_text(text)
+    (tmp_path / name).write_text(text)
     page = page_of(tmp_path)
-    assert "No diagnosis was run" in page.text
+    assert ("No diagnosis was run" in page.text) == (name == "run.json")
     assert not re.search(r"\b(nan|inf)\b", page.text)
+    # an object without a version is an estimator of 0.1, of which nothing has to be there
+    if name == "run.json" or '"timings"' not in text:
+        assert name in page.text
+
+
+def test_bytes_that_are_no_text_are_tolerated(tmp_path: Path) -> None:
+    make_run(tmp_path, samples=8)
+    for name in ("run.json", "estimator.json"):
+        (tmp_path / name).write_bytes(b"\xff\xfe{")
+    text = page_of(tmp_path).text
+    assert "run.json is damaged" in text
+    assert "estimator.json is damaged" in text
+
+
+def test_numbers_that_are_none_are_not_shown(tmp_path: Path) -> None:
+    make_run(tmp_path, samples=8)
+    told = json.loads((tmp_path / "run.json").read_text())
+    told |= {"score": np.nan, "grid_confidence": np.inf, "timings": {"fit": np.nan, "read": np.inf}}
+    told["diagnosis"]["confidence"] = np.nan
+    told["diagnosis"]["tests"] = [{"name": "a", "value": np.nan, "threshold": np.inf}, {"name": "b", "value": -np.inf}]
+    (tmp_path / "run.json").write_text(json.dumps(told))
+    text = page_of(tmp_path).text
+    assert "A – ∞" in text
+    assert not re.search(r"\b(nan|inf)\b", text)
 
 
 @pytest.mark.parametrize("damage", ["text", "empty", "key", "shape", "object", "nan", "huge", "truncated"])
@@ -353,45 +509,60 @@ def test_broken_samples_are_tolerated(tmp_path: Path, damage: str) -> None:
     assert "No gallery" in page_of(tmp_path).text
 
 
+@pytest.mark.portable
 def test_constant_samples_are_drawn(tmp_path: Path) -> None:
     for kind in KINDS:
         model = make_run(tmp_path / kind, kind)
-        np.savez(tmp_path / kind / "samples.npz", observed=np.zeros((50, model.n_features)))
-        assert "row 0" in page_of(tmp_path / kind).text
+        for level in (0.0, model.mean):
+            keep_samples(tmp_path / kind, observed=np.zeros((50, model.n_features)) + level)
+            assert "row 0" in page_of(tmp_path / kind).text
+
+
+def test_equal_samples_are_chosen_in_order_whatever_rounding_says(tmp_path: Path, rng: np.random.Generator) -> None:
+    model = make_run(tmp_path)
+    step = np.where(np.arange(50) % 2, 1.0, -1.0)[:, None] * rng.normal(size=31)
+    for size in (1.0, 1e-14):  # the latter is nothing but rounding
+        keep_samples(tmp_path, observed=model.mean + size * step * (1 + 1e-13 * rng.normal(size=(50, 1))))
+        assert shown_samples(read_run(tmp_path)).tolist() == list(range(8))
 
 
 def test_a_run_that_has_not_ended_says_so(tmp_path: Path) -> None:
-    make_run(tmp_path, record={"status": "running"}, samples=8)
+    make_run(tmp_path, record=changed(status=Status.RUNNING), samples=8)
     assert "its status is “running”" in page_of(tmp_path).text
 
 
-def test_metrics_are_drawn_where_there_are_no_stages(tmp_path: Path) -> None:
-    make_run(tmp_path, record={"status": "done"}, samples=8)
-    lines = [json.dumps({"step": i, "loss": 1 / (i + 1)}) for i in range(10)]
-    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"step": 11, "lo']))
-    assert "loss 1 → 0.1 10 values" in page_of(tmp_path).text
+def test_stages_that_repeat_are_drawn(tmp_path: Path) -> None:
+    make_run(tmp_path, record=None, samples=8)
+    stages = tuple(Stage("train", float(i), {"step": i, "loss": 1 / (i + 1), "name": "x"}) for i in range(10))
+    training = TrainingSummary("small", "budget", 10, 9, 33.3, 0.125, ({"steps": 10}, {"steps": 7}), {"rate": 0.5})
+    change_estimator(tmp_path, trace=Trace("neural", stages=stages, training=training))
+    text = page_of(tmp_path).text
+    for words in ("loss 1 → 0.1 10 values", "train 9 10", "33.3 s", "training, held out 0.125", "Restarts", "rate 0.5"):
+        assert words in text
 
 
 def test_long_traces_stay_short() -> None:
-    blocks = summarise(
-        {
-            "stages": [{f"k{i}": i for i in range(30)} for _ in range(500)],
-            "deep": {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}},
-            **{f"fact {i}": i for i in range(100)},
-            **{f"curve {i}": list(range(10)) for i in range(20)},
-        }
-    )
+    deep: Any = 1
+    for name in "fedcba":
+        deep = {name: deep}
+    stages = [Stage(f"s{i}", 0.0, {f"k{j}": j for j in range(30)} | deep) for i in range(500)]
+    curves = [Stage("curves", 0.0, {f"curve {i}": list(range(10)) for i in range(20)})]
+    settings = {f"fact {i}": i for i in range(100)}
+    blocks = of_trace(Trace("fast", stages=tuple(stages + curves), settings=settings))
+    blocks.add_facts((f"fact {i}", "1") for i in range(100))
     assert len(blocks.tables[0]["rows"]) <= 24
     assert len(blocks.tables[0]["columns"]) <= 9
+    assert max(len(cell) for row in blocks.tables[0]["rows"] for cell in row) <= 240
     assert len(blocks.facts) <= 24
     assert len(blocks.series) <= 6
+    assert len(blocks.settings) <= 80
     assert blocks.left_out > 500
 
 
 def test_few_entries_become_words_not_empty_columns() -> None:
-    table = summarise({"stages": [{"stage": s, s: 1.5} for s in "abc"]}).tables[0]
-    assert table["columns"] == ["stage", "details"]
-    assert table["rows"][1] == ["b", "b 1.5"]
+    table = of_trace(Trace(stages=tuple(Stage(s, 1.5, {s: 1.5}) for s in "abc"))).tables[0]
+    assert table["columns"] == ["stage", "seconds", "details"]
+    assert table["rows"][1] == ["b", "1.5", "b 1.5"]
 
 
 def test_what_is_not_a_run_is_refused(tmp_path: Path) -> None:
@@ -421,7 +592,9 @@ def test_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_names_that_utf8_cannot_hold(tmp_path: Path) -> None:
-    make_run(tmp_path, record={"input": {"name": "bad \ud800 name"}}, samples=8)
+    make_run(tmp_path, samples=8)
+    text = (tmp_path / "run.json").read_text().replace("data.npy", "bad \\ud800 name")
+    (tmp_path / "run.json").write_text(text)
     assert "bad ? name" in page_of(tmp_path).text
 
 
@@ -429,8 +602,8 @@ def test_a_large_grid_stays_small(tmp_path: Path, rng: np.random.Generator) -> N
     grid = Grid((24, 24))
     W = rng.normal(size=(grid.size, grid.size))
     model = LiftedModel.from_lifting_map(np.linalg.qr(W)[0], grid)
-    model.save(tmp_path)
-    np.savez(tmp_path / "samples.npz", observed=rng.normal(size=(64, grid.size)).astype(np.float32))
+    save_model(model, tmp_path)
+    keep_samples(tmp_path, observed=rng.normal(size=(64, grid.size)).astype(np.float32))
     path = write_report(tmp_path)
     assert path.stat().st_size < 3_000_000
     data = json.loads(Page(path.read_text(encoding="utf-8")).data)
@@ -441,11 +614,121 @@ def test_more_columns_than_points(tmp_path: Path, rng: np.random.Generator) -> N
     grid = Grid((4, 3), periodic=True)
     W = rng.normal(size=(12, 30))
     W[5] = 0.0  # and one point that nothing is known of
-    LiftedModel.from_lifting_map(W, grid).save(tmp_path)
-    np.savez(tmp_path / "samples.npz", observed=rng.integers(0, 2, size=(64, 30)))
+    save_model(LiftedModel.from_lifting_map(W, grid), tmp_path)
+    keep_samples(tmp_path, observed=rng.integers(0, 2, size=(64, 30)))
     text = page_of(tmp_path).text
     assert "as far as the model keeps it" in text
     assert "condition infinite and rank 11 of 12" in text
+
+
+# -- large models, several channels, places ----------------------------------------------------------------------------
+
+
+def make_large(folder: Path, grid: Grid, rng: np.random.Generator, samples: int = 64) -> None:
+    save_model(LiftedModel.from_lifting_map(eye_array(grid.size).tocsr(), grid), folder)
+    keep_samples(folder, observed=rng.normal(size=(samples, grid.size)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "grid", [Grid((72, 70)), Grid((5000,), periodic=True), Grid((5000,))], ids=["image", "ring", "line"]
+)
+def test_a_large_model_goes_without_matrices(tmp_path: Path, grid: Grid, rng: np.random.Generator) -> None:
+    make_large(tmp_path, grid, rng)
+    started = time.process_time()
+    page = page_of(tmp_path)
+    assert time.process_time() - started < 10
+    assert {a.get("id") for a in page.all("section")} == {"verdict", "signals", "convergence", "reading"}
+    assert "This model is large" in page.text
+    assert "generators, frequencies and correlations need matrices" in page.text
+    assert page.all("script") == []
+    assert sum(a.get("class") == "pair" for a in page.all("figure")) == 8
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+
+
+def test_very_large_pictures_are_thinned(tmp_path: Path, rng: np.random.Generator) -> None:
+    make_large(tmp_path, Grid((700, 600)), rng, samples=3)
+    page = page_of(tmp_path)
+    assert sum(a.get("class") == "pair" for a in page.all("figure")) == 1
+    assert (tmp_path / "report.html").stat().st_size < 1_000_000
+
+
+def test_of_several_channels_the_first_is_shown(tmp_path: Path, rng: np.random.Generator) -> None:
+    grid = Grid((9,), periodic=True)
+    model = LiftedModel.from_lifting_map(rng.normal(size=(18, 20)), grid, channels=2)
+    save_model(model, tmp_path)
+    X = rng.normal(size=(64, 20))
+    keep_samples(tmp_path, observed=X)
+    page = page_of(tmp_path)
+    assert {a.get("id") for a in page.all("section")} == PANELS
+    for words in ("Channels 2", "Of 2 channels, the first", "one of several channels does not tell it"):
+        assert words in page.text
+    data = json.loads(page.data)
+    row = int(data["samples"][1].split()[1])
+    np.testing.assert_allclose(lift_as_the_page_does(data, 1, [0.0])[0], model.lift(X)[row, ::2], atol=1e-4)
+
+
+def test_places_are_drawn_on_the_grid(tmp_path: Path) -> None:
+    estimator, _ = fitted("image")
+    make_run(tmp_path, "image")
+    names = [f"c{i}<u>" for i in range(42)]
+    change_estimator(tmp_path, feature_names=names)
+    page = page_of(tmp_path)
+    assert estimator.placement_ is not None
+    order = np.argsort(estimator.placement_.point)
+    assert " ".join(["1", *(names[i] for i in order[6:12]), "2", names[order[12]]]) in page.text
+    assert page.all("u") == []
+    assert sum(a.get("class") == "places" for a in page.all("table")) == 1
+
+
+def test_columns_without_a_place_are_counted(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    grid = Grid((31,))
+    point = np.arange(31)
+    point[[3, 4, 5]], point[7], point[8] = -1, 6, 6
+    reason = np.full(31, "", dtype="U9")
+    reason[[3, 4]], reason[5], reason[7] = "dead", "noise", "duplicate"
+    placement = Placement.at_points(grid, point, confidence=np.where(np.arange(31) == 9, 0.2, 1.0), reason=reason)
+    change_estimator(tmp_path, placement=PlacementRecord.of(placement))
+    page = page_of(tmp_path)
+    for words in (
+        "28 of 31 columns have a place; 3 are left out. No column sits at 5 of the points.",
+        "2 constant x3, x4",
+        "1 noise that goes with no other column x5",
+        "1 in the place of a column that they repeat x7",
+        "5 6 x6 +2 7 8 9 x9",
+        "in italics",
+    ):
+        assert words in page.text
+    classes = [a.get("class") for a in page.all("li")]
+    assert (classes.count("empty"), classes.count("unsure")) == (5, 1)
+
+
+@pytest.mark.parametrize(("shape", "why"), [((21, 20), "420 points are too many"), ((4, 3, 2), "a map of 3 axes")])
+def test_a_map_that_does_not_fit_is_left_out(tmp_path: Path, shape: tuple[int, ...], why: str) -> None:
+    grid = Grid(shape)
+    save_model(LiftedModel.from_lifting_map(eye_array(grid.size).tocsr(), grid), tmp_path)
+    placement = PlacementRecord.of(Placement.at_points(grid, np.arange(grid.size)))
+    write_estimator(EstimatorRecord(placement=placement), tmp_path)
+    assert f"The map is left out: {why}" in page_of(tmp_path).text
+    assert "It is in placement_ of the loaded estimator" in page_of(tmp_path).text
+
+
+@pytest.mark.parametrize("damage", ["point", "length", "reason", "ragged", "huge"])
+def test_places_that_do_not_fit_are_left_out(tmp_path: Path, damage: str) -> None:
+    make_run(tmp_path, samples=8)
+    kept = read_estimator(tmp_path).placement
+    assert kept is not None
+    changes: dict[str, Any] = {
+        "point": {"point": [31, *kept.point[1:]]},
+        "length": {"twin": kept.twin[1:]},
+        "reason": {"reason": ["<b>", *kept.reason[1:]]},
+        "ragged": {"coordinates": [[1.0, 2.0], *kept.coordinates[1:]]},
+        "huge": {"point": [10**30, *kept.point[1:]]},
+    }
+    change_estimator(tmp_path, placement=kept.model_copy(update=changes[damage]))
+    page = page_of(tmp_path)
+    assert "the places of the columns in estimator.json do not fit the model" in page.text
+    assert "Where the columns are" not in page.text
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
@@ -463,7 +746,8 @@ class Browser:
         self.back, child_out = os.pipe()
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
                  "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-                 f"--user-data-dir={profile}", "--remote-debugging-pipe", "--window-size=1000,900", "about:blank"]  # fmt: skip
+                 f"--user-data-dir={profile}", "--remote-debugging-pipe", "--window-size=1000,900",
+                 "about:blank"]  # fmt: skip
         self.process = subprocess.Popen(
             [sys.executable, "-c", _LAUNCH, str(child_in), str(child_out), program, *flags],
             pass_fds=(child_in, child_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -626,7 +910,9 @@ def test_the_fragment_sets_sample_and_shift(browser: Browser, runs: dict[str, Pa
 
 def test_nothing_in_a_name_runs(browser: Browser, tmp_path: Path) -> None:
     evil = "</title></script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-    make_run(tmp_path, record={"input": {"name": evil}, "diagnosis": {"verdict": evil}}, samples=8)
+    diagnosis = replace(DIAGNOSIS, tests=(Test(evil, 1.0, 0.0, True, evil),), next_steps=(NextStep(evil, {}, evil),))
+    make_run(tmp_path, record=changed(input=InputRecord(name=evil, sha256=evil, shape=(1, 1)), diagnosis=diagnosis))
+    change_estimator(tmp_path, feature_names=[evil] * 31)
     browser.open(write_report(tmp_path).as_uri())
     assert "symlift report" in browser.run("document.title")
     assert browser.complaints() == []
@@ -640,3 +926,20 @@ def test_the_model_alone_renders(browser: Browser, tmp_path: Path) -> None:
     browser.run("symlift.setShift(1)")
     assert browser.run(CHECKSUM) != before
     assert browser.complaints() == []
+
+
+def test_a_large_model_renders(browser: Browser, tmp_path: Path, rng: np.random.Generator) -> None:
+    make_large(tmp_path, Grid((72, 70)), rng)
+    browser.open(write_report(tmp_path).as_uri())
+    assert "symlift report" in browser.run("document.title")
+    assert browser.complaints() == []
+
+
+def test_a_fit_in_memory_has_a_page_with_and_without_rows(tmp_path):
+    X = np.random.default_rng(0).laplace(size=(300, 12))
+    est = LatentDomain(grid=(3, 4), solver="random", random_state=0).fit(X)
+    bare = est.report(tmp_path / "bare.html").read_text()
+    assert "no rows were given with this page" in bare
+    page = est.report(tmp_path / "page.html", X).read_text()
+    assert max(int(row) for row in re.findall(r"[Rr]ow (\d+)", page)) > 64  # samples are spread over all rows
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bare.html", "page.html"]

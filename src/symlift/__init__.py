@@ -14,20 +14,27 @@ __version__ = "0.1.0"
 
 # Public names and where they live; imported on first use, so that `import symlift` itself costs next to nothing.
 _HOME = {
-    "Grid": "symlift.grid",
+    "Diagnosis": "symlift.diagnosis",
+    "Grid": "symlift.core.grid",
     "InputError": "symlift.errors",
     "LatentDomain": "symlift.estimator",
-    "LiftedModel": "symlift.lifting",
+    "LiftedModel": "symlift.core.model",
+    "Placement": "symlift.solvers.contract",
+    "Verdict": "symlift.diagnosis",
     "load": "symlift.estimator",
 }
 
-__all__ = ["Grid", "InputError", "LatentDomain", "LiftedModel", "__version__", "load"]
+__all__ = [
+    "Diagnosis", "Grid", "InputError", "LatentDomain", "LiftedModel", "Placement", "Verdict", "__version__", "load",
+]  # fmt: skip
 
 if TYPE_CHECKING:
+    from symlift.core.grid import Grid
+    from symlift.core.model import LiftedModel
+    from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain, load
-    from symlift.grid import Grid
-    from symlift.lifting import LiftedModel
+    from symlift.solvers.contract import Placement
 
 
 def __getattr__(name: str) -> Any:

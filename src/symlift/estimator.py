@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symlift.core.angles import fundamental
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.core.model import row_batches
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
-from symlift.grid import Grid
-from symlift.lifting import LiftedModel, write_atomically
-from symlift.objective import LagClasses, score
-from symlift.solvers import get_solver
+from symlift.solvers.contract import Placement, Progress, Reach, Solution, no_progress
+from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
+
+if TYPE_CHECKING:
+    from symlift.estimator_file import EstimatorRecord
 
 __all__ = ["LatentDomain", "load"]
 
@@ -31,22 +37,31 @@ _NOT_FOUND = (
 )
 
 
-class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LatentDomain(TransformerMixin, BaseEstimator):
     """Find the grid that vectors were measured on, its translation symmetry, and the signals.
 
     Parameters
     ----------
-    grid : "auto", or the grid's shape: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``.
+    grid : "auto", or the grid's shape: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, "15x15", or a :class:`~symlift.Grid`.
     periodic : whether axes close on themselves: one bool, or one for each axis.  A proposed grid ("auto") brings its own.
-    solver : "auto" for the best one installed, or a solver's name.
+    solver : "auto", "fast", "ring", "neural", "refine" or "random".
+    mixing : what is known of how columns came from points: "auto" finds out, "shuffled" says that each column is a point,
+        "orthogonal" that they are a rotation of the points, "linear" any invertible map.
+    channels : how many columns there are at each point, or "auto".
     random_state : seed, ``numpy.random.RandomState`` or None.  The same seed on the same machine gives the same result.
+    verbose : 1 prints each stage to the standard error stream.
+    solver_options : a mapping of further options for the solver, such as ``{"preset": "gsn15", "seconds": 60}`` for "neural".
 
     Attributes
     ----------
-    model_ : the :class:`~symlift.lifting.LiftedModel` that was found.
-    grid_ : its :class:`~symlift.grid.Grid`.
-    lifting_map_ : (grid points, d), ``Y = (X - mean_) @ lifting_map_.T``.
-    generators_ : (P, d, d), translation generators in observation coordinates.
+    model_ : the :class:`~symlift.LiftedModel` that was found.
+    grid_ : its :class:`~symlift.Grid`.
+    n_channels_ : how many signals there are at each grid point.
+    placement_ : the :class:`~symlift.solvers.contract.Placement` of the columns, where columns are points; else None.
+    coverage_ : (*grid,) number of columns at each point, None without a placement.
+    lifting_map_ : (grid points · channels, d), ``Y = (X - mean_) @ lifting_map_.T``; made on first access.
+    generators_ : (P, d, d), translation generators in observation coordinates; made on first access.
+    evidence_ : what speaks for the result, on rows that it was not fitted to.
     trace_ : what each stage of the solver did.
 
     >>> X = np.random.default_rng(0).laplace(size=(200, 9))
@@ -60,81 +75,129 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         grid: Any = "auto",
         periodic: bool | Sequence[bool] = False,
         solver: str = "auto",
+        mixing: str = "auto",
+        channels: str | int = "auto",
         random_state: Any = None,
+        verbose: int = 0,
+        solver_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.grid = grid
         self.periodic = periodic
         self.solver = solver
+        self.mixing = mixing
+        self.channels = channels
         self.random_state = random_state
+        self.verbose = verbose
+        self.solver_options = solver_options
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
-        """Find the domain of the rows of X (n, d)."""
-        return self._fit(X)
-
-    def _fit(self, X: ArrayLike, **options: Any) -> Self:
+    def fit(self, X: ArrayLike, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
+        """Find the domain of the rows of X (n, d); ``progress(stage, share)`` is called as the work goes on."""
+        self._check_settings()
         rows = self._rows(X, reset=True)
-        n, d = rows.shape
-        solve = get_solver(self.solver)
-        varies = np.ptp(rows, axis=0) > 0
-        if n <= varies.sum():
-            raise InputError(
-                f"{n} rows are too few for the covariance of {int(varies.sum())} columns: give more rows than columns"
-            )
+        watch = progress or (_print_stage if self.verbose else no_progress)
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
-        grid = self._choose_grid(rows, varies, rng)
-        if varies.all():
-            solution = solve(rows, grid, rng, **options)
-            model = solution.model
-        else:
-            constant = np.flatnonzero(~varies)
-            warnings.warn(
-                f"{len(constant)} constant columns get weight 0 (the first is column {constant[0]})",
-                FitWarning,
-                stacklevel=3,
+        varies = np.ptp(rows, axis=0) > 0
+        if len(rows) <= varies.sum():
+            raise InputError(
+                f"{len(rows)} rows are too few for the covariance of {int(varies.sum())} columns: give more rows than columns"
             )
-            solution = solve(rows[:, varies], grid, rng, **options)
-            W = np.zeros((grid.size, d))
-            W[:, varies] = solution.model.lifting_map()
-            model = LiftedModel.from_lifting_map(W, grid, mean=rows.mean(axis=0, dtype=np.float64))
-        self._adopt(model)
-        self.trace_ = solution.trace
-        if not self.trace_.get("evidence", {}).get("found", True):
-            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=3)
+        grid = self._choose_grid(rows, varies, rng, watch)
+        constant = np.flatnonzero(~varies)
+        if len(constant):
+            warnings.warn(
+                f"{len(constant)} constant columns get weight 0 (the first is {self._column(int(constant[0]))})",
+                FitWarning,
+                stacklevel=2,
+            )
+        solution = self._solve(rows, varies, grid, rng, watch, **self._options())
+        self._adopt(solution)
+        if not solution.evidence.found:
+            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
         return self
 
-    def _adopt(self, model: LiftedModel) -> None:
-        self.model_ = model
-        self.grid_ = model.grid
-        self.mean_ = model.mean.numpy().astype(np.float64)
-        self.lifting_map_ = model.lifting_map()
-        self.generators_ = model.generators()
-        self.n_features_in_ = model.n_features
-        self._n_features_out = model.grid.size
+    def _check_settings(self) -> None:
+        check_solver(self.solver)
+        check_mixing(self.mixing)
 
-    def _choose_grid(self, rows: NDArray, varies: NDArray, rng: np.random.Generator) -> Grid:
+    def _options(self) -> dict[str, Any]:
+        options = dict(self.solver_options or {})
+        if canonical(self.solver) == "fast":
+            options.setdefault("mixing", self.mixing)
+        return options
+
+    def _solve(
+        self,
+        rows: NDArray,
+        varies: NDArray[np.bool_],
+        grid: Grid,
+        rng: np.random.Generator,
+        progress: Progress = no_progress,
+        solver: str | None = None,
+        **options: Any,
+    ) -> Solution:
+        """A solution for all columns, from those that vary."""
+        solve = get_solver(self.solver if solver is None else solver)
+        if varies.all():
+            return solve(rows, grid, rng, progress, **options)
+        solution = solve(rows[:, varies], grid, rng, progress, **options)
+        model = solution.model.with_columns(varies, rows.mean(axis=0, dtype=np.float64))
+        placement = None if solution.placement is None else _with_dead(solution.placement, varies)
+        return Solution(model, solution.evidence, solution.trace, placement)
+
+    def _adopt(self, solution: Solution) -> None:
+        model = solution.model
+        self.solution_ = solution
+        self.model_, self.grid_, self.n_channels_ = model, model.grid, model.channels
+        self.evidence_, self.trace_, self.placement_ = solution.evidence, solution.trace, solution.placement
+        names = getattr(self, "feature_names_in_", None)
+        if self.placement_ is not None and names is not None:
+            self.placement_ = replace(self.placement_, names=tuple(str(name) for name in names))
+        self.coverage_ = None if self.placement_ is None else self.placement_.coverage(self.n_channels_)
+        self.mean_ = model.mean.astype(np.float64)
+        self.n_features_in_ = model.n_features
+        for made in ("lifting_map_", "generators_"):
+            self.__dict__.pop(made, None)
+
+    @cached_property
+    def lifting_map_(self) -> NDArray[np.float64]:
+        """W (grid points · channels, d)."""
+        check_is_fitted(self)
+        return self.model_.lifting_map()
+
+    @cached_property
+    def generators_(self) -> NDArray[np.float64]:
+        """L_eff = E⁺ L̂ E, (P, d, d)."""
+        check_is_fitted(self)
+        return self.model_.generators()
+
+    def _choose_grid(self, rows: NDArray, varies: NDArray, rng: np.random.Generator, progress: Progress) -> Grid:
         """The grid that was given, if the columns that vary can fill it, or the one that the data propose."""
         usable, d = int(varies.sum()), len(varies)
-        periodic = self.periodic if isinstance(self.periodic, bool) else tuple(self.periodic)
         if isinstance(self.grid, Grid):
+            if np.any(self.periodic) and Grid(self.grid.shape, self.periodic) != self.grid:
+                raise InputError(
+                    f"the grid {self.grid} says for itself which axes close, and periodic={self.periodic!r} differs: "
+                    "leave periodic out, or give the shape alone"
+                )
             return self._fitting(self.grid, usable, d)
         if not isinstance(self.grid, str):
-            return self._fitting(Grid(self.grid, periodic), usable, d)
+            return self._fitting(Grid(self.grid, self.periodic), usable, d)
         if self.grid != "auto":
-            return self._fitting(Grid.parse(self.grid, periodic), usable, d)
+            return self._fitting(Grid.parse(self.grid, self.periodic), usable, d)
         if usable < 2:
             raise InputError(f"X has n_features = {d}, of which {usable} vary: a grid needs at least 2")
         from symlift.solvers.fast.propose import propose_grid
 
-        proposed = propose_grid(rows[:, varies], rng)
+        proposed = propose_grid(rows[:, varies], rng, progress)
         if proposed is not None:
             return proposed
         warnings.warn(
             f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
             FitWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
-        return Grid((usable,), periodic if isinstance(periodic, bool) else periodic[:1], confidence=0.0)
+        return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0)
 
     @staticmethod
     def _fitting(grid: Grid, usable: int, d: int) -> Grid:
@@ -142,6 +205,10 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
             raise InputError(f"the grid {grid} has {grid.size} points, but X has {have}: give a smaller grid")
         return grid
+
+    def _column(self, index: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return f"column {index}" if names is None else f"column {index}, {names[index]}"
 
     def _rows(self, X: ArrayLike, reset: bool = False) -> NDArray:
         # single precision holds bits and bytes exactly, at half the memory
@@ -154,20 +221,27 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
-        step = max(1, 4_000_000 // rows.shape[1])
-        for start in range(0, len(rows), step):
-            finite = np.isfinite(rows[start : start + step])
+        for part in row_batches(len(rows), rows.shape[1]):
+            finite = np.isfinite(rows[part])
             if not finite.all():
                 row, column = np.argwhere(~finite)[0]
                 raise InputError(
-                    f"X holds NaN or infinity (row {start + row}, column {column}): drop or impute it first"
+                    f"X holds NaN or infinity (row {part.start + row}, column {column}): drop or impute it first"
                 )
         return rows
+
+    def name_columns(self, names: Sequence[str]) -> None:
+        """Give the columns names, as fitting a frame does; placement and saved files carry them."""
+        check_is_fitted(self)
+        if len(names) != self.n_features_in_:
+            raise InputError(f"{len(names)} names were given for {self.n_features_in_} columns: give one for each")
+        self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        self._adopt(self.solution_)
 
     # -- using a fit ---------------------------------------------------------------------------------------------------
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Lifted signals, (n, grid points)."""
+        """Lifted signals, (n, grid points · channels), channels fastest."""
         check_is_fitted(self)
         return self.model_.lift(self._rows(X))
 
@@ -177,14 +251,24 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.model_.unlift(np.asarray(Y))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
-        """Signals (n, grid points) as fields (n, *grid)."""
+        """Signals (n, grid points · channels) as fields (n, *grid), or (n, *grid, channels) where there are several."""
         check_is_fitted(self)
         Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != self.grid_.size:
+        if Y.ndim != 2 or Y.shape[1] != self.model_.n_outputs:
             raise InputError(
-                f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n, {self.grid_.size})"
+                f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n, {self.model_.n_outputs})"
             )
-        return Y.reshape(len(Y), *self.grid_.shape)
+        channels = (self.n_channels_,) if self.n_channels_ > 1 else ()
+        return Y.reshape(len(Y), *self.grid_.shape, *channels)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002 - scikit-learn's signature
+        """Names of the signals: ``p12`` on a line or ring, ``r3c7`` on a grid, ``s1r3c7`` in 3-D, with ``k0`` for channels."""
+        check_is_fitted(self)
+        letters = ("p",) if self.grid_.ndim == 1 else ("s", "r", "c")[-self.grid_.ndim :]
+        points = ["".join(f"{a}{i}" for a, i in zip(letters, at, strict=True)) for at in self.grid_.indices().tolist()]
+        if self.n_channels_ > 1:
+            points = [f"{point}k{k}" for point in points for k in range(self.n_channels_)]
+        return np.array(points, dtype=object)
 
     def shift(self, X: ArrayLike, t: float | Sequence[float]) -> NDArray:
         """Observations moved by t grid steps along the recovered symmetry, mean + E⁺ ρ̂(t) E (X - mean)."""
@@ -201,13 +285,11 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _fundamental(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        if self.grid_.ndim != 1 or not self.grid_.axes_periodic[0]:
+        if not self.grid_.is_ring:
             raise InputError(
                 f"phase and amplitude need a ring, but the grid is {self.grid_} and open: fit with grid=(N,), periodic=True"
             )
-        Y = self.transform(X)
-        # e^{iωn} rather than the FFT's e^{-iωn}: the phase grows as the signal moves towards larger index
-        return Y @ np.exp(2j * math.pi * np.arange(Y.shape[1]) / Y.shape[1])
+        return fundamental(self.transform(X))
 
     # -- trusting a fit ------------------------------------------------------------------------------------------------
 
@@ -216,57 +298,107 @@ class LatentDomain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         -(resolution + distortion/2 + 10 · max(stationarity, 0)), best on rows that were not fitted.
         """
+        from symlift.statistics.selection import held_out
+
         check_is_fitted(self)
-        rows = self._rows(X)
-        value, _ = score(self.lifting_map_, np.asarray(rows, dtype=np.float64), LagClasses(self.grid_))
-        return -value
+        rows = np.asarray(self._rows(X), dtype=np.float64)
+        return -held_out(self.lifting_map_, rows, LagClasses(self.grid_)).value()
 
     def diagnose(self, X: ArrayLike) -> Diagnosis:
-        """Is the result real?  A verdict in words, its confidence and its figures, from the data alone.
+        """Is the result real?  A verdict, its confidence and the tests behind it, from the data alone.
 
         Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
         """
         check_is_fitted(self)
-        return diagnose(self, self._rows(X))
+        rows = self._rows(X)
+        trained = canonical(self.solver) in TRAINED
+        options = {} if trained else self._options()
+
+        def refit(part: NDArray, seed: int, reach: Reach | None) -> Solution:
+            varies = np.ptp(part, axis=0) > 0
+            further = {} if reach is None else {"reach": reach}
+            solver = "fast" if trained else self.solver
+            rng = np.random.default_rng(seed)
+            return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
+
+        found = diagnose(self.solution_, rows, refit, trained)
+        for step in found.next_steps:
+            warnings.warn(step.text, FitWarning, stacklevel=2)
+        return found
 
     # -- keeping a fit -------------------------------------------------------------------------------------------------
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model (safetensors and JSON) and the settings into ``folder``; :func:`load` reads it back."""
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the model (safetensors and JSON), the settings and the evidence into ``folder``; :func:`load` reads it back."""
+        from symlift.estimator_file import write_estimator
+        from symlift.storage.model_file import MODEL_FILES, save_model
+
         check_is_fitted(self)
-        self.model_.save(folder)
-        settings: dict[str, Any] = {
-            "settings": {"periodic": list(self.grid_.axes_periodic), "solver": self.solver},
-            "trace": self.trace_,
-        }
+        if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
+            raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
+        save_model(self.model_, folder)
+        write_estimator(self._record(), folder)
+
+    def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
+        """Write the page about this fit, one file that opens offline; with rows X, samples of them are shown."""
+        from symlift.report import write_page
+
+        check_is_fitted(self)
+        rows = None if X is None else self._rows(X)
+        return write_page(path, self.model_, self._record(), self.placement_, rows)
+
+    def _record(self) -> EstimatorRecord:
+        """Settings, evidence, trace and placement, as they are kept."""
+        from symlift.estimator_file import EstimatorRecord, PlacementRecord
+
         names = getattr(self, "feature_names_in_", None)
-        settings["feature_names"] = None if names is None else [str(name) for name in names]
-        with write_atomically(Path(folder) / "estimator.json") as temporary:
-            temporary.write_text(json.dumps(settings, indent=1, default=_plain) + "\n")
+        seed = self.random_state
+        return EstimatorRecord(
+            solver=self.solver, mixing=self.mixing, channels=self.channels,
+            random_state=int(seed) if isinstance(seed, int | np.integer) else None,
+            feature_names=None if names is None else [str(name) for name in names],
+            evidence=self.evidence_, trace=self.trace_,
+            placement=None if self.placement_ is None else PlacementRecord.of(self.placement_),
+        )  # fmt: skip
 
 
 def load(folder: str | os.PathLike[str]) -> LatentDomain:
     """A fitted :class:`LatentDomain`, as it was saved."""
-    model = LiftedModel.load(folder)
-    path = Path(folder) / "estimator.json"
+    from symlift.estimator_file import ESTIMATOR_FILE, read_estimator
+    from symlift.storage.model_file import load_model
+
+    model = load_model(folder)
+    record = read_estimator(folder)
+    est = LatentDomain(
+        grid=model.grid.shape, periodic=model.grid.periodic, solver=record.solver, mixing=record.mixing,
+        channels=record.channels, random_state=record.random_state,
+    )  # fmt: skip
     try:
-        kept = json.loads(path.read_text()) if path.exists() else {}
-        settings = kept.get("settings", {})
-        est = LatentDomain(
-            grid=model.grid.shape, periodic=model.grid.axes_periodic, solver=settings.get("solver", "auto")
-        )
-        names = kept.get("feature_names")
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
-    est._adopt(model)
-    est.trace_ = kept.get("trace", {})
-    if names is not None:
-        est.feature_names_in_ = np.array(names, dtype=object)
+        placement = None if record.placement is None else record.placement.placement(model.grid, record.feature_names)
+    except ValueError:
+        raise InputError(f"{Path(folder) / ESTIMATOR_FILE} is damaged (placement): save the model again") from None
+    if record.feature_names is not None:
+        est.feature_names_in_ = np.array(record.feature_names, dtype=object)
+    est._adopt(Solution(model, record.evidence, record.trace, placement))
     return est
 
 
-def _plain(value: Any) -> Any:
-    """numpy scalars and arrays as JSON has them."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+def _with_dead(placement: Placement, varies: NDArray[np.bool_]) -> Placement:
+    """A placement of the columns that vary, as one of all columns; the others are dead."""
+    d, seen = len(varies), np.flatnonzero(varies)
+
+    def spread(values: NDArray, fill: Any) -> NDArray:
+        out = np.full((d, *values.shape[1:]), fill, dtype=values.dtype)
+        out[seen] = values
+        return out
+
+    twin = np.where(placement.twin >= 0, seen[placement.twin], -1)
+    return Placement(
+        placement.grid, spread(placement.coordinates, np.nan), spread(placement.point, -1), spread(placement.channel, -1),
+        spread(placement.confidence, 1.0), spread(placement.reason, "dead"), spread(twin, -1),
+    )  # fmt: skip
+
+
+def _print_stage(stage: str, share: float | None) -> None:
+    percent = "" if share is None else f" ({100 * share:.0f} %)"
+    print(f"symlift: {stage}{percent}", file=sys.stderr)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.grid import Grid
 from symlift.datasets.observations import TEMPORARY, Observations, check_count, observe
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError
-from symlift.grid import Grid
 
 __all__ = [
     "Digits",
@@ -102,7 +102,7 @@ def image_crops(
         raise InputError(f"images have shape {stack.shape}: give a stack (m, height, width)")
     if stack.dtype.kind not in "buif" or not np.isfinite(stack).all():
         raise InputError(f"images of {stack.dtype} must be finite real numbers: give uint8, or floats without NaN")
-    grid = Grid((int(shape),) * 2 if isinstance(shape, int | np.integer) else shape)  # type: ignore[arg-type]
+    grid = Grid((int(shape),) * 2 if isinstance(shape, int | np.integer) else shape)
     if grid.ndim != 2:
         raise InputError(
             f"crop {grid} has {grid.ndim} axis or axes: give two, such as (15, 15), or one number for a square"

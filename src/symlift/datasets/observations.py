@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.grid import Grid
 from symlift.datasets.transforms import resolve
 from symlift.errors import InputError
-from symlift.grid import Grid
 
 __all__ = ["Observations"]
 
@@ -62,7 +62,7 @@ def observe(
         for start in range(0, len(X), step):
             rows = X[start : start + step]
             rows += deviation * noise_rng.standard_normal(rows.shape, dtype=np.float32)
-    return Observations(X, latent, matrix, grid, grid.axes_periodic, f"{name}-{label}")
+    return Observations(X, latent, matrix, grid, grid.periodic, f"{name}-{label}")
 
 
 def check_count(n: int) -> int:

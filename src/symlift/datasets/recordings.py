@@ -14,10 +14,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.grid import Grid
 from symlift.datasets.observations import Observations, check_count
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError, MissingDataError
-from symlift.grid import Grid
 
 __all__ = ["load_nwb_gratings", "load_recording", "mix_samples", "ring_population", "z_scores"]
 
@@ -297,4 +297,4 @@ def angles_of(X: NDArray, angles: NDArray, name: str) -> Observations:
     """Recordings ``X`` (n, units) on a ring of as many points as units, with one angle in radians for each row."""
     grid = Grid((X.shape[1],), periodic=True)
     wrapped = np.mod(np.asarray(angles, dtype=np.float64), 2 * np.pi).astype(np.float32)
-    return Observations(np.asarray(X, dtype=np.float32), wrapped, None, grid, grid.axes_periodic, name)
+    return Observations(np.asarray(X, dtype=np.float32), wrapped, None, grid, grid.periodic, name)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.grid import Grid
 from symlift.datasets.observations import TEMPORARY, Observations, check_count, check_noise, observe
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError
-from symlift.grid import Grid
 
 __all__ = ["gsn"]
 
@@ -75,7 +75,7 @@ def gsn(
     True
     """
     n, noise = check_count(n), check_noise(noise)
-    grid = Grid(shape, periodic)  # type: ignore[arg-type]  # Grid normalises a whole number and a sequence
+    grid = Grid(shape, periodic)
     _check(grid, basis, variant, shifts)
     pulse_rng, mixing_rng, noise_rng = generator(random_state).spawn(3)
 
@@ -156,12 +156,12 @@ def _check(grid: Grid, basis: str, variant: str, shifts: str) -> None:
             raise InputError(f"{what} {value!r} is unknown: use {', '.join(known)}")
     if basis == "legendre" and grid.ndim > 1:
         raise InputError(f"Legendre pulses live on one axis, grid {grid} has {grid.ndim}: use basis='gaussian'")
-    if shifts == "fft" and not all(grid.axes_periodic):
+    if shifts == "fft" and not all(grid.periodic):
         raise InputError("shifts='fft' move along a ring: give periodic=True, or use 'continuous' or 'discrete'")
 
 
 def _axes(grid: Grid) -> list[tuple[int, bool]]:
-    return list(zip(grid.shape, grid.axes_periodic, strict=True))
+    return list(zip(grid.shape, grid.periodic, strict=True))
 
 
 def _half_range(length: int, wraps: bool, basis: str, variant: str) -> float:
@@ -178,7 +178,7 @@ def _slots(grid: Grid, half_ranges: list[float], variant: str) -> int:
     windows = math.prod(
         1 if wraps else 2 * h / length for (length, wraps), h in zip(_axes(grid), half_ranges, strict=True)
     )
-    published = SPREAD[variant] if grid.ndim == 1 and not grid.axes_periodic[0] else 1.0
+    published = SPREAD[variant] if grid.ndim == 1 and not grid.periodic[0] else 1.0
     return round(SLOTS[variant] * windows / published)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.grid import Grid
 from symlift.datasets.observations import Observations, check_count, check_noise, observe
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError
-from symlift.grid import Grid
 
 __all__ = ["ising"]
 
@@ -39,7 +39,7 @@ def ising(
     ((1000, 33), [-1.0, 1.0])
     """
     n, noise = check_count(n), check_noise(noise)
-    grid = Grid(shape)  # type: ignore[arg-type]  # Grid normalises a whole number and a sequence
+    grid = Grid(shape)
     low, high = _temperatures(beta)
     if not isinstance(sweeps, int | np.integer) or sweeps < 0:
         raise InputError(f"sweeps = {sweeps!r} must be a whole number, at least 0")

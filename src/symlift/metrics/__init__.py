@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from symlift.metrics.alignment import align
-from symlift.metrics.angles import circular_correlation
 from symlift.metrics.bits import BitStructure, bit_structure
+from symlift.metrics.circular import circular_correlation
 from symlift.metrics.equivariance import equivariance_error
 from symlift.metrics.generators import generator_similarity
 from symlift.metrics.recovery import Recovery, signal_recovery

@@ -8,38 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.fourier import ring_kernel
+from symlift.core.grid import Alignment, Grid
 from symlift.errors import InputError
-from symlift.grid import Alignment, Grid
 from symlift.metrics.fields import GridLike, as_fields, as_grid
 
 WHOLE = 1e-9  # an offset this close to a whole number of steps is one
-
-
-def ring_kernel(length: int, positions: ArrayLike) -> NDArray[np.float64]:
-    """Rows that read a ring of ``length`` points at real ``positions``: real band-limited interpolation.
-
-    ``h(x) = (1/N) Σ_{|k| < N/2} exp(2πikx/N)``, plus ``cos(πx)/N`` where N is even: the Nyquist mode is split evenly
-    between k = ±N/2, the only choice that keeps real signals real.  Column m holds ``h(position - m)``.
-
-    >>> ring_kernel(4, [1, 1.5]).round(3) + 0.0
-    array([[ 0.   ,  1.   ,  0.   ,  0.   ],
-           [-0.104,  0.604,  0.604, -0.104]])
-    """
-    k = np.arange(length // 2 + 1)
-    weight = np.where((k == 0) | (2 * k == length), 1.0, 2.0) / length
-    at = 2 * np.pi / length * np.outer(np.asarray(positions, dtype=np.float64), k)
-    points = 2 * np.pi / length * np.outer(np.arange(length), k)
-    # cos(a - b) as two products, so that no (positions × points × frequencies) array is built
-    kernel: NDArray[np.float64] = (np.cos(at) * weight) @ np.cos(points).T + (np.sin(at) * weight) @ np.sin(points).T
-    return kernel
-
-
-def along(array: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Apply one matrix to each of the last ``len(matrices)`` axes: ``(M_1 ⊗ … ⊗ M_P) array``, never built."""
-    first = array.ndim - len(matrices)
-    for axis, matrix in enumerate(matrices, start=first):
-        array = np.moveaxis(np.tensordot(array, matrix, axes=(axis, 1)), -1, axis)
-    return array
 
 
 def check_shift(shift: Sequence[float], grid: Grid) -> tuple[float, ...]:
@@ -47,14 +21,14 @@ def check_shift(shift: Sequence[float], grid: Grid) -> tuple[float, ...]:
     steps = tuple(float(t) for t in np.atleast_1d(np.asarray(shift, dtype=np.float64)))
     if len(steps) != grid.ndim or not np.isfinite(steps).all():
         raise InputError(f"shift {steps} does not fit a {grid} grid: give {grid.ndim} finite number(s) of grid steps")
-    for axis, (t, length, wraps) in enumerate(zip(steps, grid.shape, grid.axes_periodic, strict=True)):
+    for axis, (t, length, wraps) in enumerate(zip(steps, grid.shape, grid.periodic, strict=True)):
         if not wraps and abs(t - round(t)) > WHOLE:
             raise InputError(
                 f"shift {t} along open axis {axis} is not whole: give whole steps, or make the axis periodic"
             )
         if not wraps and abs(round(t)) >= length:
             raise InputError(f"shift {t} moves all of open axis {axis} out of its {length} points: give a smaller one")
-    return tuple(t if wraps else float(round(t)) for t, wraps in zip(steps, grid.axes_periodic, strict=True))
+    return tuple(t if wraps else float(round(t)) for t, wraps in zip(steps, grid.periodic, strict=True))
 
 
 def window(grid: Grid, shift: Sequence[float]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
@@ -64,7 +38,7 @@ def window(grid: Grid, shift: Sequence[float]) -> tuple[tuple[slice, ...], tuple
 
 def translate(fields: NDArray[Any], shift: Sequence[float], grid: Grid) -> NDArray[Any]:
     """Move ``fields`` (n, *shape) by ``shift``, content towards larger index; 0 enters at the open ends."""
-    for axis, (t, length, wraps) in enumerate(zip(shift, grid.shape, grid.axes_periodic, strict=True), start=1):
+    for axis, (t, length, wraps) in enumerate(zip(shift, grid.shape, grid.periodic, strict=True), start=1):
         if wraps and abs(t - round(t)) <= WHOLE:
             fields = np.roll(fields, round(t), axis=axis)  # exact, and cheaper than a product
         elif wraps:
@@ -87,7 +61,7 @@ def align(
     whole steps, with 0 where the window has nothing to show (``grid.overlap(shift)[1]`` is the part that counts).
     The result has the shape of the input, (n, size) or (n, *grid).
 
-    >>> from symlift.grid import Alignment
+    >>> from symlift.core.grid import Alignment
     >>> align([[1.0, 2.0, 3.0, 4.0]], Alignment(axes=(0,), flips=(True,), shift=(1.0,), sign=-1), 4)
     array([[-0., -4., -3., -2.]])
     >>> align([[1.0, 2.0, 3.0, 4.0]], Alignment(axes=(0,), flips=(False,), shift=(1.0,)), 4, periodic=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.model import LiftedModel
 from symlift.errors import InputError
-from symlift.lifting import LiftedModel
 
 __all__ = ["BitStructure", "bit_structure"]
 

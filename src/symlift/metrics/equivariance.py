@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.grid import Grid
 from symlift.metrics.alignment import check_shift, translate
 from symlift.metrics.fields import as_fields, batches
 
@@ -64,7 +64,7 @@ def _handles(model: Any) -> tuple[Any, Any, Grid]:
 def _interior(grid: Grid, shift: Sequence[float], margin: int) -> tuple[slice, ...]:
     """Points that lie ``margin`` steps inside of the open ends, and whose sources do."""
     parts = []
-    for axis, (length, wraps, t) in enumerate(zip(grid.shape, grid.axes_periodic, shift, strict=True)):
+    for axis, (length, wraps, t) in enumerate(zip(grid.shape, grid.periodic, shift, strict=True)):
         first, last = margin + max(0, round(t)), length - margin + min(0, round(t))
         if not wraps and (margin < 0 or first >= last):
             raise InputError(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.grid import Grid
 
 GridLike = Grid | int | Sequence[int]
 BATCH_VALUES = 1 << 20  # 8 MB of float64: large enough for a fast product, small enough to stay near the cache

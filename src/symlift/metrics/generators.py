@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from symlift.core.fourier import along
+from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.grid import Grid
-from symlift.metrics.alignment import along
 from symlift.metrics.fields import GridLike, as_grid
 
 __all__ = ["derivative", "generator_similarity", "low_band"]
@@ -101,7 +101,7 @@ def generator_similarity(
     bands = [low_band(length, bandwidth) for length in grid.shape]
     truths = [
         basis.T @ derivative(length, wraps, truth) @ basis
-        for basis, length, wraps in zip(bands, grid.shape, grid.axes_periodic, strict=True)
+        for basis, length, wraps in zip(bands, grid.shape, grid.periodic, strict=True)
     ]
     for axis, banded in enumerate(truths):
         if not np.linalg.norm(banded) > 1e-12:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.grid import Alignment, Grid
-from symlift.metrics.alignment import along, ring_kernel
+from symlift.core.fourier import along, ring_kernel
+from symlift.core.grid import Alignment, Grid
 from symlift.metrics.fields import CONSTANT, paired_batches, ratio
 
 Array = NDArray[np.float64]
@@ -68,13 +68,13 @@ class Moments:
 
     def lag_sums(self, lags: NDArray[np.int64]) -> Array:
         """``c[t] = Σ_{p - q = t} C[q, p]``: N lags on a periodic axis, 2N - 1 on an open one (from -(N - 1))."""
-        widths = [n if wraps else 2 * n - 1 for n, wraps in zip(self.grid.shape, self.grid.axes_periodic, strict=True)]
+        widths = [n if wraps else 2 * n - 1 for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)]
         return np.bincount(lags.ravel(), self.cross.ravel()).astype(np.float64, copy=False).reshape(widths)
 
 
 def _even_rings(grid: Grid) -> list[Subset]:
     """Non-empty subsets of the periodic axes of even length: there a fraction of a step damps the Nyquist mode."""
-    axes = [a for a, (n, wraps) in enumerate(zip(grid.shape, grid.axes_periodic, strict=True)) if wraps and n % 2 == 0]
+    axes = [a for a, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)) if wraps and n % 2 == 0]
     return [s for size in range(1, len(axes) + 1) for s in itertools.combinations(axes, size)]
 
 
@@ -138,7 +138,7 @@ def correlations(m: Moments, lag_sums: Array, offsets: Sequence[Array]) -> Array
     Either side is centred by its own mean over the overlap.  The result has one axis for each axis of the grid.
     """
     grid = m.grid
-    axes = list(zip(grid.shape, grid.axes_periodic, offsets, strict=True))
+    axes = list(zip(grid.shape, grid.periodic, offsets, strict=True))
     read, source, target = zip(*(_axis_operators(*axis) for axis in axes), strict=True)
 
     def over(field: Array, overlap: Sequence[Array]) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, minimize
 
+from symlift.core.grid import Alignment, Grid
 from symlift.errors import InputError
-from symlift.grid import Alignment, Grid
 from symlift.metrics.alignment import align, window
 from symlift.metrics.fields import GridLike, as_fields, as_grid, deviation, paired_batches, ratio
 from symlift.metrics.moments import Moments, correlations, moments
@@ -89,7 +89,7 @@ def _global(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Recove
 def _search_offsets(grid: Grid) -> list[NDArray[np.float64]]:
     """Offsets to try on each axis: tenths of a step around a ring, the admissible whole steps on an open axis."""
     offsets = []
-    for length, wraps in zip(grid.shape, grid.axes_periodic, strict=True):
+    for length, wraps in zip(grid.shape, grid.periodic, strict=True):
         reach = max(1, length // 10)
         tenths = np.arange(STEPS * length) - STEPS * length // 2
         offsets.append(tenths / STEPS if wraps else np.arange(-reach, reach + 1.0))
@@ -118,7 +118,7 @@ def _refine(sums: Moments, lag_sums: NDArray[np.float64], coarse: Alignment) -> 
         return float(correlations(sums, lag_sums, [np.array([t]) for t in shift]).item())
 
     r, shift = signed(coarse.shift), coarse.shift
-    rings = [axis for axis, wraps in enumerate(sums.grid.axes_periodic) if wraps]
+    rings = [axis for axis, wraps in enumerate(sums.grid.periodic) if wraps]
 
     def moved(rings_shift: NDArray[np.float64]) -> tuple[float, ...]:
         at = dict(zip(rings, rings_shift, strict=True))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from symlift.report.page import write_report
+from symlift.report.page import write_page, write_report
 
-__all__ = ["write_report"]
+__all__ = ["write_page", "write_report"]

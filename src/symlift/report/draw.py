@@ -1,4 +1,4 @@
-"""Small pictures for the page: SVG as text, PNG by zlib.  No plotting library, nothing to load, colours come from the CSS."""
+"""Small pictures for the page: SVG as text, PNG by zlib.  No plotting library, nothing to load, colours by the CSS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from symlift.grid import Grid
+from symlift.core.fourier import finer_ring
 
 __all__ = [
     "Scale",
@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 GAP = 255  # palette entry that is transparent
+_MOST_PIXELS = 512  # on either side of a picture
+_MOST_POINTS = 1024  # of a curve
 _INK = ((0.0, (255, 255, 255)), (0.3, (190, 211, 230)), (0.65, (66, 115, 171)), (1.0, (14, 34, 64)))
 _DIVERGING = (
     (0.0, (128, 58, 14)),
@@ -84,7 +86,9 @@ def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.
 
 
 def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float) -> str:
-    """A signal laid out by ``pixels`` (:func:`pixel_map`), white at ``low`` and ink at ``high``."""
+    """A signal laid out by ``pixels`` (:func:`pixel_map`), white at ``low`` and ink at ``high``; thinned if large."""
+    every = math.ceil(max(pixels.shape) / _MOST_PIXELS)
+    pixels = pixels[::every, ::every]
     return png(np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), INK)
 
 
@@ -142,6 +146,16 @@ def pixel_map(size: int, shape: tuple[int, ...], finer: int | None = None) -> ND
 # -- lines -------------------------------------------------------------------------------------------------------------
 
 
+def thinned(values: NDArray[np.float64], most: int = _MOST_POINTS) -> NDArray[np.float64]:
+    """About ``most`` of many values: of each few that are next to each other the one that is largest in size."""
+    return fold(values[None, :], most)[0]
+
+
+def smooth_ring(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A ring's values as a smooth curve shows them: with points between them where they are few."""
+    return thinned(finer_ring(values, times=max(1, min(8, _MOST_POINTS // len(values)))))
+
+
 def polyline(x: NDArray[np.float64], y: NDArray[np.float64], closed: bool = False) -> str:
     """Path data through the points."""
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
@@ -150,6 +164,7 @@ def polyline(x: NDArray[np.float64], y: NDArray[np.float64], closed: bool = Fals
 
 def curve(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
     """A signal on a line."""
+    values = thinned(values)
     x = np.linspace(2, 158, len(values))
     y = _height(values, low, high, 68, 4)
     zero = _height(np.zeros(1), low, high, 68, 4)[0]
@@ -161,8 +176,7 @@ def curve(values: NDArray[np.float64], low: float, high: float, label: str) -> M
 
 def bars(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
     """Numbers without an order of their own: one bar each, from zero."""
-    if len(values) > 1024:
-        values = fold(values[None, :], 1024)[0]
+    values = thinned(values)
     x = 2 + (np.arange(len(values)) + 0.5) * 156 / len(values)
     y = _height(values, low, high, 68, 4)
     zero = _height(np.zeros(1), low, high, 68, 4)[0]
@@ -184,17 +198,6 @@ def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Ma
         '<svg class="signal ring" viewBox="0 0 100 100" role="img" aria-label="{}">'
         '<circle class="base" cx="50" cy="50" r="30"/><path class="line" d="{}"/></svg>'
     ).format(label, path)
-
-
-def smooth_ring(values: NDArray[np.float64], times: int = 8) -> NDArray[np.float64]:
-    """The trigonometric interpolation of a ring's points, ``times`` as many."""
-    n = len(values)
-    if n > 400:
-        return values
-    spectrum = np.fft.rfft(values)
-    if n % 2 == 0:
-        spectrum[-1] /= 2  # the Nyquist mode is shared by both signs of its frequency once there are more points
-    return np.fft.irfft(spectrum, n * times) * times
 
 
 def sparkline(values: Sequence[float], label: str) -> Markup:
@@ -290,7 +293,8 @@ def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.floa
 
 def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: bool = False, most: int = 3000) -> str:
     """Points, the stronger ones darker: four strengths, each one path of round strokes of length zero."""
-    order = np.argsort(-weight)[:most]
+    # weights that differ by rounding alone are equal, and of equal ones the first are drawn
+    order = np.argsort(-np.round(weight / (weight.max(initial=0.0) or 1.0), 9), kind="stable")[:most]
     px, py = place(x[order], y[order], xs, ys)
     strength = weight[order] / (weight.max(initial=0.0) or 1.0)
     size = 6.0 if len(order) <= 60 else 4.5 if len(order) <= 400 else 3.0
@@ -306,8 +310,3 @@ def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: b
             path = "".join(f"M{a:.1f},{b:.1f}h0" for a, b in zip(px[chosen], py[chosen], strict=True))
             parts.append(f'<path class="dot s{step}" stroke-width="{size}" d="{path}"/>')
     return "".join(parts)
-
-
-def is_ring(grid: Grid) -> bool:
-    """One axis that closes on itself."""
-    return grid.ndim == 1 and grid.axes_periodic[0]

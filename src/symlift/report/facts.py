@@ -1,56 +1,63 @@
-"""Values of unknown shape as facts, tables and small curves: a trace is whatever its solver wrote."""
+"""What a solver wrote about its work, as facts, tables and small curves; what a stage tells is the solver's choice."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from itertools import groupby
 from typing import Any
-
-from markupsafe import Markup
 
 from symlift.report.draw import sparkline
 from symlift.report.gather import number
+from symlift.solvers.contract import Evidence, Stage, Trace
 
-__all__ = ["Blocks", "flat", "show", "summarise"]
+__all__ = ["Blocks", "cut", "flat", "of_evidence", "of_trace", "pretty", "show"]
 
-_MOST_FACTS, _MOST_ROWS, _MOST_COLUMNS, _MOST_TEXT, _MOST_SERIES = 24, 24, 8, 80, 6
+_MOST_FACTS, _MOST_ROWS, _MOST_COLUMNS, _MOST_TEXT, _MOST_SERIES, _MOST_SETTINGS = 24, 24, 8, 80, 6, 80
+# as many stages of one name are steps of one thing, and drawn as curves
+_MANY = 5
 
 
 class Blocks:
-    """What :func:`summarise` found: ``facts`` (name, text), ``tables`` and ``series``, and how much was left out."""
+    """What there is to show: ``facts`` (name, text), ``tables``, ``series``, ``settings``; and how much is left out."""
 
     def __init__(self) -> None:
         self.facts: list[tuple[str, str]] = []
         self.tables: list[dict[str, Any]] = []
         self.series: list[dict[str, Any]] = []
+        self.settings: list[tuple[str, str]] = []
         self.left_out = 0
 
     def __bool__(self) -> bool:
         return bool(self.facts or self.tables or self.series)
 
-    def add_fact(self, name: str, text: str) -> None:
-        if len(self.facts) < _MOST_FACTS:
-            self.facts.append((name, text))
-        else:
-            self.left_out += 1
+    def add_facts(self, entries: Iterable[tuple[str, str]]) -> None:
+        """Names and texts, as many as there is room for."""
+        for name, text in entries:
+            if len(self.facts) < _MOST_FACTS:
+                self.facts.append((pretty(name), text))
+            else:
+                self.left_out += 1
 
-    def add_series(self, name: str, values: list[float]) -> None:
+    def add_series(self, name: str, values: Sequence[float]) -> None:
+        """Numbers in order, as a curve."""
         if len(self.series) >= _MOST_SERIES:
             self.left_out += 1
             return
-        label = f"{name}: {len(values)} values from {show(values[0])} to {show(values[-1])}"
-        svg: Markup = sparkline(values, label)
-        self.series.append(
-            {"name": name, "svg": svg, "first": show(values[0]), "last": show(values[-1]), "n": len(values)}
-        )
+        first, last = show(values[0]), show(values[-1])
+        svg = sparkline(values, f"{pretty(name)}: {len(values)} values from {first} to {last}")
+        self.series.append({"name": pretty(name), "svg": svg, "first": first, "last": last, "n": len(values)})
 
     def add_table(self, title: str, rows: list[dict[str, str]]) -> None:
+        """One line for each of ``rows``; what most of them have is a column, what few have is told in words."""
         self.left_out += max(0, len(rows) - _MOST_ROWS)
         rows = rows[:_MOST_ROWS]
         filled: dict[str, int] = {}
         for row in rows:
             for column in row:
                 filled[column] = filled.get(column, 0) + 1
-        # what most rows have is a column; what only a few have is told in words, so that no table is mostly empty
-        columns = [column for column, count in filled.items() if 2 * count >= len(rows)][:_MOST_COLUMNS]
+        columns = [column for column, count in filled.items() if 2 * count > len(rows)][:_MOST_COLUMNS]
         cells = [[row.get(column, "") for column in columns] for row in rows]
         details = [", ".join(f"{_last(k)} {v}" for k, v in row.items() if k not in columns)[:240] for row in rows]
         names = [_last(column) for column in columns]
@@ -61,37 +68,69 @@ class Blocks:
         self.tables.append({"title": title, "columns": names, "rows": cells, "numeric": numeric})
 
 
-def summarise(value: Any) -> Blocks:
-    """Facts for scalars, a table for a list of mappings (or a mapping of mappings), a curve for a list of numbers."""
+def of_trace(trace: Trace) -> Blocks:
+    """The stages as a table, those that repeat as curves, and how a training went."""
     blocks = Blocks()
-    _walk(value, "", 0, blocks)
+    single: list[dict[str, str]] = []
+    for name, run in groupby(trace.stages, key=lambda stage: stage.name):
+        stages = list(run)
+        if len(stages) >= _MANY:
+            _add_curves(stages, blocks)
+            single.append({"stage": pretty(name), "seconds": show(stages[-1].seconds), "times": show(len(stages))})
+        else:
+            single += [_row(stage, blocks) for stage in stages]
+    if single:
+        blocks.add_table("", single)
+    if trace.chosen:
+        blocks.add_facts([("chosen", show(trace.chosen))])
+    training, settings = trace.training, dict(trace.settings)
+    if training is not None:
+        told = {key: value for key, value in vars(training).items() if key not in ("restarts", "settings")}
+        blocks.add_facts(("training, " + key, show(value)) for key, value in told.items())
+        if len(training.restarts) > 1:
+            blocks.add_table("Restarts", [flat(restart) for restart in training.restarts])
+        settings |= training.settings
+    shown = list(flat(settings).items())
+    blocks.settings = [(pretty(name), text) for name, text in shown[:_MOST_SETTINGS]]
+    blocks.left_out += len(shown) - len(blocks.settings)
     return blocks
 
 
-def _walk(value: Any, name: str, depth: int, blocks: Blocks) -> None:
-    if isinstance(value, dict):
-        inner = [item for item in value.values() if isinstance(item, dict)]
-        if len(inner) >= 2 and len(inner) == len(value):
-            blocks.add_table(pretty(name), [{"stage": pretty(str(k)), **flat(v)} for k, v in value.items()])
-        elif depth >= 4:
-            blocks.left_out += 1
-        else:
-            for key, item in value.items():
-                _walk(item, f"{name} · {key}" if name else str(key), depth + 1, blocks)
-    elif isinstance(value, list | tuple):
-        numbers = [x for item in value if (x := number(item)) is not None]
-        if len(value) > 4 and len(numbers) == len(value):
-            blocks.add_series(pretty(name), numbers)
-        elif value and all(isinstance(item, dict) for item in value):
-            blocks.add_table(pretty(name), [flat(item) for item in value])
-        else:
-            blocks.add_fact(pretty(name), show(value))
-    else:
-        blocks.add_fact(pretty(name), show(value))
+def of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
+    """What speaks for the result, where there is a number."""
+    known = ((entry.name, getattr(evidence, entry.name)) for entry in fields(evidence) if entry.name != "found")
+    return [(name, show(value)) for name, value in known if value not in (None, "", ())]
 
 
-def flat(value: dict[Any, Any], prefix: str = "", depth: int = 0) -> dict[str, str]:
-    """One row of a table: nested mappings as ``outer · inner``."""
+def _add_curves(stages: Sequence[Stage], blocks: Blocks) -> None:
+    """What all stages have as a number, in their order."""
+    for key in stages[0].values:
+        if key not in ("step", "seconds"):
+            values = [_plain(stage.values.get(key)) for stage in stages]
+            numbers = [value for value in values if value is not None]
+            if len(numbers) == len(stages):
+                blocks.add_series(key, numbers)
+
+
+def _row(stage: Stage, blocks: Blocks) -> dict[str, str]:
+    """A stage as one line of a table; its long lists of numbers become curves."""
+    words: dict[str, Any] = {}
+    for key, value in stage.values.items():
+        numbers = [_plain(item) for item in value] if isinstance(value, list | tuple) and len(value) > 4 else []
+        if numbers and None not in numbers:
+            blocks.add_series(key, [item for item in numbers if item is not None])
+        else:
+            words[key] = value
+    return {"stage": pretty(stage.name), "seconds": show(stage.seconds), **flat(words)}
+
+
+def _plain(value: Any) -> float | None:
+    """A finite number that is not a flag."""
+    return number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def flat(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, str]:
+    """Names and texts: nested mappings as ``outer · inner``."""
     out: dict[str, str] = {}
     for key, item in value.items():
         name = f"{prefix}{key}"
@@ -109,11 +148,15 @@ def _last(name: str) -> str:
 
 def pretty(name: str) -> str:
     """A key as people read it."""
-    return _cut(name.replace("_", " "))
+    return cut(name.replace("_", " "))
 
 
 def show(value: Any) -> str:
-    """A value on one short line."""
+    """A value on one short line.
+
+    >>> show(-0.25), show(12000), show([1, 2, 3, 4, 5]), show(float("nan"))
+    ('−0.25', '12,000', '5 values (1 → 5)', '–')
+    """
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -121,20 +164,23 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−") if abs(value) < 10**15 else "very large"
     if isinstance(value, float):
-        return f"{value:.4g}".replace("-", "−")
+        text = "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{abs(value):.4g}"
+        return f"−{text}" if value < 0 else text
     if isinstance(value, list | tuple):
-        numbers = [x for item in value if (x := number(item)) is not None]
         if len(value) > 4:
+            numbers = [item for item in value if _plain(item) is not None]
             ends = f" ({show(numbers[0])} → {show(numbers[-1])})" if len(numbers) == len(value) else ""
             return f"{len(value)} values{ends}"
-        return _cut(", ".join(show(item) for item in value)) or "–"
+        return cut(", ".join(show(item) for item in value)) or "–"
     if isinstance(value, dict):
         return f"{len(value)} entries"
-    return _cut(str(value))
+    return cut(str(value))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+def cut(text: str, most: int = _MOST_TEXT) -> str:
+    """A text on one line, not longer than ``most``."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _looks_numeric(text: str) -> bool:

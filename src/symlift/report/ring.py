@@ -1,4 +1,4 @@
-"""A ring's three pictures: signals coloured by angle, the polar code, and real beside moved samples, with their overlap."""
+"""A ring's three pictures: signals coloured by angle, the polar code, and real beside moved samples."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
+from symlift.core.angles import fundamental
+from symlift.core.model import LiftedModel
 from symlift.errors import InputError
-from symlift.lifting import LiftedModel
-from symlift.report.draw import is_ring, polyline, smooth_ring
+from symlift.report.draw import polyline, smooth_ring, thinned
 
 __all__ = [
-    "RingCode", "energy_distance", "output_curves", "overlap", "polar_code", "principal_components", "ring_code", "ring_panel",
-    "transport",
+    "RingCode", "energy_distance", "output_curves", "overlap", "polar_code", "principal_components", "ring_code",
+    "ring_panel", "transport",
 ]  # fmt: skip
 
 _SIDE, _MARGIN = 240, 14
-_MOST_CURVES, _MOST_DOTS = 48, 600
+_MOST_CURVES, _MOST_CURVE_POINTS, _MOST_DOTS = 48, 240, 600
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -47,7 +48,8 @@ def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
 def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
     """How mixed two clouds are: the share of nearest neighbours from the other cloud, over the share that chance gives.
 
-    1 for two samples of one distribution, 0 for clouds that are apart; the larger cloud is thinned evenly to the smaller's size.
+    1 for two samples of one distribution, 0 for clouds that are apart; the larger cloud is thinned evenly to the
+    smaller's size.
 
     >>> overlap([[0.0], [1.0], [2.0]], [[50.0], [51.0], [52.0]], neighbours=1)
     0.0
@@ -61,7 +63,9 @@ def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
     both = np.concatenate([c[np.linspace(0, len(c) - 1, n).astype(int)] for c in (a, b)])
     distances = _distances(both, both)
     np.fill_diagonal(distances, np.inf)
-    nearest = np.argsort(distances, axis=1)[:, : min(neighbours, 2 * n - 2)]
+    # distances that differ by rounding alone are equal, and of equal ones the first counts
+    keys = np.round(distances / (np.max(distances, where=np.isfinite(distances), initial=0.0) or 1.0), 7)
+    nearest = np.argsort(keys, axis=1, kind="stable")[:, : min(neighbours, 2 * n - 2)]
     other = (nearest < n) != (np.arange(2 * n)[:, None] < n)
     return float(other.mean() / (n / (2 * n - 1)))
 
@@ -107,13 +111,13 @@ def _svg(body: list[str], label: str, extra: float = 0) -> Markup:
 
 
 def output_curves(Y: NDArray, angles: NDArray) -> Markup:
-    """Lifted signals (n, N) along the ring, each in the hue of its angle; every few, so that single curves can be seen."""
+    """Lifted signals (n, N) along the ring, each in the hue of its angle; few enough to see single curves."""
     chosen = np.linspace(0, len(Y) - 1, min(len(Y), _MOST_CURVES)).astype(int)
     reach = float(np.abs(Y[chosen]).max(initial=0.0)) or 1.0
     middle = _SIDE / 2
     body = [f'<path class="axis" d="M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>']
     for i in chosen:
-        fine = smooth_ring(Y[i])
+        fine = thinned(smooth_ring(Y[i]), _MOST_CURVE_POINTS)
         fine = np.append(fine, fine[0])
         x = np.linspace(_MARGIN, _SIDE - _MARGIN, len(fine))
         y = middle - (middle - _MARGIN) * fine / reach
@@ -122,7 +126,7 @@ def output_curves(Y: NDArray, angles: NDArray) -> Markup:
 
 
 def polar_code(phase: NDArray, amplitude: NDArray, angles: NDArray) -> Markup:
-    """Each sample at its phase and amplitude, in the hue of its angle; zero is at the top, as in the ring's other pictures."""
+    """Each sample at its phase and amplitude, in the hue of its angle; zero is at the top."""
     chosen = np.linspace(0, len(phase) - 1, min(len(phase), _MOST_DOTS)).astype(int)
     # one far point must not press all others into the middle
     reach = float(np.percentile(amplitude[chosen], 99)) or 1.0
@@ -166,9 +170,10 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
 class RingCode:
     """What a ring's pictures show: n samples, what the model makes of them, and the same samples moved along the ring.
 
-    ``Y`` (n, N) is the output, its fundamental harmonic has ``phase`` and ``amplitude`` (n,); ``angles`` colour the samples.
-    ``moved`` (n, d) are the observations turned by ``turn`` radians, to ``moved_angles``.  ``overlap`` is how mixed moved and
-    real samples are sector by sector, ``unmoved`` the same without moving; None where sectors hold too few.
+    ``Y`` (n, N) is the output, its fundamental harmonic has ``phase`` and ``amplitude`` (n,); ``angles`` colour the
+    samples.  ``moved`` (n, d) are the observations turned by ``turn`` radians, to ``moved_angles``.  ``overlap`` is how
+    mixed moved and real samples are sector by sector, ``unmoved`` the same without moving; None where sectors hold too
+    few.
     """
 
     Y: NDArray[np.float64]
@@ -185,28 +190,28 @@ class RingCode:
 def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None) -> RingCode:
     """The code of samples X (n, d) on the ring of ``model``.
 
-    ``labels`` are angles in radians that colour the samples; without them the phase that was found does.  Samples are moved by
-    ``step`` grid steps (by default from one label to the next where there are up to twelve, else a sixth of the ring), and
-    compared, sector by sector, with the real ones that are there.
+    ``labels`` are angles in radians that colour the samples; without them the phase that was found does.  Samples are
+    moved by ``step`` grid steps (by default from one label to the next where there are up to twelve, else a sixth of
+    the ring), and compared, sector by sector, with the real ones that are there.
     """
     grid = model.grid
-    if not is_ring(grid):
+    if not grid.is_ring:
         raise InputError(f"these pictures are of a ring, but the grid is {grid}: fit with grid=(N,), periodic=True")
     X = np.asarray(X, dtype=np.float64)
     N = grid.size
     kinds = 0 if labels is None else len(np.unique(np.round(np.mod(labels, 2 * np.pi), 3)))
     turn = 2 * np.pi / N * step if step is not None else 2 * np.pi / (kinds if 3 <= kinds <= 12 else 6)
-    wave = np.exp(2j * np.pi * np.arange(N) / N)
     moved = model.act(X, [turn * N / (2 * np.pi)])
     Y = model.lift(X)
-    code = Y @ wave
+    code = fundamental(Y)
     phase = np.angle(code)
     angles = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if angles.shape != (len(X),):
         raise InputError(f"labels have shape {angles.shape}: give one angle in radians for each of the {len(X)} rows")
-    # labels may turn the other way round than the phase
-    sense = 1.0 if labels is None or np.abs(_turning(phase, angles)) >= np.abs(_turning(phase, -angles)) else -1.0
-    there = np.angle(model.lift(moved) @ wave)
+    # labels may turn the other way round than the phase; a tie is broken by rule, not by rounding
+    along, against = (abs(_turning(phase, way * angles)) for way in (1, -1))
+    sense = 1.0 if labels is None or along >= against - 1e-9 else -1.0
+    there = np.angle(fundamental(model.lift(moved)))
     return RingCode(
         Y, phase, np.abs(code), angles, moved, angles + sense * turn, turn,
         overlap=_overlap_of(X, moved, phase, there, overlap), unmoved=_overlap_of(X, X, phase, phase + turn, overlap),

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ortho_group
 
-from symlift.grid import Grid
-from symlift.lifting import LiftedModel
-from symlift.solvers import Progress, Solution, no_progress
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
+from symlift.solvers.contract import Progress, Solution, Trace, no_progress
 
 __all__ = ["solve"]
 
@@ -18,6 +18,5 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress =
     progress("drawing", 0.0)
     d = X.shape[1]
     W = ortho_group.rvs(d, random_state=rng)[: grid.size] if d > 1 else np.ones((1, 1))
-    return Solution(
-        LiftedModel.from_lifting_map(W, grid, mean=np.mean(X, axis=0, dtype=np.float64)), {"solver": "random"}
-    )
+    model = LiftedModel.from_lifting_map(W, grid, mean=np.mean(X, axis=0, dtype=np.float64))
+    return Solution(model, trace=Trace(solver="random"))

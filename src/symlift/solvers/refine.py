@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.grid import Grid
-from symlift.solvers import Progress, Solution, fast, neural, no_progress
+from symlift.core.grid import Grid
+from symlift.solvers.contract import Progress, Solution, no_progress, part_of
+from symlift.solvers.fast import pipeline as fast
+from symlift.solvers.neural import training
 
 __all__ = ["solve"]
 
@@ -18,16 +20,8 @@ def solve(
     X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress, **options: Any
 ) -> Solution:
     """The fast solver's model, trained further; ``options`` are those of the neural solver."""
-    first = fast.solve(
-        X, grid, rng, progress=lambda stage, share: progress(stage, None if share is None else 0.1 * share)
-    )
-    second = neural.solve(
-        X, grid, rng, start=first.model,
-        progress=lambda stage, share: progress(stage, None if share is None else 0.1 + 0.9 * share), **options,
-    )  # fmt: skip
-    evidence = {"evidence": first.trace["evidence"]} if "evidence" in first.trace else {}
-    stages = [*first.trace.get("stages", []), *second.trace["stages"]]
-    return replace(
-        second,
-        trace={**second.trace, "solver": "refine", "fast": first.trace.get("chosen"), "stages": stages, **evidence},
-    )
+    first = fast.solve(X, grid, rng, progress=part_of(progress, 0.0, 0.1))
+    second = training.solve(X, grid, rng, start=first.model, progress=part_of(progress, 0.1, 1.0), **options)
+    stages = (*first.trace.stages, *second.trace.stages)
+    trace = replace(second.trace, solver="refine", chosen=first.trace.chosen, stages=stages)
+    return replace(second, evidence=first.evidence, trace=trace)

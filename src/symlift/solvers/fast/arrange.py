@@ -22,9 +22,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from scipy.stats import rankdata
 
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.core.linalg import polar
 from symlift.errors import InputError
-from symlift.grid import Grid
-from symlift.objective import LagClasses
+from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = [
     "arrange",
@@ -37,10 +39,6 @@ __all__ = [
     "similarities",
     "smooth_lags",
 ]
-
-# lag models are smoothed over displacements, ever less, while the arrangement settles
-_WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
-_AGREEING_STARTS, _MAX_STARTS = 2, 6
 
 
 def similarities(X: NDArray) -> NDArray[np.float64]:
@@ -58,7 +56,9 @@ def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
     return s
 
 
-def arrange(S: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[np.int64], dict[str, float]]:
+def arrange(
+    S: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
+) -> tuple[NDArray[np.int64], dict[str, float]]:
     """Order of the columns on the grid: ``X[:, order]`` is the field, point by point in C order, and its quality.
 
     S: (m, d, d) symmetric pairwise statistics, such as :func:`similarities`.  Starts are refined until two of them end
@@ -68,17 +68,17 @@ def arrange(S: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[n
     if S.shape[1] != grid.size:
         raise InputError(f"{S.shape[1]} columns do not fill the grid {grid} of {grid.size} points")
     lags = LagClasses(grid)
-    dimension = grid.ndim + sum(grid.axes_periodic)
+    dimension = grid.ndim + sum(grid.periodic)
     counts = sorted({min(k, grid.size - 1) for k in (2 * grid.ndim, 4 * grid.ndim, 3**grid.ndim - 1)})
     results: list[tuple[float, NDArray[np.int64]]] = []
     agreeing = 0
     for k, statistic in ((k, f(s)) for f in (np.asarray, np.abs) for k in counts for s in S):
         axes = independent_axes(_embed(_geodesics(statistic, k), dimension), rng)
-        refined = (_refine(S, _assign(c, grid), lags) for c in grid_coordinates(axes, grid))
+        refined = (_refine(S, _assign(c, grid), lags, settings) for c in grid_coordinates(axes, grid))
         results.append(min(refined, key=lambda result: result[0]))
         best = min(value for value, _ in results)
         agreeing = sum(value < best + 1e-6 for value, _ in results)
-        if agreeing >= _AGREEING_STARTS or len(results) >= _MAX_STARTS:
+        if agreeing >= settings.agreeing_starts or len(results) >= settings.max_starts:
             break
     value, order = min(results, key=lambda result: result[0])
     quality = {"misfit": value, "explained": explained(S, order, lags)}
@@ -111,7 +111,7 @@ def smooth_lags(values: NDArray, lags: LagClasses, width: float) -> NDArray:
     if width <= 0:
         return values
     field = values.reshape(lags.shape)
-    for axis, wraps in enumerate(lags.grid.axes_periodic):
+    for axis, wraps in enumerate(lags.grid.periodic):
         field = gaussian_filter1d(field, width, axis=axis, mode="wrap" if wraps else "constant")
     return field.ravel()
 
@@ -156,7 +156,7 @@ def _swaps(cost: NDArray, order: NDArray) -> NDArray[np.int64]:
     partner = change.argmin(axis=1)
     gain = change[np.arange(len(order)), partner]
     free = np.ones(len(order), dtype=bool)
-    for i in np.argsort(gain):
+    for i in np.argsort(gain, kind="stable"):
         j = partner[i]
         if gain[i] < -1e-9 and free[i] and free[j]:
             place[[i, j]] = place[[j, i]]
@@ -164,16 +164,16 @@ def _swaps(cost: NDArray, order: NDArray) -> NDArray[np.int64]:
     return np.argsort(place)
 
 
-def _refine(S: NDArray, order: NDArray, lags: LagClasses, iterations: int = 12) -> tuple[float, NDArray[np.int64]]:
+def _refine(S: NDArray, order: NDArray, lags: LagClasses, settings: FastSettings) -> tuple[float, NDArray[np.int64]]:
     """Descent of F: the lag model given the order, then the order given the lag model.  Returns F and the order."""
 
     def fit(candidate: NDArray, width: float) -> tuple[float, NDArray, NDArray]:
         K, v = _lag_model(S, candidate, lags, width)
         return 0.5 * float(np.mean(np.log(v))), K, v
 
-    for width in _WIDTHS:
+    for width in settings.widths:
         value, K, v = fit(order, width)
-        for _ in range(iterations):
+        for _ in range(settings.refine_steps):
             cost = _cost_matrix(S, order, lags, K, v)
             for propose in (lambda c, _: np.argsort(linear_sum_assignment(c)[1]), _swaps):
                 proposal = propose(cost, order)
@@ -193,7 +193,7 @@ def _geodesics(s: NDArray, neighbours: int) -> NDArray:
     """Shortest paths through the graph of nearest neighbours; an edge is √(1 - tanh s) long (a root variogram)."""
     apart = np.sqrt(np.maximum(1 - np.tanh(s), 1e-9))
     np.fill_diagonal(apart, np.inf)
-    near = np.argsort(apart, axis=1)[:, :neighbours]
+    near = np.argsort(apart, axis=1, kind="stable")[:, :neighbours]
     np.fill_diagonal(apart, 0.0)
     tree = minimum_spanning_tree(apart).toarray()  # keeps the graph connected
     graph = np.maximum(tree, tree.T)
@@ -220,8 +220,7 @@ def independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> N
     for _ in range(starts):
         R = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
         for _ in range(100):
-            left, _, right = np.linalg.svd(4 * R - Y.T @ (Y @ R) ** 3 / len(Y))
-            R, old = left @ right, R
+            R, old = polar(4 * R - Y.T @ (Y @ R) ** 3 / len(Y)), R
             if np.abs(np.abs(np.sum(R * old, axis=0)) - 1).max() < 1e-8:
                 break
         value = np.sum(np.mean((Y @ R) ** 4, axis=0))
@@ -237,7 +236,7 @@ def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
     """
     rings, free = [], list(range(axes.shape[1]))
     energy = np.corrcoef((axes * axes).T) if axes.shape[1] > 1 else np.ones((1, 1))
-    for _ in range(sum(grid.axes_periodic)):
+    for _ in range(sum(grid.periodic)):
         pair = min(((a, b) for a in free for b in free if a < b), key=lambda ab: energy[ab])
         rings.append(np.arctan2(axes[:, pair[1]], axes[:, pair[0]]))
         free = [a for a in free if a not in pair]
@@ -246,11 +245,11 @@ def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
     for ring_order in permutations(range(len(rings))):
         for line_order in permutations(range(len(lines))):
             ring, line, columns = iter(ring_order), iter(line_order), []
-            for n, wraps in zip(grid.shape, grid.axes_periodic, strict=True):
+            for n, wraps in zip(grid.shape, grid.periodic, strict=True):
                 u = rings[next(ring)] if wraps else lines[next(line)]
                 columns.append((rankdata(u) - 0.5) / len(u) * n - 0.5)  # uniform on [-1/2, n - 1/2]
             found.append(np.stack(columns, axis=1))
-            if len(set(zip(grid.shape, grid.axes_periodic, strict=True))) == 1:
+            if len(set(zip(grid.shape, grid.periodic, strict=True))) == 1:
                 return found
     return found
 
@@ -258,6 +257,6 @@ def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
 def _assign(coordinates: NDArray, grid: Grid) -> NDArray[np.int64]:
     """Columns on grid points, one each, at the least sum of squared (periodic) distances; order[point] = column."""
     apart = np.abs(coordinates[:, None] - grid.indices()[None])
-    apart = np.where(grid.axes_periodic, np.minimum(apart, np.array(grid.shape) - apart), apart)
+    apart = np.where(grid.periodic, np.minimum(apart, np.array(grid.shape) - apart), apart)
     _, place = linear_sum_assignment(np.sum(apart**2, axis=-1))
     return np.argsort(place)

@@ -3,12 +3,7 @@
 X holds two-valued columns, more of them than the grid has points: the bits x_i of numbers, in unknown order, some of them
 perhaps inverted.  Three questions, each answered by what stationarity makes alike everywhere.
 
-*Where.*  Correlations of columns factor into how strongly a column follows the field and a function of displacement,
-
-    c_ij = a_i a_j K(p_i - p_j),
-
-so a column sits where its correlations with all others fit best; the sign of a_i is its polarity.  The start is a landmark
-Isomap of |c|; sums over the bits of a point are then a shuffled image, which :func:`arrange` puts straight.
+*Where.*  A column sits where its correlations with all others fit best (:mod:`symlift.solvers.fast.bit_places`).
 
 *Which bit.*  Columns of equal significance have equal correlations with bits of given significance at given displacement,
 c_ij = K_{b_i b_j}(p_i - p_j); within each point, bits are assigned to the classes b for which that holds best.
@@ -29,65 +24,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree, shortest_path
 
-from symlift.grid import Grid
-from symlift.objective import LagClasses
-from symlift.solvers.fast.arrange import arrange, fisher, grid_coordinates, independent_axes, smooth_lags
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.solvers.fast.arrange import fisher
+from symlift.solvers.fast.bit_places import correlations, explained, place
+from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = [
+    "BitReading",
     "Neighbourhoods",
-    "Places",
     "assign_classes",
     "bit_weights",
-    "correlations",
-    "explained",
     "number_map",
-    "place",
     "read_bits",
     "two_valued",
 ]
 
-# correlations are taken from at most this many rows
-_ROWS = 20_000
-# shuffled bits explain 0.9 or more of held-out correlations, noise nothing
-_LOCAL = 0.5
-_LANDMARKS = 400
-# lag models are smoothed over displacements, ever less, while columns settle
-_WIDTHS = (1.5, 1.0, 0.7, 0.5, 0.0)
-_ROUNDS = 10
-# a word that was seen this often counts half as much as one that is seen always
-_SEEN = 30
-# variance that is added to a bit's own where it predicts another
-_DAMPING = 1e-4
+
+@dataclass(frozen=True, eq=False)
+class BitReading:
+    """What was read from scrambled bits: the lifting map W (N, d), zero where held-out samples do not agree with the places; the
+    grid point and the significance (0 the lowest) of each column; and numbers about it."""
+
+    W: NDArray[np.float64]
+    point: NDArray[np.int64]
+    significance: NDArray[np.int64]
+    quality: dict[str, Any]
 
 
 def read_bits(
-    planes: NDArray[np.uint8], grid: Grid, rng: np.random.Generator, held: int
-) -> tuple[NDArray[np.float64], dict[str, Any]]:
-    """Lifting map W (N, d) of scrambled bits, one plane a column (d, n), and its quality; the first ``held`` samples only
-    judge the places.  W is zero where they do not agree.
+    planes: NDArray[np.uint8], grid: Grid, rng: np.random.Generator, held: int, settings: FastSettings = DEFAULT
+) -> BitReading:
+    """Lifting map of scrambled bits, one plane a column (d, n); the first ``held`` samples only judge the places.
 
     W x is the number that the bits of each point write, between 0 and 1, up to a constant and to all bits being inverted.
     """
-    C, C_held = correlations(planes[:, held : held + _ROWS]), correlations(planes[:, :held])
-    places, quality = place(C, grid, rng)
+    C, C_held = correlations(planes[:, held : held + settings.bit_rows]), correlations(planes[:, :held])
+    places, quality = place(C, grid, rng, settings)
     quality["locality"] = explained(C, C_held, places, LagClasses(grid))
-    if quality["locality"] < _LOCAL:
-        return np.zeros((grid.size, len(planes))), quality
+    if quality["locality"] < settings.bits_local:
+        return BitReading(np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality)
     sign = np.where(places.strength < 0, -1, 1).astype(np.float32)
     upright = planes[:, held:] ^ (sign < 0)[:, None]
     C *= sign
     C *= sign[:, None]
     near = Neighbourhoods(places.point, grid)
-    classes = assign_classes(upright, C, near)
-    slopes = bit_weights(upright, near, classes)
-    rank = np.argsort(np.argsort(-np.abs(slopes)))
+    classes = assign_classes(upright, C, near, settings)
+    slopes = bit_weights(upright, near, classes, settings)
+    rank = np.argsort(np.argsort(-np.abs(slopes), kind="stable"))
     weights = np.where(slopes < 0, -1, 1) * 2.0 ** -(1 + rank)
     quality |= {"bits": len(rank), "slopes": np.sort(np.abs(slopes))[::-1].round(4).tolist()}
     deviation = upright.std(axis=1, dtype=np.float32)
-    return number_map(C, deviation, near, classes, weights) * sign, quality
+    W = number_map(C, deviation, near, classes, weights, settings) * sign
+    return BitReading(W, places.point, (len(rank) - 1 - rank)[classes], quality)
 
 
 def two_valued(X: NDArray) -> bool:
@@ -101,166 +91,6 @@ def two_valued(X: NDArray) -> bool:
     return all(
         bool(((part == low) | (part == high)).all()) for part in (X[i : i + step] for i in range(0, len(X), step))
     )
-
-
-def correlations(planes: NDArray) -> NDArray[np.float32]:
-    """Correlations of bit planes (d, n), zero diagonal; a constant one has none."""
-    z = planes.astype(np.float32)
-    z -= z.mean(axis=1, keepdims=True)
-    norm = np.sqrt(np.einsum("ij,ij->i", z, z))[:, None]
-    z /= np.where(norm > 0, norm, 1)
-    C = z @ z.T
-    np.fill_diagonal(C, 0.0)
-    return C
-
-
-# -- where -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Places:
-    """Grid point of each column, and how strongly (and with which sign) the column follows the field there."""
-
-    point: NDArray[np.int64]
-    strength: NDArray[np.float64]
-
-
-class _LagModel:
-    """c_ij = a_i a_j K(p_i - p_j): least squares of K given (p, a), and of (p, a) given K, one column at a time."""
-
-    def __init__(self, C: NDArray, lags: LagClasses) -> None:
-        self.C, self.lags = C, lags
-
-    def fit(self, places: Places, width: float) -> NDArray:
-        """K(h - g) for all pairs of grid points, (N, N), smoothed over displacements."""
-        a, N = places.strength, self.lags.grid.size
-        at = csr_matrix((a, (places.point, np.arange(len(a)))), shape=(N, len(a)))
-        self.sums = (at @ self.C).T  # Σ_{i at h} a_i c_ji, (d, N)
-        self.energy = np.bincount(places.point, a**2, N)
-        total = self.lags.total(at @ self.sums)
-        count = self.lags.total(np.outer(self.energy, self.energy))
-        count[self.lags.zero] -= np.sum(a**4)  # a column has no pair with itself
-        return (smooth_lags(total, self.lags, width) / np.maximum(smooth_lags(count, self.lags, width), 1e-9))[
-            self.lags.index
-        ]
-
-    def fits(self, places: Places, K: NDArray) -> tuple[NDArray, NDArray]:
-        """Best strength of each column at each grid point, and how much it explains there, both (d, N)."""
-        own = places.strength[:, None] ** 2 * K[places.point] ** 2
-        possible = np.maximum(self.energy @ K**2 - own, 1e-9)
-        found = self.sums @ K
-        return found / possible, found**2 / possible
-
-
-def _settle(
-    model: _LagModel, places: Places, widths: tuple[float, ...], capacity: int | None = None, iterations: int = 12
-) -> Places:
-    """Alternate lag model and places until no column moves, for ever less smoothing."""
-    columns = np.arange(len(places.point))
-    for width in widths:
-        for _ in range(iterations):
-            strength, gain = model.fits(places, model.fit(places, width))
-            point = gain.argmax(axis=1) if capacity is None else _fill(gain, capacity)
-            a, before = strength[columns, point], places.point
-            places = Places(point, a / max(float(np.sqrt(np.mean(a**2))), 1e-12))
-            if np.array_equal(point, before):
-                break
-    return places
-
-
-def _fill(gain: NDArray, capacity: int) -> NDArray[np.int64]:
-    """The point of most gain for each column, ``capacity`` columns a point."""
-    best = gain.argmax(axis=1)
-    if np.bincount(best, minlength=gain.shape[1]).max() <= capacity:
-        return best
-    return linear_sum_assignment(np.repeat(-gain, capacity, axis=1))[1] // capacity
-
-
-def place(C: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[Places, dict[str, float]]:
-    """Grid point and polarity of each column, from correlations (d, d); quality: the part of them that the lag model explains.
-
-    Where d is a multiple of the number of points, each gets as many columns; otherwise a point may have any number.
-    """
-    d, lags = len(C), LagClasses(grid)
-    model = _LagModel(C, lags)
-    graph = _nearest(C, neighbours=round(1.5 * d / grid.size) + 2 * grid.ndim)
-    axes = independent_axes(_embed(graph, grid.ndim + sum(grid.axes_periodic), rng), rng)
-    sign = _polarities(graph, C)
-    found = []
-    for coordinates in grid_coordinates(axes, grid):
-        nearest = np.rint(coordinates).astype(np.int64)
-        inside = np.clip(nearest, 0, np.array(grid.shape) - 1)
-        places = Places(grid.flat(np.where(grid.axes_periodic, nearest % grid.shape, inside)), sign)
-        places = _settle(model, places, _WIDTHS)
-        places = _settle(model, _straighten(model, places, rng), _WIDTHS[1:])
-        if d % grid.size == 0:
-            places = _settle(model, places, (0.0,), capacity=d // grid.size)
-        found.append((explained(C, C, places, lags), places))
-    part, places = max(found, key=lambda pair: pair[0])
-    return places, {"explained": part}
-
-
-def explained(C: NDArray, C_held: NDArray, places: Places, lags: LagClasses) -> float:
-    """Part of the held-out correlations that a_i a_j K(p_i - p_j), fitted to C, explains: about 0 or less on noise."""
-    K = _LagModel(C, lags).fit(places, 0.0)
-    a, p = places.strength, places.point
-    left = 0.0
-    for start in range(0, len(C), 512):
-        rows = slice(start, start + 512)
-        expected = K[np.ix_(p[rows], p)] * np.outer(a[rows], a)
-        expected[np.arange(len(expected)), np.arange(start, start + len(expected))] = 0.0
-        left += float(np.sum((C_held[rows] - expected) ** 2))
-    pairs = len(C) * (len(C) - 1)
-    total = float(np.sum(C_held**2, dtype=np.float64)) - float(C_held.sum(dtype=np.float64)) ** 2 / pairs
-    return 1 - left / max(total, 1e-300)
-
-
-def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> Places:
-    """Points as a whole put where :func:`arrange` wants them: an embedding bends, sums over a point's bits are an image."""
-    model.fit(places, 0.0)
-    if not model.energy.all():
-        return places  # a point without columns has no statistics
-    N = model.lags.grid.size
-    total = csr_matrix((places.strength, (places.point, np.arange(len(places.point)))), shape=(N, len(places.point)))
-    S = fisher((total @ model.sums) / np.sqrt(np.outer(model.energy, model.energy)) / model.energy.mean())
-    order, _ = arrange(S[None], model.lags.grid, rng)
-    return Places(np.argsort(order)[places.point], places.strength)
-
-
-def _nearest(C: NDArray, neighbours: int) -> csr_matrix:
-    """Graph of the columns that go together most, edges √(1 - |c|) long."""
-    d, k = len(C), min(neighbours, len(C) - 1)
-    rows, columns = np.repeat(np.arange(d), k), np.argpartition(-np.abs(C), k, axis=1)[:, :k].ravel()
-    length = np.sqrt(np.maximum(1 - np.abs(C[rows, columns]), 1e-6)).astype(np.float64)
-    graph = csr_matrix((length, (rows, columns)), shape=(d, d))
-    return graph.maximum(graph.T)
-
-
-def _polarities(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
-    """±1 for each column, so that correlations along the spanning tree of strongest links become positive."""
-    sign = np.ones(len(C))
-    tree = minimum_spanning_tree(graph)
-    for root in np.unique(connected_components(graph, directed=False)[1], return_index=True)[1]:
-        order, parent = breadth_first_order(tree, root, directed=False)
-        for i in order[1:]:
-            sign[i] = sign[parent[i]] * (1 if C[i, parent[i]] >= 0 else -1)
-    return sign
-
-
-def _embed(graph: csr_matrix, dimension: int, rng: np.random.Generator) -> NDArray:
-    """Landmark Isomap, whitened, (d, dimension): shortest paths from some columns to all, classical scaling of those."""
-    landmarks = np.sort(rng.permutation(graph.shape[0])[:_LANDMARKS])
-    paths = shortest_path(graph, directed=False, indices=landmarks)
-    finite = np.isfinite(paths)
-    squares = np.where(finite, paths, 1.5 * paths[finite].max()) ** 2
-    own = squares[:, landmarks]
-    mean = own.mean(axis=1)
-    values, vectors = np.linalg.eigh(-0.5 * (own - mean - mean[:, None] + own.mean()))
-    axes = vectors[:, -dimension:] / np.sqrt(np.maximum(values[-dimension:], 1e-9))
-    Y = -0.5 * (squares - mean[:, None]).T @ axes
-    Y -= Y.mean(axis=0)
-    left, _, right = np.linalg.svd(Y, full_matrices=False)
-    return left @ right * np.sqrt(len(Y))
 
 
 # -- which bit, and what it weighs -------------------------------------------------------------------------------------
@@ -285,7 +115,7 @@ class Neighbourhoods:
         #: grid points one step away
         self.next: list[NDArray] = []
         for at in indices:
-            to = np.where(grid.axes_periodic, (at + steps) % lengths, at + steps)
+            to = np.where(grid.periodic, (at + steps) % lengths, at + steps)
             lag = np.flatnonzero(((to >= 0) & (to < lengths)).all(axis=1))
             there = grid.flat(to[lag])
             columns = [self.own[q] for q in there]
@@ -299,7 +129,9 @@ class Neighbourhoods:
         return np.concatenate([own, columns]), np.concatenate([np.full(len(own), self.lags), lag])
 
 
-def assign_classes(planes: NDArray, C: NDArray, near: Neighbourhoods) -> NDArray[np.int64]:
+def assign_classes(
+    planes: NDArray, C: NDArray, near: Neighbourhoods, settings: FastSettings = DEFAULT
+) -> NDArray[np.int64]:
     """Class b_i of each column: columns of one class have one significance, all over the grid.
 
     The planes (d, n) and their correlations C have their polarity already.  Points with most bits have one of each class:
@@ -316,9 +148,9 @@ def assign_classes(planes: NDArray, C: NDArray, near: Neighbourhoods) -> NDArray
     classes = np.full(len(planes), -1)
     for own in near.own:
         if len(own) == K:
-            classes[own[np.argsort(-slopes[own])]] = np.arange(K)
+            classes[own[np.argsort(-slopes[own], kind="stable")]] = np.arange(K)
     Z = fisher(C).astype(np.float32)
-    for _ in range(_ROUNDS):
+    for _ in range(settings.match_rounds):
         before = classes
         classes = _match(Z, near, classes, K)
         if np.array_equal(classes, before):
@@ -326,7 +158,9 @@ def assign_classes(planes: NDArray, C: NDArray, near: Neighbourhoods) -> NDArray
     return classes
 
 
-def bit_weights(planes: NDArray, near: Neighbourhoods, classes: NDArray) -> NDArray[np.float64]:
+def bit_weights(
+    planes: NDArray, near: Neighbourhoods, classes: NDArray, settings: FastSettings = DEFAULT
+) -> NDArray[np.float64]:
     """What a bit of each class adds to the neighbouring points, (K,): slopes of their mean on the bits of a point.
 
     Every word that the bits of a point write counts about once, however often it is written: at uniform words, bits are
@@ -339,7 +173,7 @@ def bit_weights(planes: NDArray, near: Neighbourhoods, classes: NDArray) -> NDAr
         field = _field(planes, near, weights[classes])
         found = []
         for p in full:
-            own = near.own[p][np.argsort(classes[near.own[p]])]
+            own = near.own[p][np.argsort(classes[near.own[p]], kind="stable")]
             found += [
                 _word_means(*_telling(planes[own], field[near.next[p]])),
                 _blank_words(planes[own], field[near.next[p]]),
@@ -347,7 +181,7 @@ def bit_weights(planes: NDArray, near: Neighbourhoods, classes: NDArray) -> NDAr
         words, total, count = (np.concatenate(part) for part in zip(*found, strict=True))
         words, total, count = _word_means(words, total, count)
         words, total, count = words[count > 0], total[count > 0], count[count > 0]
-        weights = _slopes(words, total / count, count / (count + _SEEN))
+        weights = _slopes(words, total / count, count / (count + settings.word_seen))
     return weights / np.abs(weights).max()
 
 
@@ -416,7 +250,12 @@ def _match(Z: NDArray, near: Neighbourhoods, classes: NDArray, K: int) -> NDArra
 
 
 def number_map(
-    C: NDArray, deviation: NDArray, near: Neighbourhoods, classes: NDArray, weights: NDArray
+    C: NDArray,
+    deviation: NDArray,
+    near: Neighbourhoods,
+    classes: NDArray,
+    weights: NDArray,
+    settings: FastSettings = DEFAULT,
 ) -> NDArray[np.float64]:
     """W (N, d): for each point the number that its bits write, Σ_b w_b x_b; a missing bit by its best linear prediction.
 
@@ -440,7 +279,7 @@ def number_map(
     for p in gaps:
         columns, lag = windows[p]
         s = deviation[columns].astype(np.float64)
-        covariance = C[np.ix_(columns, columns)] * np.outer(s, s) + np.diag(s**2 + _DAMPING)
+        covariance = C[np.ix_(columns, columns)] * np.outer(s, s) + np.diag(s**2 + settings.damping)
         missing = np.setdiff1d(np.arange(K), classes[near.own[p]])
         toward = weights[missing] @ mean[missing][:, classes[columns], lag]
         W[p, columns] += np.linalg.solve(covariance, toward)

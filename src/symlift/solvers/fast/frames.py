@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.grid import Grid
-from symlift.group import polar
-from symlift.objective import LagClasses
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.core.linalg import polar
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere
-from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
+from symlift.solvers.fast.components import energy_dependence, energy_similarities, standardise
 
 __all__ = ["points_frame", "position_frames", "stationary_frame"]
 

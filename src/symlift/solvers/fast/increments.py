@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 from scipy.optimize import minimize
 
-from symlift.grid import Grid
-from symlift.objective import LagClasses
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere
-from symlift.solvers.fast.localise import energy_dependence, energy_similarities, standardise
+from symlift.solvers.fast.components import energy_dependence, energy_similarities, standardise
 from symlift.solvers.fast.resolve import SharedEntropy
 
 __all__ = ["increments_frame", "total_correlation"]

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from symlift.objective import LagClasses
+from symlift.core.lags import LagClasses
+from symlift.solvers.fast.settings import DEFAULT, FastSettings
+from symlift.statistics.moments import CLIP, moment_sizes
 
 __all__ = [
     "SharedEntropy",
@@ -24,9 +26,6 @@ __all__ = [
     "resolve",
     "unit_determinant",
 ]
-
-_BANDWIDTHS = (0.3, 0.15, 0.08)
-_CLIP = 4.0
 
 
 def unit_determinant(W: NDArray) -> NDArray[np.float64]:
@@ -70,12 +69,11 @@ class _Nonstationarity:
     def __init__(self, Z: NDArray, lags: LagClasses) -> None:
         self.lags = lags
         M2, _, M4 = self._moments(*self._powers(Z))
-        second, fourth = np.sum(M2**2), np.sum(M4**2) + 4 * np.sum(M2**4)
-        self.sizes = (second, np.sqrt(second * fourth), fourth)
+        self.sizes = moment_sizes(float(np.sum(M2**2)), float(np.sum(M4**2)), float(np.sum(M2**4)))
 
     @staticmethod
     def _powers(Z: NDArray) -> tuple[NDArray, NDArray]:
-        z = np.clip(Z, -_CLIP, _CLIP)
+        z = np.clip(Z, -CLIP, CLIP)
         q = z**2
         return z, q - q.mean(axis=0)
 
@@ -91,17 +89,24 @@ class _Nonstationarity:
         R2, R3, R4 = ((R / size).astype(Z.dtype) for R, size in zip(residuals, self.sizes, strict=True))
         toward_squares = z @ (2 * R3.T) + q @ (4 * R4)
         gradient = (z @ (4 * R2) + q @ (2 * R3) + 2 * z * toward_squares) / len(Z)
-        return value, np.where(np.abs(Z) < _CLIP, gradient, 0)
+        return value, np.where(np.abs(Z) < CLIP, gradient, 0)
 
 
 def resolve(
-    W: NDArray, X: NDArray, lags: LagClasses, isometry: float = 1.0, stationary: float = 5.0, iterations: int = 60
+    W: NDArray,
+    X: NDArray,
+    lags: LagClasses,
+    isometry: float = 1.0,
+    stationary: float = 5.0,
+    settings: FastSettings = DEFAULT,
 ) -> NDArray[np.float64]:
     """Minimise J(W) over all invertible W from a start, L-BFGS on (1 + Θ) W, the density going from coarse to fine."""
     m = len(W)
-    for bandwidth in _BANDWIDTHS:
+    for bandwidth in settings.bandwidths:
         loss = relative_loss(W, X, lags, bandwidth, isometry, stationary)
-        found = minimize(loss, np.zeros(m * m), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+        found = minimize(
+            loss, np.zeros(m * m), jac=True, method="L-BFGS-B", options={"maxiter": settings.resolve_steps}
+        )
         W = (np.eye(m) + found.x.reshape(m, m)) @ W
     return W
 
@@ -174,13 +179,11 @@ def _symmetric_lags(lags: LagClasses, taps: int) -> tuple[NDArray[np.int64], int
     """Class of each pair with displacement and its opposite taken as one, -1 beyond ``taps``; and how many there are."""
     lengths = lags.shape
     steps = np.stack(np.unravel_index(np.arange(lags.count.size), lengths), axis=1)
-    centre = np.array(
-        [0 if wraps else n - 1 for n, wraps in zip(lags.grid.shape, lags.grid.axes_periodic, strict=True)]
-    )
+    centre = np.array([0 if wraps else n - 1 for n, wraps in zip(lags.grid.shape, lags.grid.periodic, strict=True)])
     period = np.array(lengths)
     delta = steps - centre
-    wrapped = np.where(lags.grid.axes_periodic, (delta + period // 2) % period - period // 2, delta)
-    opposite = np.where(lags.grid.axes_periodic, (-delta) % period, -delta + centre)
+    wrapped = np.where(lags.grid.periodic, (delta + period // 2) % period - period // 2, delta)
+    opposite = np.where(lags.grid.periodic, (-delta) % period, -delta + centre)
     partner = np.ravel_multi_index(tuple(opposite.T), lengths)
     label = np.minimum(np.arange(len(partner)), partner)
     label = np.where(np.abs(wrapped).max(axis=1) <= taps, label, -1)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.invariance import minimise_over_rotations
 from symlift.solvers.fast.resolve import SharedEntropy
+from symlift.solvers.fast.stationary import minimise_over_rotations
 
 __all__ = ["flip_modes", "pooled_entropy", "sharpen"]
 

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from symlift.errors import InputError
-from symlift.lifting import write_atomically
+from symlift.storage.atomic import write_atomically
 
 __all__ = ["FORMAT_VERSION", "optimiser_state", "read_checkpoint", "restore_optimiser", "write_checkpoint"]
 

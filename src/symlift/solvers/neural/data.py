@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from symlift.objective.batch import Workers
+from symlift.solvers.neural.objective.batch import Workers
 
 __all__ = ["Rows", "held_out", "input_statistics"]
 

@@ -16,20 +16,23 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
+from symlift.core.grid import Grid
+from symlift.core.group import TranslationGroup
+from symlift.core.lags import LagClasses
+from symlift.core.linalg import polar
+from symlift.core.model import LiftedModel
 from symlift.errors import InputError, TrainingError
-from symlift.grid import Grid
-from symlift.group import TranslationGroup, polar
-from symlift.lifting import LiftedModel
-from symlift.objective import LagClasses, score
-from symlift.objective.batch import Lifted, Workers
-from symlift.objective.critic import JensenShannon
-from symlift.objective.terms import Objective
-from symlift.solvers import CHECKPOINT, CURVE, Progress, no_progress
+from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
+from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import Rows
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
-from symlift.solvers.neural.schedule import Clock
-from symlift.solvers.neural.settings import Settings, refining
+from symlift.solvers.neural.objective.batch import Lifted, Workers
+from symlift.solvers.neural.objective.critic import JensenShannon
+from symlift.solvers.neural.objective.terms import Objective
+from symlift.solvers.neural.presets import Settings, refining
+from symlift.solvers.registry import CHECKPOINT, CURVE
+from symlift.statistics.selection import held_out
 
 __all__ = ["Budget", "Trainer", "make_objective"]
 
@@ -161,7 +164,7 @@ class Trainer:
     def _go_near(self, W: NDArray, clock: Clock) -> None:
         """From here on, training from the isometry ``W`` as from a near start, with a ``clock`` for that."""
         self.settings, self.clock = refining(self.settings), clock
-        start = LiftedModel.from_lifting_map(W / self.start.scale, self.grid, self.start.mean.numpy())
+        start = LiftedModel.from_lifting_map(W / self.start.scale, self.grid, self.start.mean)
         self._begin(start, self._another_seed(0))
 
     def _close(self, watch: Watch | None) -> None:
@@ -328,14 +331,11 @@ class Trainer:
 
     def _evaluate(self, watch: Watch | None, means: dict[str, float]) -> None:
         model = self.network.model()
-        _, parts = score(model.lifting_map(), self.held, self.lags)
-        # resolution, infomax (at fixed ‖W‖, a constant minus distortion/2) and stationarity
-        value = (
-            parts["resolution"] + self.settings.infomax * parts["distortion"] / 2 + 10 * max(parts["stationarity"], 0.0)
-        )
+        parts = held_out(model.lifting_map(), self.held, self.lags)
+        value = parts.value(self.settings.infomax)
         record = {
             "step": self.step_count, "seconds": round(self.seconds, 3), "rank": self.clock.rank, "factor": self.clock.factor,
-            **means, "held_out": value, **{f"held_out_{name}": part for name, part in parts.items()},
+            **means, "held_out": value, **{f"held_out_{name}": part for name, part in asdict(parts).items()},
         }  # fmt: skip
         self.history.append(record)
         if value < self.best.value:
@@ -345,7 +345,7 @@ class Trainer:
 
     def best_model(self) -> LiftedModel:
         """The model with the least held-out objective so far."""
-        kept = self.best.tensors
+        kept = {name: value.numpy() for name, value in self.best.tensors.items()}
         group = TranslationGroup(kept["Q"], kept["theta"])
         return LiftedModel(self.grid, kept["mean"], self.start.scale, kept["E"], group, kept["r"], self.start.kind)
 
@@ -410,7 +410,7 @@ def _board(folder: Path) -> Watch:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise InputError("TensorBoard is not installed: `pip install 'symlift[neural]'`, or leave it out") from None
+        raise InputError("TensorBoard is not installed: `pip install tensorboard`, or leave it out") from None
     writer = SummaryWriter(str(folder))
 
     def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:  # noqa: ARG001
@@ -428,8 +428,10 @@ def _told(means: dict[str, float], clock: Clock) -> str:
 
 
 def _model_tensors(model: LiftedModel) -> dict[str, Tensor]:
-    parts = {"mean": model.mean, "E": model.E, "Q": model.group.Q, "theta": model.group.theta, "r": model.r}
-    return {name: value.clone() for name, value in parts.items()}
+    parts = {"mean": model.mean, "E": model.E, "r": model.r}
+    if isinstance(model.group, TranslationGroup):
+        parts |= {"Q": model.group.Q, "theta": model.group.theta}
+    return {name: torch.from_numpy(value.copy()) for name, value in parts.items()}
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

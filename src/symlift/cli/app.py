@@ -1,0 +1,348 @@
+"""The command line.  Data to stdout, progress and messages to stderr; exit 0 done, 1 failed, 2 bad usage or input."""
+
+from __future__ import annotations
+
+import errno
+import platform
+import sys
+import traceback
+import warnings
+from contextlib import nullcontext
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from symlift import __version__
+from symlift.cli.console import (
+    AsJson,
+    DataFile,
+    Key,
+    Overwrite,
+    Quiet,
+    Steps,
+    Verbose,
+    err,
+    print_json,
+    seconds_of,
+    stderr_line,
+    warn,
+)
+from symlift.cli.experiments import experiment_app
+from symlift.errors import FitWarning, InputError, SymliftError
+
+if TYPE_CHECKING:
+    from symlift.runs.record import Run
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="symlift",
+    help="Find the hidden domain, its symmetry and the signals behind plain vectors.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(experiment_app, name="experiment")
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"symlift {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and stop.")
+    ] = False,
+) -> None:
+    """Find the hidden domain, its symmetry and the signals behind plain vectors."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("symlift-demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the signals, of the scrambling and of the solver.")] = 0,
+) -> None:
+    """Scramble a built-in signal set, recover it, draw both.
+
+    Example: symlift demo --out demo
+    """
+    from symlift.cli.demo import run_demo
+
+    with err.status("scrambling, fitting, drawing …") if err.is_terminal else nullcontext():
+        summary = run_demo(out, seed)
+    typer.echo(f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order")
+    typer.echo(f"recovered: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s")
+    typer.echo(f"verdict: {summary['verdict'] or 'none'}")
+    typer.echo(f"picture: {summary['figure']}")
+    typer.echo(f"report: {summary['report']}")
+
+
+@app.command()
+def recover(
+    data: DataFile,
+    grid: Annotated[str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6, or auto.", show_default="auto")] = None,
+    periodic: Annotated[bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")] = False,
+    mixing: Annotated[
+        str | None,
+        typer.Option(help="What is known: shuffled, orthogonal, linear, or auto.", show_default="auto"),
+    ] = None,
+    solver: Annotated[
+        str | None, typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Training settings, a row of the paper's table (neural, refine).", show_default="auto"),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine).")
+    ] = None,
+    key: Key = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift")
+    ] = None,
+    signals: Annotated[bool, typer.Option("--signals", help="Keep all recovered signals (signals.npy).")] = False,
+    overwrite: Overwrite = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was killed.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
+) -> None:
+    """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
+
+    Example: symlift recover images.npy --grid 15x15 --out run
+    """
+    _not_both(quiet, verbose)
+    _check_early(data, grid, periodic, solver, resume)
+    from symlift.runs import recover as runs
+
+    report: Path | None = None
+    try:
+        with Steps(quiet, verbose) as progress:
+            run = runs.recover(
+                data, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, seed=seed, key=key, signals=signals,
+                check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
+                overwrite=overwrite, resume=resume, progress=progress,
+            )  # fmt: skip
+            if run is None:  # one of several processes that trained along
+                return
+            if (run.folder / "report.html").is_file():  # found finished, with its report
+                report = run.folder / "report.html"
+            elif not no_report:
+                progress("drawing", None)
+                report = _write_report(run.folder)
+    except KeyboardInterrupt:
+        raise _InterruptedError("interrupted: the same command with --resume goes on") from None
+    except runs.RunFailedError as error:
+        if verbose:
+            traceback.print_exception(error.__cause__ or error)
+        raise
+    if not quiet and run.fresh:
+        for message in run.record.warnings:
+            warn(message, FitWarning)
+    if as_json:
+        print_json(_summary(run, report))
+    elif not quiet:
+        _print_run(run, report)
+
+
+@app.command()
+def transform(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a saved model.")],
+    data: DataFile,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the signals go: .npy, .npz or .csv.")],
+    key: Key = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the signals that a run's model finds in a data file, also one that is larger than memory.
+
+    Example: symlift transform run images.npy --out signals.npy
+    """
+    from symlift.runs import recover as runs
+
+    with Steps(quiet) as progress:
+        shape = runs.transform(run, data, out, key=key, overwrite=overwrite, progress=progress)
+    if as_json:
+        print_json({"signals": str(out), "shape": shape})
+    elif not quiet:
+        typer.echo(f"signals: {out} ({shape[0]} rows of {shape[1]} grid points)")
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write RUN/report.html: one file that opens offline.
+
+    Example: symlift report run
+    """
+    from symlift.runs.record import RECORD, finished
+
+    if (run / RECORD).exists() or not (run / "model.json").exists():
+        finished(run)
+    with Steps(quiet) as progress:
+        progress("drawing", None)
+        path = _write_report(run)
+    if as_json:
+        print_json({"report": str(path)})
+    elif not quiet:
+        typer.echo(f"report: {path}")
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on one line.")] = False) -> None:
+    """Versions, devices, threads, optional extras.
+
+    Example: symlift doctor
+    """
+    extras = {"torch": "train", "tensorboard": "train", "umap": "baselines", "h5py": "data", "pynwb": "data",
+              "mlxtend": "data", "zarr": "data", "pyarrow": "data", "SALib": "sensitivity", "dask": "cluster"}  # fmt: skip
+    report: dict[str, Any] = {
+        "symlift": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        **{name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "python-picard")},
+        **_devices(),
+        **{f"{name} (extra {extra})": find_spec(name) is not None for name, extra in extras.items()},
+    }
+    if as_json:
+        print_json(report)
+        return
+    for key, value in report.items():
+        typer.echo(f"{key:28} {'yes' if value is True else 'no' if value is False else value}")
+
+
+def _devices() -> dict[str, Any]:
+    """What PyTorch has to say, where it is installed."""
+    if find_spec("torch") is None:
+        return {}
+    import torch
+
+    return {
+        "torch": torch.__version__, "threads": torch.get_num_threads(), "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }  # fmt: skip
+
+
+def _check_early(data: Path, grid: str | None, periodic: bool, solver: str | None, resume: bool) -> None:
+    """What can be refused before anything heavy is imported."""
+    from symlift.core.grid import Grid
+    from symlift.runs.readers import check_file
+    from symlift.solvers.registry import check_solver
+
+    if not (resume and data.is_dir()):
+        check_file(data, data.suffix.lower())
+    if grid is not None and grid != "auto":
+        Grid.parse(grid, periodic)
+    if solver is not None:
+        check_solver(solver)
+
+
+def _write_report(folder: Path) -> Path:
+    """The report of a finished run; when it fails, the run itself is still good."""
+    from symlift.report import write_report
+
+    try:
+        return write_report(folder)
+    except InputError:
+        raise
+    except Exception as error:
+        raise SymliftError(
+            f"the run in {folder} is done, but its report failed ({type(error).__name__}: {error}): "
+            f"try again with `symlift report {folder}`"
+        ) from error
+
+
+def _summary(run: Run, report: Path | None) -> dict[str, Any]:
+    """What a program wants to know about a run."""
+    record = run.record
+    found = record.diagnosis
+    placement, signals = (
+        str(run.folder / name) if (run.folder / name).is_file() else None for name in ("placement.csv", "signals.npy")
+    )
+    return {
+        "run": str(run.folder), "status": record.status.value, "n": record.input.shape[0], "d": record.input.shape[1],
+        "grid": record.grid, "periodic": record.periodic, "solver": record.solver, "seed": record.settings.seed,
+        "score": record.score, "verdict": None if found is None else found.verdict.value,
+        "confidence": None if found is None else found.confidence, "warnings": record.warnings,
+        "seconds": round(record.timings.total, 3), "placement": placement, "signals": signals,
+        "report": None if report is None else str(report),
+    }  # fmt: skip
+
+
+def _print_run(run: Run, report: Path | None) -> None:
+    """What a person wants to know about a run."""
+    summary = _summary(run, report)
+    ends = ["closed" if wraps else "open" for wraps in summary["periodic"]]
+    shape = "x".join(str(s) for s in summary["grid"])
+    typer.echo(f"grid: {shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}")
+    if run.record.diagnosis is not None:
+        typer.echo(f"verdict: {run.record.diagnosis}")
+        for step in run.record.diagnosis.next_steps:
+            typer.echo(f"next: {step.text}")
+    if summary["score"] is not None:
+        typer.echo(f"score: {summary['score']:.4g}")
+    state = "in" if run.fresh else "was done already, in"
+    typer.echo(
+        f"{summary['n']} rows of {summary['d']} columns: solver {summary['solver']}, seed {summary['seed']}, "
+        f"{state} {summary['seconds']:.1f} s"
+    )
+    for name in ("run", "placement", "signals", "report"):
+        if summary[name] is not None:
+            typer.echo(f"{name}: {summary[name]}")
+
+
+def _not_both(quiet: bool, verbose: bool) -> None:
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose contradict each other: give one of them")
+
+
+class _InterruptedError(SymliftError):
+    """Ctrl-C."""
+
+
+# click's class for bad usage, wherever typer keeps it
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+def _stop(code: int, message: str) -> NoReturn:
+    stderr_line("red", "error", message)
+    sys.exit(code)
+
+
+def main() -> None:
+    """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and exit code 1."""
+    warnings.showwarning = warn
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        _stop(2, str(error))
+    except _InterruptedError as error:
+        _stop(130, str(error))
+    except (SymliftError, typer.Abort) as error:
+        _stop(1, str(error) or "stopped")
+    except _UsageError as error:
+        if "NoArgs" in type(error).__name__:  # the message is the help
+            error.show()
+            sys.exit(2)
+        where = error.ctx.command_path if error.ctx is not None else "symlift"
+        _stop(2, f"{error.format_message().rstrip('.')}: see `{where} --help`")
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # nobody reads any more
+            sys.exit(1)
+        _stop(1, f"{error.filename or 'the system'}: {error.strerror or error}; make room or check the permissions")
+    if code == 130:
+        _stop(130, "interrupted")
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,98 @@
+"""What commands share: one progress bar, lines on stderr, and options that several of them have."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from symlift.errors import FitWarning, InputError
+
+__all__ = ["Steps", "err", "print_json", "seconds_of", "show", "stderr_line", "warn"]
+
+err = Console(stderr=True)
+
+DataFile = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Rows of numbers: .npy, .npz, .csv, .parquet, .mat or .zarr.")
+]
+Key = Annotated[str | None, typer.Option(help="Which array of an .npz, .mat or .zarr.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on one line.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say each step on stderr, and how a failed one failed.")]
+
+
+class Steps:
+    """One progress bar on stderr where a person watches; lines with --verbose; otherwise nothing."""
+
+    def __init__(self, quiet: bool, verbose: bool = False) -> None:
+        self.verbose, self.stage = verbose, ""
+        self.bar: Progress | None = None
+        if err.is_terminal and not quiet:
+            columns = (
+                SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )  # fmt: skip
+            self.bar = Progress(*columns, console=err, transient=True)
+            self.task = self.bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def __call__(self, stage: str, fraction: float | None) -> None:
+        name = stage.split(" (")[0]  # what follows in brackets are figures, which change all the time
+        if self.verbose and name != self.stage:
+            err.print(f"{stage} …", highlight=False)
+        self.stage = name
+        if self.bar is not None:
+            self.bar.update(
+                self.task, description=stage, total=None if fraction is None else 1.0, completed=fraction or 0
+            )
+
+
+def seconds_of(text: str) -> float:
+    """90, 90s, 40m or 2h in seconds."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smh]?)", text.strip().lower())
+    if match is None:
+        raise InputError(f"budget {text!r} is not understood: give a time such as 90s, 40m or 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def show(value: Any) -> str:
+    """A value in a few characters, for a table."""
+    if value is None or value == ():
+        return ""
+    if isinstance(value, list | tuple):
+        return " / ".join(show(v) for v in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def stderr_line(colour: str, word: str, message: str) -> None:
+    """One line on stderr, whatever the message holds."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
+    err.print(Text.assemble((f"{word}:", colour), " ", shown), soft_wrap=True)
+
+
+def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Our own warnings as one line on stderr; others are for developers."""
+    if issubclass(category, FitWarning):
+        stderr_line("yellow", "warning", str(message))
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on one line of stdout; NaN and infinity, which JSON has not, as null."""
+    from symlift.storage.strict_json import plain
+
+    typer.echo(json.dumps(plain(value), allow_nan=False))

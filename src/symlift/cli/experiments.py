@@ -1,0 +1,200 @@
+"""``symlift experiment``: the paper's rows, tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from symlift.cli.console import AsJson, Quiet, Steps, print_json, seconds_of, show, stderr_line
+from symlift.errors import InputError, SymliftError
+
+__all__ = ["experiment_app"]
+
+experiment_app = typer.Typer(help="The paper's experiments.", no_args_is_help=True)
+
+ExperimentFile = Annotated[Path | None, typer.Option("--file", metavar="YAML", help="Experiments of your own.")]
+ExperimentBudget = Annotated[
+    str | None, typer.Option("--budget", metavar="TIME", help="Begin nothing that would not end within 90s, 40m or 2h.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Runs side by side.")]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler that runs them, or local.")
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option("--cache", metavar="FOLDER", help="Where finished runs are kept.", show_default="user cache"),
+]
+
+
+@experiment_app.command("list")
+def experiment_list(
+    file: ExperimentFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Every experiment with the paper's figures, the studies, and the pictures.
+
+    Example: symlift experiment list
+    """
+    from symlift.paper import experiments_with
+    from symlift.paper.figures import FIGURES
+    from symlift.paper.studies import STUDIES
+
+    known = experiments_with(file)
+    if as_json:
+        print_json({name: e.model_dump(mode="json") for name, e in known.items()})
+        return
+    table = Table("name", "what", "paper r", "paper S", "GPU-hours")
+    for e in known.values():
+        similarity = e.paper.similarity or e.paper.similarity_exact
+        table.add_row(e.name, e.title, show(e.paper.r), show(similarity), show(e.paper.gpu_hours))
+    table.add_section()
+    for study in STUDIES.values():
+        table.add_row(study.name, study.title)
+    Console().print(table)
+    typer.echo(f"figures: {', '.join(FIGURES)}")
+
+
+@experiment_app.command("run")
+def experiment_run(
+    name: Annotated[str, typer.Argument(help="A name from `symlift experiment list`.")],
+    solver: Annotated[str, typer.Option(help="Which solver.")] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data, transform and solver.")] = 0,
+    n: Annotated[
+        int | None, typer.Option("-n", min=2, help="Number of samples instead of the experiment's own.")
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="The methods to compare with, too, tuned with the truth.")
+    ] = False,
+    budget: ExperimentBudget = None,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+    cache: CacheFolder = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the cache has.")] = False,
+    file: ExperimentFile = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run one experiment, or all runs of a study, and print what was measured.  What was run before comes from the cache.
+
+    Example: symlift experiment run gsn15-continuous --seed 1 --baselines --json
+    """
+    from symlift.paper import get_experiment
+    from symlift.paper.results import one_experiment
+    from symlift.paper.studies import STUDIES
+
+    if name in STUDIES:
+        _no_options_for_a_study(name, solver, seed, n, baselines)
+        experiment_table(
+            [name], budget=budget, jobs=jobs, cluster=cluster, cache=cache, fresh=fresh, file=file, as_json=as_json,
+            quiet=quiet,
+        )  # fmt: skip
+        return
+    seconds = None if budget is None else seconds_of(budget)
+    experiment = get_experiment(name, file)
+    with Steps(quiet) as progress:
+        result = one_experiment(
+            experiment, solver, seed, n, baselines=baselines, budget=seconds, workers=jobs, address=cluster,
+            cache=cache, fresh=fresh, progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(result)
+        return
+    table = Table("figure", "here", "paper")
+    paper: dict[str, Any] = experiment.paper.model_dump(exclude={"baselines"})
+    for key, value in result.items():
+        if key != "baselines":
+            table.add_row(key, show(value), show(paper.get(key)))
+    for baseline in result.get("baselines", ()):
+        figure = next(k for k in ("r_paper", "circular_correlation", "similarity_exact") if baseline[k] is not None)
+        known = experiment.paper.baselines.get(baseline["baseline"])
+        table.add_row(f"{baseline['baseline']}, {figure}, tuned", show(baseline[figure]), show(known))
+    Console().print(table)
+
+
+@experiment_app.command("table")
+def experiment_table(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Experiments for Table 1 (all of them when none is named), or a study."
+        ),
+    ] = None,
+    budget: ExperimentBudget = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's training and the slow baselines, too: hours.")
+    ] = False,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+    cache: CacheFolder = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the cache has.")] = False,
+    archive: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep results here for good, and fill tables from here.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Markdown, CSV and JSON there.")] = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one page with all tables of the archive.")
+    ] = None,
+    file: ExperimentFile = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fill a table: Table 1, or that of a study (ablation, morris, tica).  What was run before comes from the cache.
+
+    Example: symlift experiment table --budget 30m --jobs 2 --out tables
+    """
+    from symlift.paper.results import fill_tables
+
+    seconds = None if budget is None else seconds_of(budget)
+    with Steps(quiet) as progress:
+        filled = fill_tables(
+            names or [], file=file, budget=seconds, full=full, workers=jobs, address=cluster, cache=cache, fresh=fresh,
+            archive=archive, page=page, progress=progress,
+        )  # fmt: skip
+    for table in filled.tables:
+        if out is not None:
+            table.write(out)
+        if not quiet or as_json:
+            typer.echo(table.json() if as_json else f"{table.title}\n\n{table.markdown()}", nl=as_json is False)
+    for label, reason in filled.outcome.left_out.items():
+        stderr_line("yellow", "left out", f"{label}: {reason}")
+    for label, reason in filled.outcome.failed.items():
+        stderr_line("red", "failed", f"{label}: {reason}")
+    if filled.outcome.failed:
+        raise SymliftError(
+            f"{len(filled.outcome.failed)} runs failed: the others are kept, and the same command goes on"
+        )
+
+
+def _no_options_for_a_study(name: str, solver: str, seed: int, n: int | None, baselines: bool) -> None:
+    if solver != "auto" or seed or n is not None or baselines:
+        raise InputError(f"{name} is a study with solvers, seeds and sizes of its own: leave those options out")
+
+
+@experiment_app.command("figure")
+def experiment_figure(
+    name: Annotated[str, typer.Argument(help="A name from `symlift experiment list`.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures go.")] = Path("figures"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data, transform and solver.")] = 0,
+    n: Annotated[int | None, typer.Option("-n", min=2, help="Number of samples.")] = None,
+    budget: ExperimentBudget = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run what one of the paper's figures shows, and draw it as SVG and PNG.
+
+    Example: symlift experiment figure waveforms --out figures
+    """
+    from symlift.paper.figures import draw
+
+    with Steps(quiet) as progress:
+        seconds = None if budget is None else seconds_of(budget)
+        paths = draw(name, out, seed=seed, n=n, seconds=seconds, progress=progress)
+    if as_json:
+        print_json({"figure": name, "files": [str(path) for path in paths]})
+    elif not quiet:
+        for path in paths:
+            typer.echo(f"figure: {path}")

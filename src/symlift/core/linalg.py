@@ -1,0 +1,47 @@
+"""Small pieces of linear algebra that several rooms share, each defined once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["cayley", "null_space", "polar", "skew_part"]
+
+
+def polar(M: NDArray) -> NDArray[np.float64]:
+    """The matrix with orthonormal rows (or columns) nearest to M, or to each of a stack: Löwdin's symmetric orthogonalisation.
+
+    >>> polar(np.diag([2.0, -0.5]))
+    array([[ 1.,  0.],
+           [ 0., -1.]])
+    """
+    left, _, right = np.linalg.svd(M, full_matrices=False)
+    return left @ right
+
+
+def skew_part(M: NDArray) -> NDArray:
+    """(M - Mᵀ)/2."""
+    return (M - M.T) / 2
+
+
+def cayley(skew: NDArray) -> NDArray[np.float64]:
+    """(I - A/2)⁻¹ (I + A/2) for a skew A: orthogonal, and I + A to first order.
+
+    >>> cayley(np.array([[0.0, -2.0], [2.0, 0.0]]))
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    """
+    eye = np.eye(len(skew))
+    return np.asarray(np.linalg.solve(eye - skew / 2, eye + skew / 2), dtype=np.float64)
+
+
+def null_space(M: NDArray) -> NDArray[np.float64]:
+    """Orthonormal columns that M (rows, columns) sends to zero, by the singular values; as scipy's, without its import.
+
+    >>> np.abs(null_space(np.array([[0.0, 3.0]])))
+    array([[1.],
+           [0.]])
+    """
+    _, values, right = np.linalg.svd(M, full_matrices=True)
+    tolerance = np.finfo(np.float64).eps * max(M.shape) * values.max(initial=0.0)
+    return right[np.sum(values > tolerance) :].T

@@ -1,0 +1,380 @@
+"""The lifted model: from unstructured vectors to signals on a grid, y(t) = w₀ᵀ ρ̂(-t) E (x - mean) / scale.
+
+:class:`LiftedModel` is the one artefact that every solver returns.  It holds (mean, scale, E, Q, θ, r) and nothing else; the
+lifting map
+
+    W = T(θ) · diag(r) · Qᵀ · E / scale
+
+is only ever computed from them, and only where it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.group import TranslationGroup, plane_basis, spread_filter
+from symlift.core.torus import TorusGroup, torus_around, torus_frame
+from symlift.errors import InputError
+
+if TYPE_CHECKING:
+    from symlift.core.differentiable import LiftedModule
+
+__all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "row_batches"]
+
+EmbeddingKind = Literal["identity", "zero-pad", "linear"]
+
+#: maps and generators of more columns than this are not made as matrices
+MAX_DENSE = 4096
+# grids of more points than this keep the Fourier planes of their torus by its shape alone
+_MAX_EXPLICIT = 1024
+# Rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any laptop.
+_BATCH_NUMBERS = 4_000_000
+_RCOND = 1e-10
+# an embedding with a larger share of entries than this gains nothing from being sparse
+_SPARSE = 0.1
+
+
+def embedding_matrix(kind: EmbeddingKind, d: int, dimension: int) -> NDArray[np.float64]:
+    """E of the two fixed kinds: the identity, or zeros below it up to ``dimension`` rows.
+
+    >>> embedding_matrix("zero-pad", 2, 3)
+    array([[1., 0.],
+           [0., 1.],
+           [0., 0.]])
+    """
+    if kind == "identity" and dimension != d:
+        raise InputError(
+            f"the identity embedding keeps d = {d} dimensions, but {dimension} are asked for: use 'zero-pad'"
+        )
+    if kind == "linear" or dimension < d:
+        raise InputError(f"a {kind} embedding of {d} into {dimension} dimensions has to be given as a matrix")
+    return np.eye(dimension, d)
+
+
+def row_batches(n: int, width: int) -> Iterator[slice]:
+    """Slices of ``n`` rows that hold a few million numbers each, at ``width`` numbers a row."""
+    rows = max(1, _BATCH_NUMBERS // max(1, width))
+    yield from (slice(start, min(n, start + rows)) for start in range(0, n, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedModel:
+    """Lifting y(t) = w₀ᵀ ρ̂(-t) E (x - mean)/scale on a grid, with its symmetry group.
+
+    Parameters
+    ----------
+    grid : the grid that signals are lifted to.
+    mean, scale : (d,) offset and one positive number; a single scale, so that no symmetry is broken.
+    E : (channels · D, d) embedding into the space where the group acts, D rows for each channel; large ones are sparse.
+    group : the translations on R^D, in 2-plane form, or those of a torus, whose planes are its Fourier modes.
+    r : (D//2 + D % 2,) resolving filter in the planes' own frames, ‖r‖ = 1; empty for a torus, where it is the flat one.
+    kind : "identity", "zero-pad" or "linear": what E is.
+    channels : how many signals there are at each grid point.
+
+    >>> model = LiftedModel.from_lifting_map(np.eye(5), Grid((5,), periodic=True))
+    >>> x = np.array([[0.0, 1.0, 0.0, 0.0, 0.0]])
+    >>> model.lift(model.act(x, [2.0])).round(6) + 0.0
+    array([[0., 0., 0., 1., 0.]])
+    """
+
+    grid: Grid
+    mean: NDArray
+    scale: float
+    E: Any
+    group: TranslationGroup | TorusGroup
+    r: NDArray
+    kind: EmbeddingKind
+    channels: int = 1
+
+    def __post_init__(self) -> None:
+        D, C = self.group.dimension, self.channels
+        if self.kind not in get_args(EmbeddingKind):
+            raise InputError(
+                f"embedding kind {self.kind!r} is unknown: use one of {', '.join(get_args(EmbeddingKind))}"
+            )
+        if C < 1 or self.E.ndim != 2 or self.E.shape[0] != C * D:
+            raise InputError(
+                f"E has shape {tuple(self.E.shape)}, but the group acts on {D} dimensions: E must be ({C * D}, d)"
+            )
+        if self.mean.shape != self.E.shape[1:]:
+            raise InputError(
+                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry a column of E"
+            )
+        planes = 0 if isinstance(self.group, TorusGroup) else D // 2 + D % 2
+        if self.r.shape != (planes,):
+            raise InputError(f"r has shape {self.r.shape}: it must be ({planes},), one weight a plane")
+        if self.group.axes != self.grid.ndim:
+            raise InputError(
+                f"the group has {self.group.axes} generators, but the grid {self.grid} has {self.grid.ndim} axes"
+            )
+        if self.kind == "identity" and any(
+            wraps and length % 2 == 0 for length, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
+        ):
+            raise InputError(
+                f"the ring {self.grid} has an even number of points: its one-step shift has no real logarithm in d dimensions, "
+                "so 'identity' cannot hold it; use 'zero-pad'"
+            )
+        if not (np.isfinite(self.scale) and self.scale > 0):
+            raise InputError(f"scale is {self.scale}: it must be a positive number")
+        if not all(np.isfinite(v).all() for v in self._arrays()):
+            raise InputError("the model's parameters hold NaN or infinity")
+
+    def _arrays(self) -> Iterator[NDArray]:
+        yield from (self.mean, self.r, self.E.data if self.is_sparse else self.E)
+        if isinstance(self.group, TranslationGroup):
+            yield from (self.group.Q, self.group.theta)
+
+    def __repr__(self) -> str:
+        channels = f" x {self.channels} channels" if self.channels > 1 else ""
+        size = f"{self.n_features} columns, {self.kind} in {self.group.dimension} dimensions"
+        return f"LiftedModel(grid {self.grid}{channels}, {size})"
+
+    # -- what it is made of ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_lifting_map(
+        cls, W: Any, grid: Grid, mean: ArrayLike | None = None, padding: float = 0.5, channels: int = 1
+    ) -> LiftedModel:
+        """Factor a lifting map W (grid points · channels, d), channels fastest, into the model's parameters, without loss.
+
+        On a torus, T diag(r) Qᵀ with the Fourier planes is the identity (:func:`symlift.core.fourier.regular_frequencies`), so
+        W itself can be carried by the rest.  Open axes are windows of a torus that is longer by ``padding`` (rounded up to an
+        odd length).  Where W is a multiple of an orthogonal matrix it goes into Q, and E only pads with zeros; otherwise
+        E carries it.  A sparse W, or a large one, is carried by a sparse E.
+        """
+        sparse = hasattr(W, "tocsr")
+        W = W if sparse else np.asarray(W, dtype=np.float64)
+        if W.ndim != 2 or W.shape[0] != grid.size * channels:
+            raise InputError(
+                f"a lifting map of shape {W.shape} does not fit the grid {grid}: it needs {grid.size * channels} rows"
+            )
+        values = W.data if sparse else W
+        if not np.isfinite(values).all() or not np.any(values):
+            raise InputError("the lifting map is zero or holds NaN or infinity")
+        d = W.shape[1]
+        offset = np.zeros(d) if mean is None else np.array(mean, dtype=np.float64)
+        scale = float(np.sqrt(min(d, W.shape[0])) / np.linalg.norm(values))
+        torus = torus_around(grid, padding)
+        if sparse or grid.size > _MAX_EXPLICIT:
+            E = _embed_rows(scale * W, torus.flat(grid.indices()), torus.size, channels)
+            E = E if sparse or E.nnz < _SPARSE * np.prod(E.shape) else E.toarray()
+            return cls(grid, offset, scale, E, TorusGroup(torus.shape), np.zeros(0), "linear", channels)
+        theta, r, F, window = torus_frame(grid, torus)
+        D, V = len(F), scale * W
+        kind: EmbeddingKind
+        if channels == 1 and d == grid.size and np.abs(V @ V.T - np.eye(d)).max() < 1e-9:
+            # Qᵀ E = F_window V with E = (I, 0)ᵀ: the first d columns of Qᵀ are those, the rest is any completion
+            rest = np.delete(F, window, axis=1)
+            Q = np.concatenate([F[:, window] @ V, rest], axis=1).T
+            kind = "identity" if D == d else "zero-pad"
+            E = embedding_matrix(kind, d, D)
+        else:
+            Q, kind = F.T, "linear"
+            E = np.zeros((channels, D, d))
+            E[:, window] = V.reshape(grid.size, channels, d).swapaxes(0, 1)
+            E = E.reshape(channels * D, d)
+        return cls(grid, offset, scale, E, TranslationGroup(np.ascontiguousarray(Q), theta), r, kind, channels)
+
+    @property
+    def n_features(self) -> int:
+        """d, the length of an observation."""
+        return int(self.E.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of lifted values: grid points times channels."""
+        return self.grid.size * self.channels
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the embedding is a sparse matrix."""
+        return hasattr(self.E, "tocsr")
+
+    @cached_property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Columns that the model does not look at, (d,): their weights are zero throughout."""
+        size = np.abs(self.E).sum(axis=0)
+        return np.asarray(size).reshape(-1) == 0
+
+    @cached_property
+    def _map(self) -> Any:
+        if isinstance(self.group, TorusGroup):
+            window = Grid(self.group.shape, True).flat(self.grid.indices())
+            rows = (np.arange(self.channels) * self.group.dimension + window[:, None]).ravel()
+            return (self.E.tocsr()[rows] if self.is_sparse else self.E[rows]) / self.scale
+        D = self.group.dimension
+        T = plane_basis(self.group.theta, self.grid.coordinates().astype(self.E.dtype), D) * spread_filter(self.r, D)
+        blocks = (T @ self.group.Q.T) @ self.E.reshape(self.channels, D, -1)
+        return blocks.swapaxes(0, 1).reshape(self.n_outputs, -1) / self.scale
+
+    @cached_property
+    def _inverse_map(self) -> Callable[[NDArray], NDArray]:
+        return _pseudo_inverse(self._map)
+
+    @cached_property
+    def _inverse_embedding(self) -> Callable[[NDArray], NDArray]:
+        return (lambda rows: rows[:, : self.n_features]) if self.kind != "linear" else _pseudo_inverse(self.E)
+
+    def _check_dense(self, what: str) -> None:
+        if self.n_features > MAX_DENSE:
+            raise InputError(
+                f"{what} would have {self.n_features} columns, more than {MAX_DENSE}: use lift, unlift and act instead"
+            )
+
+    def lifting_map(self) -> NDArray[np.float64]:
+        """W (grid points · channels, d): ``lift(X) = (X - mean) Wᵀ``."""
+        self._check_dense("the lifting map")
+        return np.array(self._map.toarray() if self.is_sparse else self._map)
+
+    def generators(self) -> NDArray[np.float64]:
+        """Effective generators in observation space, L_eff = E⁺ L̂ E, (P, d, d)."""
+        self._check_dense("the generators")
+        E = self._blocks(np.eye(self.n_features, dtype=self.mean.dtype))
+        if isinstance(self.group, TorusGroup):
+            moved = [self.group.derivative(E, axis) for axis in range(self.group.axes)]
+        else:
+            moved = [E @ L.T for L in self.group.generators()]
+        return np.stack([self._inverse_embedding(self._joined(z)).T for z in moved])
+
+    def kernel(self, transform: ArrayLike) -> NDArray[np.float64]:
+        """Recovery kernel k(s, t) = w₀ᵀ ρ̂(-t) E A δ_s for x = A f, A = transformᵀ: (latent points, grid points).
+
+        ``latent @ model.kernel(transform)`` is what the model recovers from noise-free observations of zero mean.
+        """
+        A = np.asarray(transform, dtype=np.float64)
+        if A.ndim != 2 or A.shape[1] != self.n_features:
+            raise InputError(f"a transform of shape {A.shape} does not end in d = {self.n_features} columns")
+        return A @ self.lifting_map().T
+
+    def with_columns(self, seen: NDArray[np.bool_], mean: ArrayLike) -> LiftedModel:
+        """The same model for observations of more columns: ``seen`` (d,) marks the model's own, ``mean`` (d,) is that of all.
+
+        Columns that are not seen have weight zero: :meth:`act` passes them through, and :meth:`unlift` gives them their mean.
+        The group stays what it was, so that nothing about the action changes.
+        """
+        columns = np.flatnonzero(seen)
+        if self.is_sparse:
+            from scipy.sparse import csr_array
+
+            E: Any = self.E.tocoo()
+            E = csr_array((E.data, (E.row, columns[E.col])), shape=(E.shape[0], len(seen)))
+        else:
+            E = np.zeros((self.E.shape[0], len(seen)), dtype=self.E.dtype)
+            E[:, columns] = self.E
+        offset = np.array(mean, dtype=self.mean.dtype)
+        offset[columns] = self.mean
+        return replace(self, E=E, mean=offset, kind="linear")
+
+    # -- what it does ------------------------------------------------------------------------------------------------
+
+    def _blocks(self, centred: NDArray) -> NDArray:
+        """E x of each row, one row for each channel: (n · channels, D)."""
+        return _times(centred, self.E).reshape(len(centred) * self.channels, self.group.dimension)
+
+    def _joined(self, blocks: NDArray) -> NDArray:
+        return blocks.reshape(-1, self.channels * self.group.dimension)
+
+    def lift(self, X: ArrayLike, out: NDArray | None = None) -> NDArray:
+        """Y = (X - mean) Wᵀ, (n, grid points · channels); ``out`` may be a memmap, so that nothing of size n is held in memory."""
+
+        def step(x: NDArray) -> NDArray:
+            return _times(x - self.mean.astype(x.dtype), self._map.astype(x.dtype))
+
+        return self._stream(X, self.n_features, step, self.n_outputs, out)
+
+    def unlift(self, Y: ArrayLike, out: NDArray | None = None) -> NDArray:
+        """X = mean + Y W⁺ᵀ with the Moore–Penrose inverse: of all x that lift nearest to y, the one nearest to the mean."""
+        return self._stream(Y, self.n_outputs, lambda y: self.mean + self._inverse_map(y), self.n_features, out)
+
+    def act(self, X: ArrayLike, t: Sequence[float] | NDArray, out: NDArray | None = None) -> NDArray:
+        """mean + E⁺ ρ̂(t) E (X - mean), t in grid steps: moves the lifted signal by +t.  Unseen columns stay as they are."""
+        steps = np.asarray(t, dtype=np.float64).reshape(-1)
+        if len(steps) != self.grid.ndim or not np.isfinite(steps).all():
+            raise InputError(f"a translation on the grid {self.grid} takes {self.grid.ndim} finite numbers, not {t!r}")
+
+        def step(x: NDArray) -> NDArray:
+            centred = x - self.mean.astype(x.dtype)
+            moved = self.mean + self._inverse_embedding(self._joined(self.group.act(self._blocks(centred), steps)))
+            if self.unseen.any():
+                moved[:, self.unseen] = x[:, self.unseen]
+            return moved
+
+        return self._stream(X, self.n_features, step, self.n_features, out)
+
+    def _stream(
+        self, X: ArrayLike, columns: int, step: Callable[[NDArray], NDArray], width: int, out: NDArray | None
+    ) -> NDArray:
+        """Apply ``step`` to slices of rows, in the rows' own precision."""
+        rows = _check_rows(np.asanyarray(X), columns)
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        result = np.empty((len(rows), width), dtype=dtype) if out is None else out
+        if result.shape != (len(rows), width):
+            raise InputError(f"out has shape {result.shape}: it must be ({len(rows)}, {width})")
+        for part in row_batches(len(rows), max(columns, width)):
+            batch = np.array(rows[part], dtype=dtype, order="C")
+            finite = np.isfinite(batch).all(axis=1)
+            if not finite.all():
+                bad = part.start + int(np.argmin(finite))
+                raise InputError(f"row {bad} holds NaN or infinity: drop or impute it first")
+            result[part] = step(batch)
+        return result
+
+    def to(self, dtype: DTypeLike) -> LiftedModel:
+        """The same model with parameters of another precision."""
+        group = self.group
+        if isinstance(group, TranslationGroup):
+            group = TranslationGroup(group.Q.astype(dtype), group.theta.astype(dtype))
+        return replace(self, mean=self.mean.astype(dtype), E=self.E.astype(dtype), group=group, r=self.r.astype(dtype))
+
+    def to_torch(self) -> LiftedModule:
+        """The model as a :class:`torch.nn.Module` that can be trained on (extra ``train``)."""
+        try:
+            from symlift.core.differentiable import LiftedModule
+        except ImportError as error:
+            raise InputError("to_torch needs PyTorch, which is not installed: pip install 'symlift[train]'") from error
+        return LiftedModule(self)
+
+
+def _embed_rows(V: Any, window: NDArray, size: int, channels: int) -> Any:
+    """Sparse E (channels · size, d) whose rows at the window are those of V (window · channels, d)."""
+    from scipy.sparse import coo_array, csr_array
+
+    V = coo_array(V)
+    point, channel = np.divmod(V.row, channels)
+    return csr_array((V.data, (channel * size + window[point], V.col)), shape=(channels * size, V.shape[1]))
+
+
+def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
+    """Rows z ↦ rows M⁺ z.  Rows of M that are zero throughout are left out of the work."""
+    used = np.flatnonzero(np.asarray(np.abs(M).sum(axis=1)).reshape(-1))
+    part = M[used]
+    if not hasattr(M, "tocsr"):
+        inverse = np.linalg.pinv(part, rcond=_RCOND).T
+        return lambda rows: rows[:, used] @ inverse
+    from scipy.sparse import eye_array
+    from scipy.sparse.linalg import splu
+
+    # normal equations: a tiny ridge stands for the Moore–Penrose rule where columns are unseen or twins
+    gram = (part.T @ part).tocsc()
+    solver = splu((gram + 1e-9 * gram.diagonal().max() * eye_array(gram.shape[0])).tocsc())
+    return lambda rows: solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T
+
+
+def _times(rows: NDArray, M: Any) -> NDArray:
+    """rows Mᵀ, whether M is sparse or not."""
+    return np.asarray((M @ rows.T).T) if hasattr(M, "tocsr") else rows @ M.T
+
+
+def _check_rows(X: NDArray, columns: int) -> NDArray:
+    if X.ndim != 2 or X.shape[1] != columns:
+        raise InputError(f"an array of shape {X.shape} was given where (n, {columns}) is needed")
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"an array of dtype {X.dtype} was given where numbers are needed")
+    return X

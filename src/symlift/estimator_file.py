@@ -1,0 +1,132 @@
+"""A fitted estimator as files: the model's own two, and ``estimator.json`` for its settings, evidence, trace and placement."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from symlift.core.grid import Grid
+from symlift.errors import InputError
+from symlift.solvers.contract import REASONS, Evidence, Placement, Stage, Trace
+from symlift.storage.atomic import write_atomically
+from symlift.storage.strict_json import dumps
+
+__all__ = ["ESTIMATOR_FILE", "EstimatorRecord", "PlacementRecord", "read_estimator", "write_estimator"]
+
+ESTIMATOR_FILE = "estimator.json"
+FORMAT_VERSION = 2
+
+
+class PlacementRecord(BaseModel):
+    """A placement as JSON holds it: one list for each of its arrays; null for coordinates that are not there."""
+
+    coordinates: list[list[float | None]]
+    point: list[int]
+    channel: list[int]
+    confidence: list[float]
+    reason: list[str]
+    twin: list[int]
+
+    @classmethod
+    def of(cls, placement: Placement) -> PlacementRecord:
+        """From a placement."""
+        coordinates = [[None if np.isnan(v) else float(v) for v in row] for row in placement.coordinates]
+        return cls(
+            coordinates=coordinates, point=placement.point.tolist(), channel=placement.channel.tolist(),
+            confidence=placement.confidence.tolist(), reason=placement.reason.tolist(), twin=placement.twin.tolist(),
+        )  # fmt: skip
+
+    def placement(self, grid: Grid, names: list[str] | None) -> Placement:
+        """Back to a placement on ``grid``."""
+        d = len(self.point)
+        coordinates = np.array(self.coordinates, dtype=np.float64).reshape(d, -1)
+        arrays = (self.channel, self.confidence, self.reason, self.twin)
+        if (
+            coordinates.shape[1] != grid.ndim
+            or any(len(a) != d for a in arrays)
+            or not set(self.reason) <= set(REASONS)
+        ):
+            raise ValueError("placement")
+        return Placement(
+            grid, coordinates, np.array(self.point, dtype=np.int64), np.array(self.channel, dtype=np.int64),
+            np.array(self.confidence), np.array(self.reason, dtype="U9"), np.array(self.twin, dtype=np.int64),
+            None if names is None else tuple(names),
+        )  # fmt: skip
+
+
+class EstimatorRecord(BaseModel):
+    """What ``estimator.json`` holds beside the model."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    format: Literal["symlift-estimator"] = "symlift-estimator"
+    version: int = FORMAT_VERSION
+    solver: str = "auto"
+    mixing: str = "auto"
+    channels: str | int = "auto"
+    random_state: int | None = None
+    feature_names: list[str] | None = None
+    evidence: Evidence = Evidence()
+    trace: Trace = Trace()
+    placement: PlacementRecord | None = None
+
+
+def write_estimator(record: EstimatorRecord, folder: str | os.PathLike[str]) -> None:
+    """Write ``estimator.json`` into ``folder``, whole or not at all."""
+    with write_atomically(Path(folder) / ESTIMATOR_FILE) as temporary:
+        temporary.write_text(dumps(record.model_dump(), indent=1) + "\n", encoding="utf-8")
+
+
+def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
+    """Read what :func:`write_estimator`, or symlift 0.1, wrote; a model alone has the defaults."""
+    path = Path(folder) / ESTIMATOR_FILE
+    if not path.exists():
+        return EstimatorRecord()
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(raw, dict):
+            raise TypeError("not an object")
+        record = EstimatorRecord.model_validate(raw if "version" in raw else _from_version_1(raw))
+    except (ValidationError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
+    if record.version > FORMAT_VERSION:
+        raise InputError(f"{path} has format version {record.version}, above {FORMAT_VERSION}: upgrade symlift")
+    return record
+
+
+def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What symlift 0.1 wrote: settings, feature names, and a trace without a type."""
+    evidence, trace = _evidence_and_trace(raw.get("trace") or {})
+    settings = raw.get("settings") or {}
+    return {
+        "solver": settings.get("solver", "auto"), "feature_names": raw.get("feature_names"), "evidence": evidence,
+        "trace": trace,
+    }  # fmt: skip
+
+
+def _evidence_and_trace(old: Mapping[str, Any]) -> tuple[Evidence, Trace]:
+    """The evidence and the trace in a trace of version 1, where ``locality`` was the agreement of phases on a ring."""
+    told = old.get("evidence") or {}
+    ring = old.get("solver") == "homogeneous"
+    evidence = Evidence(
+        found=bool(told.get("found", True)), reach=old.get("reach"), explained=None if ring else told.get("locality"),
+        carried_by="angles" if ring else "lags", nongaussianity=told.get("nongaussianity"),
+        agreement=told.get("locality") if ring else None, roundness=told.get("roundness"),
+        stationarity=old.get("stationarity"), resolution=old.get("resolution"), distortion=old.get("distortion"),
+    )  # fmt: skip
+    stages = tuple(
+        Stage(
+            str(stage.get("stage", "")),
+            float(stage.get("seconds", 0.0)),
+            {key: value for key, value in stage.items() if key not in ("stage", "seconds")},
+        )
+        for stage in old.get("stages") or ()
+    )
+    solver = "ring" if ring else str(old.get("solver", ""))
+    return evidence, Trace(solver, str(old.get("chosen", "")), stages)

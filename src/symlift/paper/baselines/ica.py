@@ -1,0 +1,53 @@
+"""Independent components without a topology, and a random orthogonal map: what order and chance are worth."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from picard import picard
+
+from symlift.core.grid import Grid
+from symlift.datasets import random_orthogonal
+from symlift.paper.baselines.protocol import Baseline, BaselineResult
+
+__all__ = ["ICA", "RANDOM", "components", "random_map"]
+
+
+def components(
+    X: NDArray,
+    grid: Grid,  # noqa: ARG001 (called like the others)
+    rng: np.random.Generator,
+    iterations: int = 100,
+    rows: int = 5_000,
+) -> BaselineResult:
+    """Picard-O (extended) on whitened rows, the first 5,000; the components have unit variance and come in random order.
+
+    Ours, not the paper's: it undoes the mixing and knows nothing of the domain, so what it lacks is the order (and signs).
+    """
+    X = X[:rows]
+    mean = X.mean(axis=0)
+    values, vectors = np.linalg.eigh((X - mean).T @ (X - mean) / len(X))
+    whitening = (vectors / np.sqrt(np.maximum(values, max(1e-9 * float(values[-1]), 1e-300)))).T
+    with warnings.catch_warnings():
+        # not converging to the last digit is no news here
+        warnings.simplefilter("ignore")
+        _, R, _ = picard(
+            whitening @ (X - mean).T, ortho=True, extended=True, whiten=False, centering=False, max_iter=iterations,
+            tol=1e-3, random_state=int(rng.integers(2**31)),
+        )  # fmt: skip
+    return BaselineResult(mean=mean, lifting_map=(R @ whitening)[rng.permutation(len(R))])
+
+
+def random_map(
+    X: NDArray,
+    grid: Grid,  # noqa: ARG001 (called like the others)
+    rng: np.random.Generator,
+) -> BaselineResult:
+    """A rotation from the Haar measure: the paper's *Random* column, what any method must beat."""
+    return BaselineResult(mean=X.mean(axis=0), lifting_map=random_orthogonal(X.shape[1], rng))
+
+
+ICA = Baseline("ica", "signals", components)
+RANDOM = Baseline("random", "signals", random_map)

@@ -1,0 +1,79 @@
+"""What the two spectral baselines share: standardised observations, their covariance, and the reference graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.paper.baselines.protocol import BaselineResult
+
+__all__ = ["adjacency", "aligned", "eigenbasis", "loaded_covariance", "scales"]
+
+EPSILON = 1e-8  # a constant column is divided by this, and stays 0
+EQUAL = 1e-10  # eigenvalues no further apart, of the largest, are one
+NOTHING = 1e-7  # what is left of a unit vector, below which it lies in the span of those before
+
+
+def scales(X: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and deviation + ε of each column."""
+    return X.mean(axis=0), X.std(axis=0) + EPSILON
+
+
+def loaded_covariance(X: NDArray, loading: float = 1e-3) -> NDArray[np.float64]:
+    """``S = Cov(X̃) + λ I`` of standardised columns X̃."""
+    mean, deviation = scales(X)
+    Z = (X - mean) / deviation
+    return Z.T @ Z / len(Z) + loading * np.eye(X.shape[1])
+
+
+def adjacency(grid: Grid) -> NDArray[np.float64]:
+    """The graph of nearest neighbours: a path, a ring, or a grid with four neighbours.
+
+    >>> adjacency(Grid((3,)))
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    i, j = grid.neighbours().T
+    A = np.zeros((grid.size, grid.size))
+    A[i, j] = A[j, i] = 1.0
+    return A
+
+
+def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues, largest first, and eigenvectors in columns, each with its first entry (that is not 0) positive.
+
+    The text pairs two eigenbases column by column and says nothing of their signs, which no eigensolver defines and on
+    which the product of the two depends.  This rule is the best case for columns that are already in order: every
+    eigenvector of a path is positive at its end.  Nor does it say which basis an eigenvalue that comes more than once has, as
+    all but one or two of a ring's do: :func:`_by_last_entries` does, and not the processor's rounding.
+    """
+    values, vectors = np.linalg.eigh(A)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    apart = np.flatnonzero(-np.diff(values) > EQUAL * np.abs(values).max()) + 1
+    vectors = np.concatenate([_by_last_entries(V) for V in np.split(vectors, apart, axis=1)], axis=1)
+    first = (np.abs(vectors) > 1e-9).argmax(axis=0)
+    return values, vectors * np.sign(vectors[first, np.arange(len(values))])
+
+
+def _by_last_entries(V: NDArray) -> NDArray[np.float64]:
+    """The basis of the span of V's columns that projections of the unit vectors make, the last one first.
+
+    Each is made orthogonal to those before, and left out where nothing remains of it: of a ring, cosines and then sines about
+    its last point; of a graph without edges, the columns from the last to the first, which says nothing of their order.
+    """
+    span, kept = V.shape[1], np.empty((0, V.shape[1]))
+    for row in V[::-1] if span > 1 else ():
+        rest = row - kept.T @ (kept @ row)
+        rest -= kept.T @ (kept @ rest)  # again: the first time leaves its rounding
+        size = float(np.linalg.norm(rest))
+        if size > NOTHING and len(kept) < span:
+            kept = np.concatenate([kept, rest[None] / size])
+    return V @ kept.T if span > 1 else V
+
+
+def aligned(X: NDArray, W: NDArray) -> BaselineResult:
+    """``F̂ = X̃ W`` as a lifting map of X itself."""
+    mean, deviation = scales(X)
+    return BaselineResult(mean=mean, lifting_map=W.T / deviation)

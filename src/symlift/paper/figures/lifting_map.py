@@ -1,0 +1,43 @@
+"""The lifting map of scrambled bits against the truth, and the number system that was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.datasets.images import ScrambledBits
+from symlift.metrics import bit_structure
+from symlift.paper.figures.request import Fit, Request, aligned_map
+from symlift.plotting import bit_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def paint(request: Request) -> Figure:
+    """Lifting map, columns in the true order of pixels within each true significance, and the weights of bits."""
+    fit = Fit.of(request, request.experiments[0])
+    data = fit.data
+    assert isinstance(data, ScrambledBits)  # noqa: S101 - this experiment's data are
+    W = aligned_map(fit.estimator.lifting_map_, fit.alignment, data.grid)
+    found = bit_structure(W, data.order, data.bits_per_pixel)
+    structure = replace(found, channels=true_channels(W, data))
+    slopes = fit.estimator.evidence_.bit_slopes or None
+    title = (
+        f"Lifting map of {data.X.shape[1]:,} scrambled bits: n = {len(data.X):,}, seed {request.seed}, r = {fit.r:.4f}"
+    )
+    return bit_figure(structure, slopes, title)
+
+
+def true_channels(W: NDArray, data: ScrambledBits) -> NDArray[np.float64]:
+    """W (N, d) as (b, N, N): for each true significance, columns in the order of their true pixels.
+
+    A bit that was put on a wrong point lies off the diagonal.
+    """
+    N = data.grid.size
+    channels = np.zeros((data.bits_per_pixel, N, N))
+    channels[data.order % data.bits_per_pixel, :, data.order // data.bits_per_pixel] = W.T
+    return channels

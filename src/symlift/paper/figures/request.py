@@ -1,0 +1,69 @@
+"""What a figure is drawn from: experiments, a seed and budgets; and one fit of an experiment, measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Alignment, Grid
+from symlift.datasets import Observations
+from symlift.estimator import LatentDomain
+from symlift.metrics import align, signal_recovery
+from symlift.paper.registry import Experiment
+from symlift.solvers.contract import Progress
+
+__all__ = ["Fit", "Request", "aligned_map", "recovery_of"]
+
+#: inches: a figure fills a page's width, so that its letters are as large as they say
+WIDTH = 7.2
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the figure's experiments, and how many samples and seconds of training (None: the experiment's own)."""
+
+    experiments: tuple[Experiment, ...]
+    seed: int
+    n: int | None
+    seconds: float | None
+    progress: Progress
+
+    def observe(self, experiment: Experiment) -> Observations:
+        """The experiment's data."""
+        self.progress(f"data of {experiment.name}", None)
+        return experiment.observe(self.seed, self.n)
+
+    def fit(self, experiment: Experiment, X: NDArray) -> LatentDomain:
+        """The experiment's own solver on X."""
+        return experiment.estimator(self.seed, experiment.solver).fit(X, progress=self.progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit with what was measured on it: r, and the alignment that lays the output on the truth."""
+
+    data: Observations
+    estimator: LatentDomain
+    r: float
+    alignment: Alignment
+
+    @classmethod
+    def of(cls, request: Request, experiment: Experiment) -> Fit:
+        """Draw the data of an experiment, fit them and measure."""
+        data = request.observe(experiment)
+        estimator = request.fit(experiment, data.X)
+        return cls(data, estimator, *recovery_of(data.latent, estimator.transform(data.X), data.grid))
+
+
+def recovery_of(latent: NDArray, recovered: NDArray, grid: Grid) -> tuple[float, Alignment]:
+    """r and the alignment, as :func:`~symlift.metrics.signal_recovery` finds them."""
+    found = signal_recovery(latent, recovered, grid)
+    assert found.alignment is not None  # noqa: S101 - the global protocol always has one
+    return found.r, found.alignment
+
+
+def aligned_map(W: NDArray, alignment: Alignment, grid: Grid) -> NDArray[np.float64]:
+    """A lifting map (N, d) whose output lies on the truth: every column is a field, and is aligned as one."""
+    return align(np.ascontiguousarray(W.T), alignment, grid).T

@@ -1,0 +1,120 @@
+"""A job is one method on one experiment with one seed: what it is, by content; what it gave, as plain numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from symlift import __version__
+from symlift.paper.baselines import SLOW
+from symlift.paper.registry import Experiment
+from symlift.paper.runner import run_baseline, run_experiment, run_inverse
+from symlift.solvers.registry import DEFAULT, TRAINED
+
+__all__ = ["Job", "baseline_jobs", "ceiling_jobs", "solver_jobs", "training_jobs"]
+
+#: changes when entries made before can no longer be compared with new ones
+FORMAT = 1
+#: seconds that a plan expects of a method that nothing is known about
+UNKNOWN_COST = 60.0
+
+
+class Job(BaseModel):
+    """One method on one experiment.
+
+    ``settings`` are those of a training (they replace single entries of a preset), or the one configuration of a baseline
+    that is not to be searched.  ``steps`` and ``seconds`` bound a training.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    experiment: Experiment
+    kind: Literal["solver", "baseline", "ceiling"]
+    method: str
+    seed: NonNegativeInt = 0
+    n: PositiveInt | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    steps: PositiveInt | None = None
+    seconds: PositiveFloat | None = None
+
+    @property
+    def key(self) -> str:
+        """Sixteen hexadecimal digits of the content: whatever can change the result, and nothing else.
+
+        >>> from symlift.paper import EXPERIMENTS
+        >>> first = Job(experiment=EXPERIMENTS["gsn15-fft"], kind="solver", method="fast")
+        >>> renamed = first.model_copy(update={"experiment": first.experiment.model_copy(update={"title": "another"})})
+        >>> first.key == renamed.key, first.key == first.model_copy(update={"seed": 1}).key
+        (True, False)
+        """
+        content = self.model_dump(mode="json", exclude={"experiment"})
+        told = {"title", "block", "paper", "cost", "seeds", "training", "solver"}
+        if self.kind != "baseline":
+            told |= {"baselines", "baseline_n"}
+        content["experiment"] = self.experiment.model_dump(mode="json", exclude=told)
+        if self.kind == "baseline":
+            searched = content["experiment"].pop("baselines")
+            content["search"] = {} if self.settings else searched.get(self.method, {})
+        text = json.dumps({"format": FORMAT, "symlift": __version__, **content}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """What a person calls it."""
+        settings = "".join(f", {name} {value}" for name, value in self.settings.items())
+        return f"{self.experiment.name}, {self.method}, seed {self.seed}{settings}"
+
+    @property
+    def cost(self) -> float:
+        """Seconds that it will take, as far as the registry knows."""
+        known = self.experiment.cost.get(self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST)
+        return known if self.seconds is None else min(known, self.seconds)
+
+    def run(self, folder: Path | None = None) -> dict[str, Any]:
+        """Do it.  A training keeps its checkpoints in ``folder`` and goes on from there."""
+        if self.kind == "baseline":
+            return run_baseline(self.experiment, self.method, self.seed, self.n, self.settings)
+        if self.kind == "ceiling":
+            return run_inverse(self.experiment, self.seed, self.n)
+        options: dict[str, Any] = {}
+        if self.method in TRAINED:
+            options = {"settings": self.settings, "steps": self.steps, "seconds": self.seconds, "folder": folder}
+        return run_experiment(self.experiment, self.method, self.seed, self.n, options)
+
+
+def solver_jobs(experiment: Experiment, solver: str = "auto", n: int | None = None) -> list[Job]:
+    """The experiment's own solver, or another one, on all of its seeds."""
+    chosen = experiment.solver if solver == "auto" else solver
+    method = DEFAULT if chosen == "auto" else chosen  # the same work has one name
+    return [Job(experiment=experiment, kind="solver", method=method, seed=seed, n=n) for seed in experiment.seeds]
+
+
+def ceiling_jobs(experiment: Experiment) -> list[Job]:
+    """What the inverse of the true transform would read, where there is a transform."""
+    if experiment.source in ("mnist-bits", "recording", "file"):
+        return []
+    return [Job(experiment=experiment, kind="ceiling", method="inverse", seed=seed) for seed in experiment.seeds]
+
+
+def training_jobs(experiment: Experiment) -> list[Job]:
+    """The paper's training, where the experiment asks for it."""
+    if experiment.training is None:
+        return []
+    return [
+        Job(experiment=experiment, kind="solver", method="neural", seed=seed, seconds=experiment.training.seconds)
+        for seed in experiment.training.seeds
+    ]
+
+
+def baseline_jobs(experiment: Experiment, slow: bool, n: int | None = None) -> list[Job]:
+    """The experiment's baselines on all of its seeds; the slow ones or the others."""
+    return [
+        Job(experiment=experiment, kind="baseline", method=name, seed=seed, n=n)
+        for name in experiment.baselines
+        if (name in SLOW) == slow
+        for seed in experiment.seeds
+    ]

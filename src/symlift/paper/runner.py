@@ -1,0 +1,165 @@
+"""Run one method on one experiment and measure it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.datasets import Observations
+from symlift.errors import InputError
+from symlift.estimator import LatentDomain
+from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
+from symlift.paper.baselines import Baseline, choose, get_baseline, try_all
+from symlift.paper.baselines.tuning import SCORED
+from symlift.paper.registry import Experiment
+
+__all__ = ["peak_rss_mb", "run_baseline", "run_experiment", "run_inverse"]
+
+
+def peak_rss_mb() -> float | None:
+    """Largest resident memory of this process so far, in MB; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
+
+
+def run_experiment(
+    experiment: Experiment,
+    solver: str = "auto",
+    seed: int = 0,
+    n: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Every figure that applies to this row, None for those that do not; plain numbers, ready for JSON.
+
+    ``options`` are handed to the solver: settings, budgets and folders of those that train.
+    """
+    data = experiment.observe(seed, n)
+    chosen = experiment.solver if solver == "auto" else solver
+    estimator = experiment.estimator(seed, chosen)
+    start = time.perf_counter()
+    estimator.set_params(solver_options=options).fit(data.X)
+    seconds = time.perf_counter() - start
+    figures = _angles(data, estimator) if data.angles else _signals(data, estimator)
+    training = estimator.trace_.training
+    ended = {} if training is None else {key: getattr(training, key) for key in _TRACED}
+    return {
+        "experiment": experiment.name,
+        "solver": chosen,
+        "seed": seed,
+        **figures,
+        "seconds": round(seconds, 2),
+        "peak_rss_mb": peak_rss_mb(),
+        "n": len(data.X),
+        "d": int(data.X.shape[1]),
+        "grid": list(estimator.grid_.shape),
+        **ended,
+    }
+
+
+def run_baseline(
+    experiment: Experiment,
+    name: str,
+    seed: int = 0,
+    n: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One baseline on one experiment, searched with the truth; the best under each protocol.
+
+    ``settings`` is one configuration instead of the search.
+    """
+    baseline = get_baseline(name)
+    data = experiment.observe(seed, experiment.baseline_n if n is None else n)
+    listed = [dict(settings)] if settings else _search(experiment, baseline)
+    trials = try_all(baseline, data, np.random.default_rng(seed), listed)
+    best = {
+        protocol: choose(name, trials, data, protocol)
+        for protocol in (("paper", "global") if baseline.finds == "signals" else ("paper",))
+    }
+    figure = {"signals": "r_paper", "phases": "circular_correlation", "generators": "similarity_exact"}[baseline.finds]
+    scores = {figure: best["paper"].score} | ({"r": best["global"].score} if "global" in best else {})
+    return {
+        "experiment": experiment.name,
+        "baseline": name,
+        "seed": seed,
+        **dict.fromkeys(_FIGURES),
+        **{key: [round(v, 5)] if key.startswith("similarity") else round(v, 5) for key, v in scores.items()},
+        "settings": best["paper"].settings,
+        "configurations": len(trials),
+        "tuned_with_truth": len(trials) > 1,
+        "seconds": round(sum(trial.seconds for trial in trials), 2),
+        "n": len(data.X),
+        "d": int(data.X.shape[1]),
+    }
+
+
+def run_inverse(experiment: Experiment, seed: int = 0, n: int | None = None) -> dict[str, Any]:
+    """What a perfect method would read: the signals behind X by the inverse of the true transform, with the noise that X has.
+
+    Under the paper's protocol this is far below 1 where some windows are nearly empty: their noise has no signal to follow.
+    """
+    data = experiment.observe(seed, n)
+    if data.transform is None:
+        raise InputError(f"{experiment.name} has no transform that could be inverted")
+    start = time.perf_counter()
+    figures = _recovery(data, np.linalg.solve(np.asarray(data.transform, dtype=np.float64).T, data.X.T).T)
+    return {
+        "experiment": experiment.name, "seed": seed, **dict.fromkeys(_FIGURES), **figures,
+        "seconds": round(time.perf_counter() - start, 2), "n": len(data.X), "d": int(data.X.shape[1]),
+    }  # fmt: skip
+
+
+def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
+    """The configurations that the experiment names, or the baseline's own."""
+    if baseline.name not in experiment.baselines:
+        raise InputError(
+            f"{baseline.name} is no baseline of {experiment.name}: it has {', '.join(experiment.baselines) or 'none'}"
+        )
+    return baseline.configurations(experiment.baselines[baseline.name])
+
+
+#: what is kept of how a training went
+_TRACED = ("ended", "steps", "best_step")
+_FIGURES = (
+    "r", "r_per_sample", "r_paper", "similarity", "similarity_exact", "similarity_half", "circular_correlation",
+)  # fmt: skip
+
+
+def _angles(data: Observations, estimator: LatentDomain) -> dict[str, Any]:
+    """Where the truth is one angle for each row: how well the phase follows it, up to its sense."""
+    found = abs(circular_correlation(np.ravel(data.latent), estimator.phase(data.X)))
+    return dict.fromkeys(_FIGURES) | {"circular_correlation": round(float(found), 5)}
+
+
+def _signals(data: Observations, estimator: LatentDomain) -> dict[str, Any]:
+    """Where the truth is a field: signals and, where there is one transform, generators."""
+
+    def similarity(**options: Any) -> list[float] | None:
+        if data.transform is None:
+            return None
+        scores = generator_similarity(estimator.generators_, data.transform, data.grid, **options)
+        return [round(float(s), 5) for s in np.atleast_1d(scores)]
+
+    return dict.fromkeys(_FIGURES) | {
+        **_recovery(data, estimator.transform(data.X)),
+        "similarity": similarity(),
+        "similarity_exact": similarity(truth="exact"),
+        "similarity_half": similarity(bandwidth=0.5),
+    }
+
+
+def _recovery(data: Observations, recovered: NDArray) -> dict[str, float]:
+    """r of all samples under one alignment, with and without pooling, and of the first ones each aligned by itself."""
+    found = signal_recovery(data.latent, recovered, data.grid)
+    rows = slice(0, SCORED["paper"])
+    paper = signal_recovery(data.latent[rows], recovered[rows], data.grid, protocol="paper")
+    figures = {"r": found.r, "r_per_sample": found.r_per_sample, "r_paper": paper.r}
+    return {name: round(float(value), 5) for name, value in figures.items()}

@@ -1,0 +1,161 @@
+"""Results on disk: a cache with one file for each finished job, and an archive with one file for each experiment.
+
+Runs write into a cache, whose files several processes can make at once.  Tables and pages are made from an archive, which is
+meant to be committed: the same entries, sorted, in a handful of files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import symlift
+from symlift import __version__
+from symlift.errors import InputError
+from symlift.paper.jobs import Job
+from symlift.storage.atomic import write_atomically
+
+__all__ = ["Archive", "Cache", "Entry", "default_cache", "machine"]
+
+# import names of packages that differ from their own
+_MODULES = {"scikit-learn": "sklearn", "python-picard": "picard"}
+
+#: a finished job: what it was, what it gave, where and when
+Entry = dict[str, Any]
+
+
+def default_cache() -> Path:
+    """$SYMLIFT_CACHE, or a folder among the user's caches."""
+    given = os.environ.get("SYMLIFT_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else base / "symlift" / "experiments"
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores and the versions that matter."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text().splitlines()
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        model = names[0] if names else model
+    packages = [
+        p for p in ("numpy", "scipy", "torch", "scikit-learn", "python-picard") if find_spec(_MODULES.get(p, p))
+    ]
+    return {
+        "processor": model,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {"symlift": __version__} | {name: metadata.version(name) for name in packages},
+    }
+
+
+@cache
+def source_digest() -> str:
+    """Sixteen hexadecimal digits of all code that figures depend on: what other code measured is measured again."""
+    package = Path(symlift.__file__).parent
+    beside = ("cli", "plotting", "report", "paper")
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package)
+        if name.parts[0] not in beside or "baselines" in name.parts or name.name == "runner.py":
+            digest.update(f"{name.as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Cache:
+    """Entries of finished jobs by content and code, one file each; a file is there whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, job: Job) -> Path:
+        """Where the entry of a job is, or will be."""
+        return self.folder / f"{job.experiment.name}.{job.method}.{job.seed}.{job.key}.{source_digest()}.json"
+
+    def get(self, job: Job) -> Entry | None:
+        """The entry of a job, if it was finished before."""
+        path = self.path(job)
+        try:
+            entry: Entry = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise InputError(f"the cached result {path} cannot be read ({error}): delete it and run again") from None
+        return entry
+
+    def forget(self, jobs: Iterable[Job]) -> None:
+        """Delete the entries of jobs, so that they are run again."""
+        for job in jobs:
+            self.path(job).unlink(missing_ok=True)
+
+    def run(self, job: Job) -> Entry:
+        """The entry of a job: read, or made and kept.  A training that was stopped half-way goes on."""
+        found = self.get(job)
+        if found is not None:
+            return found
+        path = self.path(job)
+        training = path.with_suffix(".training")
+        result = job.run(training)
+        entry = {
+            "key": job.key,
+            "job": job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name},
+            "result": result,
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "machine": machine(),
+            "source": source_digest(),
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(entry, allow_nan=False, sort_keys=True) + "\n"
+        with write_atomically(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        shutil.rmtree(training, ignore_errors=True)
+        return entry
+
+
+class Archive:
+    """Entries that are kept for good, ``NAME.json`` for each experiment: {key: entry}."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def entries(self) -> dict[str, Entry]:
+        """All entries by key."""
+        found: dict[str, Entry] = {}
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                found |= json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise InputError(f"the archived results {path} cannot be read ({error})") from None
+        return found
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Keep entries, in place of older ones of the same content."""
+        by_experiment: dict[str, dict[str, Entry]] = {}
+        for entry in entries:
+            by_experiment.setdefault(entry["job"]["experiment"], {})[entry["key"]] = entry
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, new in by_experiment.items():
+            path = self.folder / f"{name}.json"
+            kept: dict[str, Entry] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            # one line for each entry, in the order of what they are: a diff then shows what changed
+            ordered = sorted((kept | new).items(), key=lambda item: (_what(item[1]), item[0]))
+            lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered)
+            text = "{\n" + lines + "\n}\n"
+            with write_atomically(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+
+
+def _what(entry: Entry) -> str:
+    job = entry["job"]
+    return json.dumps([job["kind"], job["method"], job["settings"], job["seed"]], sort_keys=True)

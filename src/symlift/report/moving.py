@@ -1,0 +1,119 @@
+"""One sample moved along the symmetry, in the page itself: the numbers that its script needs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from symlift.core.group import TranslationGroup, plane_basis, spread_filter
+from symlift.report import draw
+from symlift.report.gather import Run
+from symlift.report.signals import shown_samples
+
+__all__ = ["move_panel", "move_payload", "plane_coordinates"]
+
+_MOST_SAMPLE_NUMBERS = 200_000  # plane coordinates in the page, as float32: about 1 MB of base64
+_MOST_OBSERVATION_NUMBERS = 300_000  # entries of E⁺Q in the page, as int16: about 0.8 MB of base64
+
+
+def move_panel(run: Run) -> dict[str, Any] | None:
+    """Sliders, samples and data of the panel; None where the model is too large to be carried by a page."""
+    if run.is_large:
+        return None
+    grid = run.model.grid
+    payload = move_payload(run)
+    axes = [
+        {"number": axis + 1, "reach": length / 2 if wraps else max(2, length // 2)}
+        for axis, (length, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True))
+    ]
+    return {
+        "axes": axes,
+        "samples": payload["samples"],
+        "kind": payload["kind"],
+        "real": run.observed is not None,
+        "open": not all(grid.periodic),
+        "observation": payload["observation"] is not None,
+        # an embedding that drops dimensions gives back a projection, even at rest
+        "lossy": payload["observation"] is not None and np.linalg.matrix_rank(run.model.E) < run.model.n_features,
+        "json": script_json(payload),
+    }
+
+
+def plane_coordinates(run: Run, group: TranslationGroup, X: NDArray) -> NDArray[np.float64]:
+    """c = Qᵀ E (x - mean)/scale, one row a sample: what the page moves; of several channels the first."""
+    model = run.model
+    centred = (np.asarray(X, dtype=np.float64) - model.mean) / model.scale
+    return centred @ (group.Q.T.astype(np.float64) @ model.E[: group.dimension]).T
+
+
+def move_payload(run: Run) -> dict[str, Any]:
+    """What the page's script needs to lift and to move: numbers as base64, little-endian."""
+    model, grid, group = run.model, run.model.grid, run.model.group
+    assert isinstance(group, TranslationGroup)  # noqa: S101 - a torus without planes is large
+    D = group.dimension
+    if run.observed is not None:
+        chosen = shown_samples(run)[: max(1, _MOST_SAMPLE_NUMBERS // D)]
+        samples = [f"row {i}" for i in run.rows[chosen].tolist()]
+        coordinates = plane_coordinates(run, group, run.observed[chosen])
+    else:
+        # no samples: move the model's own picture of one point, E x = ρ̂(t₀) w₀, with t₀ the middle point of the grid
+        samples = ["one point"]
+        middle = np.array([[n // 2 - (n - 1) / 2 for n in grid.shape]])
+        coordinates = plane_basis(group.theta, middle, D) * spread_filter(model.r, D)
+    kind = "ring" if grid.is_ring else "line" if grid.ndim == 1 else "image"
+    payload: dict[str, Any] = {
+        "kind": kind,
+        "shape": list(grid.shape),
+        "periodic": list(grid.periodic),
+        "dimension": D,
+        "samples": samples,
+        "coordinates": _floats(coordinates),
+        "theta": _floats(group.theta),
+        "r": _floats(model.r),
+        "ink": _bytes(draw.INK),
+        "pixels": _pixels(draw.pixel_map(grid.size, grid.shape)) if kind == "image" else None,
+        "observation": None,
+    }
+    # the first of several channels does not tell what the columns would read
+    if run.observed is not None and model.channels == 1 and model.n_features * D <= _MOST_OBSERVATION_NUMBERS:
+        E = model.E.astype(np.float64)
+        back = model.scale * (np.linalg.pinv(E, rcond=1e-10) @ group.Q)
+        unit = float(np.abs(back).max()) / 32767 or 1.0
+        payload["observation"] = {
+            "size": model.n_features,
+            "unit": unit,
+            "matrix": _bytes(np.round(back / unit).astype("<i2")),
+            "mean": _floats(model.mean),
+            "pixels": _pixels(draw.pixel_map(model.n_features, grid.shape)) if kind == "image" else None,
+        }
+    return payload
+
+
+def _floats(values: NDArray) -> str:
+    with np.errstate(over="ignore"):
+        return _bytes(np.ascontiguousarray(values, dtype="<f4"))
+
+
+def _bytes(values: NDArray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
+
+
+def _pixels(index: NDArray[np.int32]) -> dict[str, Any]:
+    return {"rows": index.shape[0], "columns": index.shape[1], "index": _bytes(index.astype("<i4"))}
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that cannot end its <script> element, whatever its strings hold.
+
+    >>> print(script_json(["</script>"]))
+    ["\\u003c/script\\u003e"]
+    """
+    text = json.dumps(value, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - nothing in it can be read as markup

@@ -1,0 +1,149 @@
+"""The words of the page: the verdict with the tests behind it, and how to read everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symlift.core.grid import Grid
+from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
+from symlift.report.facts import cut, pretty, show
+from symlift.report.gather import Run, number
+
+__all__ = ["how_to_read", "shape_words", "verdict_panel"]
+
+_MOST_TESTS, _MOST_STEPS, _MOST_WORDS = 40, 6, 300
+
+#: for each verdict its colour (a class of the style sheet), its badge, and what it means for the reader
+_MEANING = {
+    Verdict.PRESENT: (
+        "yes",
+        "A symmetry is there",
+        "The data carry a translation symmetry, and what was found of it held when it was checked. "
+        "The pictures below can be taken as a reconstruction, up to the ambiguities listed at the end.",
+    ),
+    Verdict.ORDERED: (
+        "ordered",
+        "In order, but no symmetry",
+        "Where the columns sit held when it was checked, but the statistics are not the same everywhere. "
+        "Take the places as found; moving a sample along the grid shows what the model does, not what the data "
+        "could be.",
+    ),
+    Verdict.UNIDENTIFIABLE: (
+        "partly",
+        "There, but not identifiable",
+        "There are signs of a symmetry, but these data do not single out one answer: other reconstructions explain "
+        "them as well. Take the pictures below as one of several possibilities.",
+    ),
+    Verdict.ABSENT: (
+        "no",
+        "No evidence of a symmetry",
+        "Nothing found here stands out from what the method makes of structureless data. "
+        "The pictures below are most likely the method's own invention; do not build on them.",
+    ),
+}
+_UNCHECKED = (
+    "none",
+    "No diagnosis was run",
+    "Nobody has checked yet whether this result is real: a method like this always returns a picture. "
+    "Run est.diagnose(X) before relying on it.",
+)
+
+
+def verdict_panel(run: Run) -> dict[str, Any]:
+    """The verdict by its words, the tests that decide it, those for information, and what to do next."""
+    found = None if run.record is None else run.record.diagnosis
+    kind, badge, sentence = _UNCHECKED if found is None else _MEANING[found.verdict]
+    panel: dict[str, Any] = {
+        "kind": kind, "badge": badge, "sentence": sentence, "said": None, "confidence": None, "deciding": [],
+        "informing": [], "steps": [],
+    }  # fmt: skip
+    return panel if found is None else panel | _found(found)
+
+
+def _found(found: Diagnosis) -> dict[str, Any]:
+    words, sure = found.verdict.words, number(found.confidence)
+    tests = found.tests[:_MOST_TESTS]
+    return {
+        "said": words[:1].upper() + words[1:],
+        "confidence": None if sure is None else f"{sure:.0%}" if 0 <= sure <= 1 else show(sure),
+        "deciding": [_test(test) for test in tests if test.threshold is not None],
+        "informing": [_test(test) for test in tests if test.threshold is None],
+        "steps": [_step(step) for step in found.next_steps[:_MOST_STEPS]],
+    }
+
+
+def _test(test: Test) -> dict[str, str]:
+    outcome = {True: "passed", False: "not passed", None: ""}[test.passed]
+    return {
+        "name": pretty(test.name).capitalize(), "value": show(test.value), "threshold": show(test.threshold),
+        "outcome": outcome, "reading": cut(test.reading, _MOST_WORDS),
+    }  # fmt: skip
+
+
+def _step(step: NextStep) -> dict[str, str]:
+    text = cut(step.text, _MOST_WORDS)
+    return {
+        "text": text[:1].upper() + text[1:], "call": _call(step.params), "command": cut(step.command, _MOST_WORDS),
+    }  # fmt: skip
+
+
+def _call(params: Mapping[str, Any]) -> str:
+    """Parameters as the call that they are for; JSON has no tuples, a grid is one.
+
+    >>> _call({"grid": [20], "periodic": True})
+    'LatentDomain(grid=(20,), periodic=True)'
+    """
+    if not params:
+        return ""
+    given = ((key, tuple(value) if isinstance(value, list) else value) for key, value in params.items())
+    return cut(f"LatentDomain({', '.join(f'{key}={value!r}' for key, value in given)})", _MOST_WORDS)
+
+
+def shape_words(grid: Grid) -> str:
+    """A grid in words.
+
+    >>> shape_words(Grid((15,), periodic=True)), shape_words(Grid((4, 6), periodic=(False, True)))
+    ('Ring of 15 points', '4 × 6 grid, axis 2 closed')
+    """
+    sizes = " × ".join(str(n) for n in grid.shape)
+    if grid.ndim == 1:
+        return f"{'Ring' if grid.is_ring else 'Line'} of {sizes} points"
+    kind = f"{sizes} grid"
+    closed = [str(axis + 1) for axis, wraps in enumerate(grid.periodic) if wraps]
+    if len(closed) == grid.ndim:
+        return f"{kind}, all axes closed"
+    return kind if not closed else f"{kind}, axis {' and '.join(closed)} closed"
+
+
+def how_to_read(grid: Grid) -> list[tuple[str, str]]:
+    """What was assumed, and what no blind method can tell."""
+    ring = any(grid.periodic)
+    several = grid.ndim > 1
+    return [
+        (
+            "What was assumed",
+            "That the signals live on a regular grid of the shape named above, and that their statistics are the same "
+            "everywhere on it: moving a signal along the grid gives another signal that is as likely. Nothing was "
+            "assumed of the order of the columns.",
+        ),
+        (
+            "Direction",
+            "A signal and its mirror image explain the data equally well"
+            + (", on each axis separately; the order of axes of equal length is open, too." if several else "."),
+        ),
+        ("Sign", "A signal and its negative cannot be told apart: high may be low. All samples share one sign."),
+        (
+            "Origin",
+            ("A ring has no first point: the whole set may be turned by any amount. " if ring else "")
+            + ("" if ring and all(grid.periodic) else "On an open axis all signals may sit a step or so off. ")
+            + "It is the same offset for all samples.",
+        ),
+        (
+            "Sharpness",
+            "Blurring every signal alike keeps all the symmetry. Of all filters, the modulus is the one that distorts "
+            "the observations least, and the phase the one that resolves best. Both are choices, and they show in the "
+            "kernel.",
+        ),
+        ("Scale", "Heights are relative. Within one row of pictures all samples share one scale; two rows do not."),
+    ]

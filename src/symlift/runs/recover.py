@@ -1,0 +1,304 @@
+"""From a data file to a run folder, and from a run folder to the signals of another file."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import time
+import warnings
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift import __version__
+from symlift.core.model import LiftedModel
+from symlift.errors import FitWarning, InputError, SymliftError
+from symlift.estimator import LatentDomain, load
+from symlift.runs.folder import TRAINING, Claim, find_input, record_bytes, run_to_continue
+from symlift.runs.readers import Table, content_hash, read_table
+from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, finished, now
+from symlift.runs.writers import check_writable, forget_pages, open_rows
+from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.neural.distributed import is_follower, wait_for_all
+from symlift.storage.atomic import write_atomically
+
+__all__ = ["RunFailedError", "recover", "transform"]
+
+SAMPLES, SAMPLED_ROWS, SCORED_ROWS = 64, 4096, 20_000
+
+
+class RunFailedError(SymliftError):
+    """The input was right, but the run did not end (exit code 1 on the command line)."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What was asked for in words of the command line; None where nothing was said."""
+
+    grid: str | None
+    periodic: bool | None
+    solver: str | None
+    mixing: str | None
+    seed: int | None
+    preset: str | None
+    budget: float | None
+
+    def said(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def recover(
+    data: Path,
+    out: Path | None = None,
+    *,
+    grid: str | None = None,
+    periodic: bool = False,
+    solver: str | None = None,
+    mixing: str | None = None,
+    seed: int | None = None,
+    key: str | None = None,
+    preset: str | None = None,
+    budget: float | None = None,
+    signals: bool = False,
+    check: bool = True,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: Progress = no_progress,
+) -> Run | None:
+    """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
+
+    What is None takes its default, or with ``resume`` what the run was started with.  ``data`` may be the run folder itself
+    with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``preset`` and ``budget`` (in
+    seconds) are for solvers that train.  ``check`` False leaves out the diagnosis.  Of several processes (torchrun), the first
+    keeps the folder; the others only train along, and get None.
+    """
+    if overwrite and resume:
+        raise InputError("--overwrite starts again and --resume goes on: give one of them")
+    if resume and out is None and (data / RECORD).is_file():
+        out, data = data, find_input(data)
+    out = out if out is not None else Path(f"{data.stem}-symlift")
+    seen = record_bytes(out)
+    given = _Given(grid, periodic or None, solver, mixing, seed, preset, budget)
+    # a follower may come when the first process has made the folder already
+    before = None if is_follower() and not resume else run_to_continue(out, overwrite, resume)
+    if before is not None:
+        _refuse_other_settings(before, given, key)
+        settings = before.record.settings.model_copy(
+            update={
+                "signals": signals or before.record.settings.signals,
+                "check": check and before.record.settings.check,
+            }
+        )
+        key = before.record.input.key
+    else:
+        settings = RunSettings(**given.said(), signals=signals, check=check)
+    settings.refuse_nonsense()
+    start = time.perf_counter()
+    progress("reading", None)
+    table = read_table(data, key)
+    if len(table.rows) < 2:
+        raise InputError(f"{data} has one row only: give more rows than columns")
+    if is_follower():
+        wait_for_all()  # until the first process has made the folder ready
+        _fit(table, settings, out, no_progress)
+        return None
+    digest = content_hash(data)
+    if before is not None:
+        if before.record.input.sha256 != digest:
+            raise InputError(
+                f"{data} is not what the run in {out} was started with (its hash differs): give the same data, or --overwrite"
+            )
+        if before.record.status is Status.DONE:
+            return before
+    n, d = table.rows.shape
+    record = RunRecord(
+        status=Status.RUNNING, started=now() if before is None else before.record.started,
+        resumed=0 if before is None else before.record.resumed + 1,
+        input=InputRecord(name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), key=key,
+                          columns=None if table.names is None else list(table.names)),
+        settings=settings, versions=_versions(),
+    )  # fmt: skip
+    run = Run(out, record)
+    _run(run, seen, data, table, time.perf_counter() - start, progress)
+    return run
+
+
+def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float, progress: Progress) -> None:
+    claim, settings = Claim(run, seen), run.record.settings
+    try:
+        start = time.perf_counter()
+        progress("fitting", None)
+        if not run.record.resumed:
+            claim.forget_training()
+        if settings.trains:
+            wait_for_all()
+        estimator, notes = _fit(table, settings, run.folder, progress)
+        fitted = time.perf_counter()
+        progress("checking", None)
+        _judge(run.record, estimator, table.rows, notes)
+        judged = time.perf_counter()
+        progress("writing", None)
+        claim.clear()
+        _write_results(run, estimator, table.rows, progress)
+    except InputError as error:
+        claim.undo()
+        raise InputError(f"{data}: {error}") from None
+    except KeyboardInterrupt:
+        claim.release()
+        raise
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        run.record = run.record.model_copy(update={"status": Status.FAILED, "ended": now(), "error": reason})
+        with contextlib.suppress(OSError):  # a full disk is the likeliest reason to be here
+            claim.clear()
+            run.write()
+        claim.release()
+        raise RunFailedError(f"the run in {run.folder} failed ({reason}): mend that and go on with --resume") from error
+    written = time.perf_counter()
+    timings = Timings(
+        read=reading, fit=fitted - start, check=judged - fitted, write=written - judged, total=reading + written - start
+    )
+    run.record = run.record.model_copy(
+        update={
+            "status": Status.DONE, "ended": now(), "grid": estimator.grid_.shape, "periodic": estimator.grid_.periodic,
+            "grid_confidence": estimator.grid_.confidence, "solver": estimator.trace_.solver or settings.solver,
+            "warnings": notes, "timings": timings,
+        }
+    )  # fmt: skip
+    run.write()
+    claim.release()
+
+
+def _fit(table: Table, settings: RunSettings, folder: Path, progress: Progress) -> tuple[LatentDomain, list[str]]:
+    options: dict[str, Any] = {}
+    if settings.trains:
+        options = {"folder": folder / TRAINING, "preset": settings.preset or "auto", "seconds": settings.budget}
+    estimator = LatentDomain(
+        settings.grid, settings.periodic, settings.solver, settings.mixing, random_state=settings.seed,
+        solver_options=options,
+    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FitWarning)
+        estimator.fit(table.rows, progress=lambda stage, share: progress(f"fitting: {stage}", share))
+    if table.names is not None:
+        estimator.name_columns(table.names)
+    return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
+
+
+def _judge(record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str]) -> None:
+    """Score and diagnosis; a fit is not lost because they fail."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", (FitWarning, UserWarning))
+        for name in ("score", "diagnosis") if record.settings.check else ("score",):
+            try:
+                found = estimator.score(rows[:SCORED_ROWS]) if name == "score" else estimator.diagnose(rows)
+                setattr(record, name, found)
+            except Exception as error:
+                notes.append(f"{name} failed ({' '.join(f'{type(error).__name__}: {error}'.split())})")
+
+
+def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: Progress) -> None:
+    folder = run.folder
+    estimator.save(folder)
+    if estimator.placement_ is not None:
+        with write_atomically(folder / "placement.csv") as temporary:
+            estimator.placement_.to_csv(temporary)
+    # rows that vary most say most
+    head = np.array(rows[:SAMPLED_ROWS], dtype=np.float64)
+    shown = np.sort(np.argsort(-head.var(axis=1), kind="stable")[:SAMPLES])
+    with write_atomically(folder / "samples.npz") as temporary, temporary.open("wb") as file:
+        np.savez(
+            file,
+            observed=head[shown].astype(np.float32),
+            recovered=estimator.model_.lift(head[shown]).astype(np.float32),
+            row=shown,
+        )
+    if run.record.settings.signals:
+        lift_to_file(estimator.model_, rows, folder / "signals.npy", progress)
+
+
+def lift_to_file(model: LiftedModel, rows: NDArray, path: Path, progress: Progress = no_progress) -> None:
+    """Stream the signals of ``rows`` into a file; nothing of their number is held in memory."""
+    dtype = np.float32 if rows.dtype == np.float32 else np.float64
+
+    with open_rows(path, (len(rows), model.n_outputs), dtype, key="signals") as sink:
+
+        class Watched:
+            """The sink, which also reports how far it is."""
+
+            shape = sink.shape
+
+            def __setitem__(self, part: slice, block: NDArray) -> None:
+                sink[part] = block
+                forget_pages(rows)
+                progress("writing", sink.done / len(rows))
+
+        out: Any = Watched()
+        model.lift(rows, out=out)
+
+
+def transform(
+    folder: Path,
+    data: Path,
+    out: Path,
+    *,
+    key: str | None = None,
+    overwrite: bool = False,
+    progress: Progress = no_progress,
+) -> tuple[int, int]:
+    """Write the signals that the model of a run finds in a data file; returns their shape (n, grid points · channels).
+
+    ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.
+    """
+    run = finished(folder) if (folder / RECORD).exists() or not (folder / "model.json").exists() else None
+    check_writable(out)
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} exists: choose another --out, or give --overwrite")
+    estimator = load(folder)
+    progress("reading", None)
+    table = read_table(data, key)
+    if out.exists() and out.samefile(data):
+        raise InputError(f"{out} is the data file itself: choose another --out")
+    if table.rows.shape[1] != estimator.n_features_in_:
+        raise InputError(
+            f"{data} has {table.rows.shape[1]} columns, but {folder} was fitted to {estimator.n_features_in_}: "
+            "give data with the same columns"
+        )
+    names = None if run is None else run.record.input.columns
+    if names is not None and table.names is not None and list(table.names) != names:
+        where = next(i for i, (a, b) in enumerate(zip(table.names, names, strict=True)) if a != b)
+        raise InputError(
+            f"{data} has {table.names[where]!r} in column {where + 1} where {folder} was fitted to {names[where]!r}: "
+            "put the columns in the same order"
+        )
+    try:
+        lift_to_file(estimator.model_, table.rows, out, progress)
+    except InputError as error:
+        raise InputError(f"{data}: {error}") from None
+    return len(table.rows), estimator.model_.n_outputs
+
+
+def _refuse_other_settings(run: Run, given: _Given, key: str | None) -> None:
+    """Settings that are given with --resume must be those of the run."""
+    for name, value in given.said().items():
+        kept = getattr(run.record.settings, name)
+        if kept != value:
+            raise InputError(
+                f"the run in {run.folder} was started with {name} {kept}, not {value}: leave out --{name}, or --overwrite"
+            )
+    if key is not None and key != run.record.input.key:
+        raise InputError(
+            f"the run in {run.folder} was started with key {run.record.input.key}, not {key}: leave out --key, or --overwrite"
+        )
+
+
+def _versions() -> dict[str, str]:
+    found = {"symlift": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "torch", "scikit-learn"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found

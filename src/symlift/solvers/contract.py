@@ -1,0 +1,232 @@
+"""What passes between solvers and everybody else: the types of a result and of its progress."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = [
+    "LEFT_OUT", "REASONS", "Evidence", "Placement", "Progress", "Reach", "Solution", "Solver", "Stage", "Trace", "TrainingSummary",
+    "no_progress", "part_of",
+]  # fmt: skip
+
+#: called with (stage, share done or None): what a progress bar needs
+Progress = Callable[[str, float | None], None]
+#: how far a solver went: columns put in order, independent components, or all invertible maps
+Reach = Literal["coordinates", "components", "general"]
+
+
+def no_progress(stage: str, share: float | None = None) -> None:
+    """The progress callback that does nothing."""
+
+
+def part_of(progress: Progress, first: float, last: float) -> Progress:
+    """The progress of something that is only the part from ``first`` to ``last`` of the whole."""
+
+    def report(stage: str, share: float | None = None) -> None:
+        progress(stage, None if share is None else first + (last - first) * share)
+
+    return report
+
+
+# -- where columns are -------------------------------------------------------------------------------------------------
+
+#: why a column has no place of its own: those of :data:`LEFT_OUT` are on no grid point, a duplicate sits where its twin does
+LEFT_OUT = ("dead", "noise", "index", "unplaced")
+REASONS = ("", *LEFT_OUT, "duplicate")
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where each of d columns sits on the grid, where columns are points of it.
+
+    Parameters
+    ----------
+    grid : the grid.
+    coordinates : (d, P) in grid steps, fractions where the data say so, in [0, N) on periodic axes; NaN for those left out.
+    point : (d,) flat index of the nearest grid point, or -1.
+    channel : (d,) which of the columns of its point it is (for bits: its significance, 0 the lowest), or -1.
+    confidence : (d,) from 0 to 1.
+    reason : (d,) "" or why the column has no place of its own: one of :data:`REASONS`.
+    twin : (d,) the column that a duplicate repeats, or -1.
+    names : (d,) names of the columns, where they have any.
+
+    >>> grid = Grid((2,))
+    >>> placed = Placement.at_points(grid, [1, -1, 0], reason=["", "dead", ""])
+    >>> placed.coverage(), placed.left_out
+    (array([1, 1]), array([False,  True, False]))
+    """
+
+    grid: Grid
+    coordinates: NDArray[np.float64]
+    point: NDArray[np.int64]
+    channel: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    reason: NDArray[np.str_]
+    twin: NDArray[np.int64]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def at_points(
+        cls,
+        grid: Grid,
+        point: Any,
+        *,
+        channel: Any = None,
+        confidence: Any = 1.0,
+        reason: Any = "",
+        twin: Any = -1,
+    ) -> Placement:
+        """Columns that sit exactly on grid points (flat index; -1: left out)."""
+        point = np.asarray(point, dtype=np.int64)
+        on = point >= 0
+        coordinates = np.where(on[:, None], grid.indices()[np.maximum(point, 0)].astype(np.float64), np.nan)
+        d = len(point)
+        return cls(
+            grid, coordinates, point,
+            np.where(on, 0, -1) if channel is None else np.asarray(channel, dtype=np.int64),
+            np.broadcast_to(np.asarray(confidence, dtype=np.float64), d).copy(),
+            np.broadcast_to(np.asarray(reason, dtype="U9"), d).copy(),
+            np.broadcast_to(np.asarray(twin, dtype=np.int64), d).copy(),
+        )  # fmt: skip
+
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """(d,) columns that are on no grid point."""
+        return self.point < 0
+
+    def coverage(self, channels: int = 1) -> NDArray[np.int64]:
+        """Number of columns at each point, (*grid,), or (*grid, channels) where there are several."""
+        shape = self.grid.shape if channels == 1 else (*self.grid.shape, channels)
+        on = ~self.left_out
+        slot = self.point[on] if channels == 1 else self.point[on] * channels + self.channel[on]
+        return np.bincount(slot, minlength=self.grid.size * channels).reshape(shape)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The table, a list for each of its columns: what :meth:`to_frame` and :meth:`to_csv` hold."""
+        d = len(self.point)
+        names = list(self.names) if self.names is not None else [f"x{i}" for i in range(d)]
+        axes = {f"axis{j}": np.round(self.coordinates[:, j], 4).tolist() for j in range(self.grid.ndim)}
+        return {
+            "column": list(range(d)), "name": names, **axes, "point": self.point.tolist(), "channel": self.channel.tolist(),
+            "confidence": np.round(self.confidence, 4).tolist(), "reason": self.reason.tolist(),
+        }  # fmt: skip
+
+    def to_frame(self) -> DataFrame:
+        """The table as a pandas frame, one row for each column of the data."""
+        from pandas import DataFrame
+
+        return DataFrame(self.columns())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, one line for each column of the data; coordinates of those left out are empty."""
+        import csv
+
+        table = self.columns()
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table)
+            for row in zip(*table.values(), strict=True):
+                writer.writerow(["" if isinstance(v, float) and np.isnan(v) else v for v in row])
+
+
+# -- what speaks for a result ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a result, on rows that it was not fitted to.  None where a number does not apply to the solver.
+
+    Parameters
+    ----------
+    found : whether the solver's own tests are passed.
+    reach : how far the solver had to go.
+    explained : the part of pairwise statistics (of columns, or of the energies of components) that displacements on the grid
+        explain; about 0 where there is no domain.
+    ceiling : the part that any model could explain: two halves of the rows differ by sampling noise, and that is left.
+    carried_by : which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"), or others.
+    nongaussianity : z score of the components; without it no dense mixing can be undone.
+    agreement : correlation of phases that two halves of the columns give (ring).
+    roundness : fourth moment of the phases' plane, 1 on a circle and 2 in a Gaussian blob (ring).
+    stationarity, resolution, distortion : the terms of the held-out score of the map that was chosen.
+    bit_slopes : what a bit of each significance adds to its neighbours, the heaviest first, where columns are bits.
+    """
+
+    found: bool = True
+    reach: Reach | None = None
+    explained: float | None = None
+    ceiling: float | None = None
+    carried_by: str = ""
+    nongaussianity: float | None = None
+    agreement: float | None = None
+    roundness: float | None = None
+    stationarity: float | None = None
+    resolution: float | None = None
+    distortion: float | None = None
+    bit_slopes: tuple[float, ...] = ()
+
+    @property
+    def locality(self) -> float:
+        """The number that a control has to stay below: what is explained, or on a ring the agreement; 0 where there is none."""
+        known = self.explained if self.explained is not None else self.agreement
+        return 0.0 if known is None else known
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a solver: its name, how long it took, and numbers for people to read."""
+
+    name: str
+    seconds: float = 0.0
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """How a training went: the preset, how it ended and after how many steps, and the best model on held-out rows."""
+
+    preset: str
+    ended: str
+    steps: int
+    best_step: int
+    seconds: float
+    held_out: float
+    restarts: tuple[Mapping[str, Any], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a solver did, stage by stage, for people to read; ``settings`` are those that it ran with."""
+
+    solver: str = ""
+    chosen: str = ""
+    stages: tuple[Stage, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    training: TrainingSummary | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver returns: the model, the places of columns where they are points, the evidence, and what each stage did."""
+
+    model: LiftedModel
+    evidence: Evidence = field(default_factory=Evidence)
+    trace: Trace = field(default_factory=Trace)
+    placement: Placement | None = None
+
+
+#: solve(X, grid, rng, progress=…, **options)
+Solver = Callable[..., Solution]

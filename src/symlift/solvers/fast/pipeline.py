@@ -1,0 +1,361 @@
+"""The fast solver: closed-form statistics instead of training.
+
+Two-valued columns that outnumber the grid's points are the *bits* of numbers.  Stages for all others: *arrange* the
+coordinates themselves (shuffled pixels); if they do not explain the data, *localise* by independent components, build
+*frames* from them, make a frame *stationary* by its moment tensors, *sharpen* its phase by the shared marginal, and where
+the mixing is not orthogonal or components are increments, *resolve* over all invertible maps.  Candidates
+compete by stationarity, resolution and distortion on held-out rows; the winner is factored into a lifted model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.core.model import LiftedModel
+from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, Stage, Trace, no_progress
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
+from symlift.solvers.fast.bits import read_bits, two_valued
+from symlift.solvers.fast.components import independent_components, nongaussianity
+from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
+from symlift.solvers.fast.increments import increments_frame
+from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
+from symlift.solvers.fast.settings import DEFAULT, FastSettings
+from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
+from symlift.solvers.fast.stationary import Moments, invariance_gap, minimise_over_rotations, moments
+from symlift.statistics.moments import stationarity
+from symlift.statistics.selection import held_out
+
+__all__ = ["solve"]
+
+# what stages cost, relative to each other, and how often they run at most: for the time estimate of a progress bar
+_COSTS = {
+    "bits": 6,
+    "arrange": 4,
+    "moments": 4,
+    "localise": 6,
+    "frames": 2,
+    "stationary": 25,
+    "sharpen": 4,
+    "resolve": 18,
+    "choose": 1,
+}
+# how far to go at most, where the mixing is known
+_REACH: dict[str, Reach] = {"shuffled": "coordinates"}
+
+
+@dataclass
+class _Work:
+    """What all stages share: the settings, and the record of what each stage did and how long it took."""
+
+    settings: FastSettings
+    progress: Progress
+    stages: list[Stage] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[dict[str, Any]]:
+        self.progress(name, sum(_COSTS[done.name] for done in self.stages) / self._total())
+        values: dict[str, Any] = {}
+        start = time.perf_counter()
+        yield values
+        self.stages.append(Stage(name, round(time.perf_counter() - start, 3), values))
+
+    def _total(self) -> int:
+        again = dict.fromkeys(("localise", "frames", "stationary", "sharpen"), self.settings.attempts) | {"resolve": 3}
+        return sum(cost * again.get(name, 1) for name, cost in _COSTS.items())
+
+    def best(self, value: str, *stages: str) -> float:
+        """The largest number that stages have noted under one name; 0 where there is none."""
+        return max((s.values[value] for s in self.stages if s.name in stages and value in s.values), default=0.0)
+
+    def trace(self, chosen: str) -> Trace:
+        return Trace("fast", chosen, tuple(self.stages), asdict(self.settings))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Centred rows of unit pooled deviation, in two disjoint parts."""
+
+    fit: NDArray[np.float64]
+    held: NDArray[np.float64]
+
+
+def solve(
+    X: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    *,
+    mixing: str = "auto",
+    reach: Reach | None = None,
+    settings: FastSettings = DEFAULT,
+) -> Solution:
+    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows.
+
+    ``mixing`` says what is known: "shuffled" never goes on to components, "orthogonal" never to maps that are not.  ``reach`` is
+    how far to go at most, by default as far as the mixing allows: "coordinates" only puts columns in order, "components" makes
+    one attempt with independent components, "general" does all.  ``progress`` is called with each stage as it starts, and the
+    share of the longest way that is done.
+    """
+    # products of small matrices gain nothing from a second thread, and lose much where threads wait for each other
+    with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
+        return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, _Work(settings, progress))
+
+
+def _solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, work: _Work) -> Solution:
+    mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
+    if X.shape[1] > grid.size and two_valued(X):
+        solution = _from_bits(X, mean, grid, rng, work)
+        if solution is not None:
+            return solution
+    sample = _sample(X, mean, rng, work.settings)
+    basis = _principal_basis(sample.fit, grid.size)
+    lags = LagClasses(grid)
+    order: NDArray | None = None
+    if basis is None:
+        order, accepted = _from_coordinates(sample, grid, lags, rng, work)
+        candidates = {"coordinates": np.eye(grid.size)[order]}
+        rows = sample
+    else:
+        candidates, accepted = {}, False
+        rows = _Rows(sample.fit @ basis.T, sample.held @ basis.T)
+    if not candidates or (not accepted and reach != "coordinates"):
+        thorough = reach == "general"
+        candidates |= _from_components(rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal")
+    with work.stage("choose") as values:
+        scores = {name: held_out(W, rows.held, lags) for name, W in candidates.items()}
+        chosen = min(scores, key=lambda name: scores[name].value())
+        values |= {
+            "scores": {name: round(found.value(), 4) for name, found in scores.items()},
+            **asdict(scores[chosen]),
+        }
+    W = candidates[chosen] if basis is None else candidates[chosen] @ basis
+    model = LiftedModel.from_lifting_map(W, grid, mean=mean)
+    columns = accepted or reach == "coordinates"
+    local = work.best("locality", "arrange") if columns else work.best("locality", "frames", "resolve")
+    z = work.best("nongaussianity", "localise")
+    evidence = Evidence(
+        found=bool(local > work.settings.local and (columns or z > work.settings.nongaussian)),
+        reach="coordinates" if columns else "general" if "resolved" in chosen else "components",
+        explained=round(local, 4), carried_by="lags", nongaussianity=None if columns else round(z, 2), **asdict(scores[chosen]),
+    )  # fmt: skip
+    placed = Placement.at_points(grid, np.argsort(order)) if chosen == "coordinates" and order is not None else None
+    return Solution(model, evidence, work.trace(chosen), placed)
+
+
+def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings) -> _Rows:
+    """A random sample of rows, centred, divided by one deviation, split into fit and held-out parts."""
+    held = min(settings.held_rows, len(X) // 5)
+    count = min(settings.fit_rows, len(X) - held) + held
+    # sorted, so that a memory map is read in one direction; then shuffled, so that the split is random
+    index = np.sort(rng.choice(len(X), size=count, replace=False)) if count < len(X) else np.arange(len(X))
+    rows = np.asarray(X[index], dtype=np.float64) - mean
+    rows /= max(float(rows.std()), 1e-300)
+    rows = rows[rng.permutation(len(rows))]
+    return _Rows(rows[held:], rows[:held])
+
+
+def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
+    """Orthonormal rows spanning the ``points`` strongest principal directions, or None where there are no others."""
+    if rows.shape[1] == points:
+        return None
+    return np.linalg.eigh(rows.T @ rows)[1][:, -points:].T
+
+
+def _from_coordinates(
+    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, work: _Work
+) -> tuple[NDArray[np.int64], bool]:
+    """The order of the coordinates themselves that explains them best; and whether held-out rows agree."""
+    settings = work.settings
+    with work.stage("arrange") as values:
+        S = similarities(rows.fit[: settings.arrange_rows])
+        order, quality = arrange(S, grid, rng, settings)
+        quality["locality"] = explained_elsewhere(S, similarities(rows.held), order, lags)
+        values |= quality
+    # few held-out rows say little: there, rows that were fitted may speak too
+    convincing = quality["locality"] > settings.arranged or (
+        quality["locality"] > settings.arranged_by_few and quality["explained"] > settings.arranged
+    )
+    return order, convincing
+
+
+def _from_bits(X: NDArray, mean: NDArray, grid: Grid, rng: np.random.Generator, work: _Work) -> Solution | None:
+    """Two-valued columns, more than points: the bits of numbers; None where held-out rows do not agree."""
+    settings = work.settings
+    low, high = X.min(axis=0), X.max(axis=0)
+    with work.stage("bits") as values:
+        held = min(settings.held_rows, len(X) // 5)
+        index = rng.permutation(len(X))[: settings.fit_rows + held]
+        planes = np.empty((X.shape[1], len(index)), dtype=np.uint8)
+        for part in np.array_split(np.arange(len(index)), 1 + planes.size // 10_000_000):
+            planes[:, part] = (X[index[part]] == high).T
+        bits = read_bits(planes, grid, rng, held, settings)
+        values |= bits.quality
+    if not bits.W.any():
+        return None
+    # whatever the two values are, the map sees 0 and 1
+    model = LiftedModel.from_lifting_map(bits.W / np.where(high > low, high - low, 1), grid, mean=mean)
+    parts = held_out(bits.W, planes[:, :held].T.astype(np.float32), LagClasses(grid))
+    evidence = Evidence(
+        found=True, reach="coordinates", explained=round(bits.quality["locality"], 4), carried_by="lags",
+        bit_slopes=tuple(bits.quality["slopes"]), **asdict(parts),
+    )  # fmt: skip
+    placed = Placement.at_points(grid, bits.point, channel=bits.significance)
+    return Solution(model, evidence, work.trace("bits"), placed)
+
+
+def _from_components(
+    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, work: _Work, thorough: bool, invertible: bool
+) -> dict[str, NDArray[np.float64]]:
+    """Candidates that start from independent components; cheap ones first, the general ones where those do not convince."""
+    settings = work.settings
+    candidates: dict[str, NDArray[np.float64]] = {}
+    polish = _Polish(rows, grid, lags, work)
+    unmixings: list[tuple[float, NDArray]] = []
+    for attempt in range(settings.attempts if thorough else 1):
+        with work.stage("localise") as values:
+            U, quality = independent_components(
+                rows.fit[rng.permutation(len(rows.fit))[: settings.component_rows]], rng, settings
+            )
+            quality["nongaussianity"] = nongaussianity(rows.fit @ U.T, rows.held @ U.T)
+            values |= quality
+        unmixings.append((quality["contrast"], U))
+        with work.stage("frames") as values:
+            points, quality = points_frame(rows.fit, rows.held, U, grid, rng)
+            values |= quality
+            frames = {"points": points}
+            if grid.ndim == 1 and not grid.periodic[0]:
+                frames |= position_frames(rows.fit, U)
+        name, W, convincing = polish(frames)
+        candidates[f"{name} {attempt}"] = W
+        if convincing:
+            return candidates
+    _, U = max(unmixings, key=lambda pair: pair[0])
+    if thorough and invertible and grid.size <= settings.max_resolve:
+        candidates |= _general(rows, U, grid, lags, rng, work, candidates)
+    return candidates
+
+
+class _Polish:
+    """Make the best of several frames stationary, then sharp.  Says whether its gap is down at the sampling noise."""
+
+    def __init__(self, rows: _Rows, grid: Grid, lags: LagClasses, work: _Work) -> None:
+        self.rows, self.grid, self.lags, self.work = rows, grid, lags, work
+        self.settings = work.settings
+        self.ring = all(grid.periodic)
+        self.sharp: list[float] = []
+        self.moments: Moments | None = None
+        if grid.size <= self.settings.max_third_order:
+            with work.stage("moments") as values:
+                self.moments = moments(rows.fit)
+                self.gap = invariance_gap(self.moments, lags)
+                values |= {"noise": self.moments.noise, "third_order_noise": self.moments.third_noise}
+
+    def __call__(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
+        if self.moments is None:
+            return self._by_second_order(frames)
+        if self.moments.third_noise > self.settings.no_third_moment:
+            # symmetric in sign: second order cannot tell an all-pass copy, so it never convinces
+            return (*self._by_second_order(frames)[:2], False)
+        return self._by_third_order(frames, self.moments)
+
+    def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
+        with self.work.stage("stationary") as values:
+            C, C_held = (rows.T @ rows / len(rows) for rows in (self.rows.fit, self.rows.held))
+            polished = {name: stationary_frame(W, C, C_held, self.lags) for name, W in frames.items()}
+            name = min(polished, key=lambda key: polished[key][1])
+            W, misfit = polished[name]
+            left = float(stationarity(self.rows.held @ W.T, self.lags).mean())
+            values |= {"start": name, "misfit": misfit, "stationarity": left}
+        return name, W, left < self.settings.stationary
+
+    def _by_third_order(self, frames: dict[str, NDArray], m: Moments) -> tuple[str, NDArray[np.float64], bool]:
+        with self.work.stage("stationary") as values:
+            first = {name: minimise_over_rotations(self.gap, W, 100) for name, W in frames.items()}
+            ahead = sorted(first, key=lambda key: first[key][1])[:2]
+            first |= {name: minimise_over_rotations(self.gap, first[name][0], 200) for name in ahead}
+            name = min(ahead, key=lambda key: first[key][1])
+            W, gap = first[name]
+            near = (
+                gap < self.settings.near_gap * m.noise
+            )  # what is further off after 300 steps has gone to a wrong minimum
+            if near:
+                W, gap = minimise_over_rotations(self.gap, W, 1000, tolerance=1e-7)
+            if near and gap > m.noise:
+                # the optimiser cannot leave its component of O(N): try the other
+                other, value = minimise_over_rotations(self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7)
+                W, gap = (other, value) if value < gap else (W, gap)
+            values |= {"start": name, "gaps": {key: value for key, (_, value) in first.items()}, "gap": gap}
+        if gap > self.settings.sharpen_gap * m.noise:
+            return name, W, False
+        with self.work.stage("sharpen") as values:
+            W, gap, entropy = self._sharpen(W, gap, m.noise)
+            values |= {"gap": gap, "entropy": entropy}
+        stationary = gap < self.settings.arrived_gap * m.noise
+        if stationary:
+            self.sharp.append(entropy)
+        # on a ring every phase is stationary: two attempts have to agree on the sharpest
+        agreed = (
+            not self.ring
+            or sum(value < min(self.sharp, default=0.0) + self.settings.same_sharpness for value in self.sharp) >= 2
+        )
+        return name, W, stationary and agreed
+
+    def _sharpen(self, W: NDArray, gap: float, noise: float) -> tuple[NDArray[np.float64], float, float]:
+        """The sharper frame, if held-out rows say that it is and it is no less stationary."""
+        some, held = (part[: self.settings.sharpen_rows] for part in (self.rows.fit, self.rows.held))
+        if self.ring and self.grid.ndim == 1:
+            W = flip_modes(W, some)
+        sharp = sharpen(W, some, self.gap, self.settings.sharpen_strength * noise)
+        before, after = (pooled_entropy(held @ V.T)[0] for V in (W, sharp))
+        value = self.gap(sharp)[0]
+        if after < before and value < 1.2 * max(noise, gap):
+            return sharp, value, after
+        return W, gap, before
+
+
+def _reflect_weakest(W: NDArray, second: NDArray) -> NDArray:
+    """W (1 - 2 v vᵀ), v the direction of least variance: the other component of O(N), at the least cost."""
+    v = np.linalg.eigh(second)[1][:, :1]
+    return W - 2 * (W @ v) @ v.T
+
+
+def _general(
+    rows: _Rows,
+    U: NDArray,
+    grid: Grid,
+    lags: LagClasses,
+    rng: np.random.Generator,
+    work: _Work,
+    rotations: dict[str, NDArray[np.float64]],
+) -> dict[str, NDArray[np.float64]]:
+    """Maps that need not be orthogonal: from points, from the best rotation, and on a line from increments."""
+    settings = work.settings
+    fewest, most = settings.resolve_rows
+    some = rows.fit[: min(most, max(fewest, settings.resolve_numbers // grid.size))]
+    best = min(rotations, key=lambda name: held_out(rotations[name], rows.held, lags).value())
+    starts: dict[str, Callable[[], tuple[NDArray, dict[str, float]]]] = {
+        "points, resolved": lambda: points_frame(some, rows.held, U, grid, rng),
+        f"{best}, resolved": lambda: (rotations[best], {}),
+    }
+    if grid.ndim == 1 and not grid.periodic[0] and grid.size > 3:
+        starts["increments, resolved"] = lambda: increments_frame(some, rows.held, U, rng)
+    single = some.astype(np.float32)
+    found = {}
+    for name, start in starts.items():
+        with work.stage("resolve") as values:
+            W, quality = start()
+            found[name] = unit_determinant(
+                least_distortion_filter(resolve(W, single, lags, settings=settings), lags, settings.filter_taps)
+            )
+            values |= {"start": name, **quality}
+    return found

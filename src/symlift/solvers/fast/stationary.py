@@ -1,0 +1,158 @@
+"""Translation invariance of whole moment tensors, and its minimisation over rotations.
+
+For x = A f with A orthogonal and f stationary, the moments of y = W x are translation invariant at W = Aᵀ.  Rotations keep the
+norms of C = E[x xᵀ] and T = E[x ⊗ x ⊗ x], so the distance to invariance is least where the projection on it is largest.  Both
+tensors are computed once; after that no data are touched.  The whole third moment, with every pair of lags, has a far
+wider basin than its slices E[y² y].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.lags import LagClasses
+from symlift.core.linalg import cayley, polar
+
+__all__ = ["Moments", "invariance_gap", "minimise_over_rotations", "moments"]
+
+# 2^N wrong rotations make the second moment Toeplitz too, so it must not drown the third
+_WEIGHTS = (1.0, 0.3)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Second and third moment of centred observations, each divided by its norm, and what sampling adds to the gap."""
+
+    second: NDArray[np.float64]
+    third: NDArray[np.float64]
+    noise: float
+    third_noise: float  # of the third moment alone: near 1 where the field is symmetric in sign and has none
+
+
+def moments(X: NDArray) -> Moments:
+    """E[x xᵀ] and E[x ⊗ x ⊗ x] with their sampling noise.
+
+    From halves a and b of the rows: the squared error of the mean of both is ‖M_a - M_b‖²/4 in expectation, and a true W
+    leaves a gap of just that size.
+    """
+    halves = [_sums(X[::2]), _sums(X[1::2])]
+    full = [a + b for a, b in zip(*halves, strict=True)]
+    norms = [max(float(np.linalg.norm(t)), 1e-300) for t in full]
+    noise = [(np.linalg.norm(a - b) / size) ** 2 for a, b, size in zip(*halves, norms, strict=True)]
+    return Moments(full[0] / norms[0], full[1] / norms[1], float(np.dot(_WEIGHTS, noise)), float(noise[1]))
+
+
+def _sums(X: NDArray) -> tuple[NDArray, NDArray]:
+    d = X.shape[1]
+    third = np.zeros((d * d, d))
+    step = max(1, 16_000_000 // (d * d))
+    for start in range(0, len(X), step):
+        rows = X[start : start + step]
+        third += (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1).T @ rows
+    return (X.T @ X).astype(np.float64), third.reshape(d, d, d)
+
+
+class _Invariant:
+    """Averages of order-2 and order-3 tensors over equal displacements."""
+
+    def __init__(self, lags: LagClasses) -> None:
+        classes = lags.count.size
+        self.lags = lags
+        self.index = (lags.index[:, :, None] * classes + lags.index[:, None, :]).ravel()
+        used, self.index = np.unique(self.index, return_inverse=True)
+        self.count = np.bincount(self.index, minlength=len(used))
+
+    def project(self, tensor: NDArray) -> NDArray:
+        if tensor.ndim == 2:
+            return self.lags.project(tensor)
+        means = np.bincount(self.index, tensor.ravel(), minlength=len(self.count)) / self.count
+        return means[self.index].reshape(tensor.shape)
+
+
+def invariance_gap(m: Moments, lags: LagClasses) -> Callable[[NDArray], tuple[float, NDArray]]:
+    """W ↦ Σ_k weight_k (1 - ‖Π W^{⊗k} M_k‖²) and its gradient in W; at the truth it is the sampling noise.
+
+    ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left unrotated⟩.
+    """
+    invariant = _Invariant(lags)
+    d = len(m.second)
+    third = m.third.reshape(d, -1)
+
+    def gap(W: NDArray) -> tuple[float, NDArray]:
+        half = W @ m.second
+        full = half @ W.T
+        inside = invariant.project(full)
+        value = _WEIGHTS[0] * (1 - np.vdot(inside, full))
+        gradient = -4 * _WEIGHTS[0] * inside @ half
+        partial = (W @ third).reshape(-1, d, d) @ W.T
+        full = W @ partial
+        inside = invariant.project(full)
+        value += _WEIGHTS[1] * (1 - np.vdot(inside, full))
+        gradient -= 6 * _WEIGHTS[1] * np.tensordot(inside, partial, ((0, 2), (0, 2)))
+        return float(value), gradient
+
+    return gap
+
+
+def minimise_over_rotations(
+    function: Callable[[NDArray], tuple[float, NDArray]], W: NDArray, iterations: int, tolerance: float = 1e-5
+) -> tuple[NDArray[np.float64], float]:
+    """L-BFGS over W ← cayley(Ω) W with Ω skew and Armijo backtracking; ends when ten steps gain less than ``tolerance``."""
+    memory = 20
+    value, G = function(W)
+    A = _skew(G, W)
+    pairs: list[tuple[NDArray, NDArray, float]] = []
+    step = 0.1 / max(float(np.linalg.norm(A)), 1e-12)
+    history = [value]
+    for _ in range(iterations):
+        direction = _two_loop(A, pairs, step)
+        slope = -float(np.vdot(A, direction)) / 2
+        if slope >= 0:
+            pairs, direction = [], step * A
+            slope = -float(np.vdot(A, direction)) / 2
+        scale = 1.0
+        for _ in range(12):
+            W_new = cayley(-scale * direction) @ W
+            value_new, G = function(W_new)
+            if value_new <= value + 1e-4 * scale * slope:
+                break
+            scale *= 0.4
+        else:
+            if not pairs:
+                break
+            pairs = []
+            continue
+        A_new = _skew(G, W_new)
+        s, y = -scale * direction, A_new - A
+        if np.vdot(s, y) > 1e-12 * np.linalg.norm(s) * np.linalg.norm(y):
+            pairs = [*pairs, (s, y, 1 / float(np.vdot(s, y)))][-memory:]
+        W, A, value = W_new, A_new, value_new
+        history.append(value)
+        if len(history) > 10 and history[-11] - value < tolerance * abs(value):
+            break
+    return polar(W), value
+
+
+def _skew(gradient: NDArray, W: NDArray) -> NDArray:
+    A = gradient @ W.T
+    return A - A.T
+
+
+def _two_loop(gradient: NDArray, pairs: list[tuple[NDArray, NDArray, float]], step: float) -> NDArray:
+    """The L-BFGS direction; plain scaled gradient while there is no memory."""
+    q = gradient.copy()
+    weights = []
+    for s, y, rho in reversed(pairs):
+        weights.append(rho * np.vdot(s, q))
+        q -= weights[-1] * y
+    if not pairs:
+        return step * q
+    s, y, _ = pairs[-1]
+    q *= np.vdot(s, y) / np.vdot(y, y)
+    for (s, y, rho), a in zip(pairs, reversed(weights), strict=True):
+        q += (a - rho * np.vdot(y, q)) * s
+    return q

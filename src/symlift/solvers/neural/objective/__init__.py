@@ -1,0 +1,1 @@
+"""The paper's objective on tensors: stationarity, resolution and infomax of a lifted batch."""

@@ -1,0 +1,103 @@
+"""The paper's objective: stationarity, resolution and infomax of a lifted batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from symlift.core.grid import Grid
+from symlift.solvers.neural.objective.batch import Lifted
+from symlift.solvers.neural.objective.closed_form import GaussianStationarity, MomentStationarity
+from symlift.solvers.neural.objective.critic import JensenShannon
+from symlift.solvers.neural.objective.mixture import MixtureMarginals
+
+__all__ = ["Infomax", "Objective", "Resolution"]
+
+
+class Resolution(nn.Module):
+    """Total correlation per point, mean_n h(y_n) - h(Y)/N, to the batch's rank; the scale of y drops out."""
+
+    def __init__(self, marginals: MixtureMarginals) -> None:
+        super().__init__()
+        self.marginals = marginals
+
+    def forward(self, batch: Lifted) -> Tensor:
+        """Marginal minus joint entropy per point."""
+        return self.marginals(batch) - batch.joint_entropy()
+
+
+class Infomax(nn.Module):
+    """Minus the joint entropy per point of y (not of the standardised z), to the batch's rank."""
+
+    def forward(self, batch: Lifted) -> Tensor:
+        """-h(Y)/N."""
+        return -(batch.joint_entropy() + batch.log_scale)
+
+
+class Objective(nn.Module):
+    """stationarity · S + resolution · R + infomax · I, with S a mixture of the critics' estimate and of closed forms.
+
+    A weight of 0 switches its term off, and nothing of it is computed.  Shares of the measures of stationarity run from their first
+    to their second value as the rank opens, so that a run can mix, swap or anneal them.
+    """
+
+    #: what :meth:`forward` reports
+    names = ("stationarity", "resolution", "infomax", "loss")
+
+    def __init__(
+        self,
+        grid: Grid,
+        critics: Sequence[JensenShannon],
+        weights: tuple[float, float, float],
+        shares: dict[str, tuple[float, float]],
+        mixture: int = 4,
+    ) -> None:
+        super().__init__()
+        self.weights, self.shares = weights, shares
+        on = weights[0] > 0
+        self.critics = nn.ModuleList(critics if on and any(shares.get("critics", ())) else [])
+        self.closed = nn.ModuleDict()
+        if on and any(shares.get("gaussian", ())):
+            self.closed["gaussian"] = GaussianStationarity(grid)
+        if on and any(shares.get("moments", ())):
+            self.closed["moments"] = MomentStationarity(grid)
+        self.resolution = Resolution(MixtureMarginals(grid.size, mixture)) if weights[1] > 0 else None
+        self.infomax = Infomax() if weights[2] > 0 else None
+
+    def share(self, name: str, opened: float) -> float:
+        """Share of one measure of stationarity when ``opened`` (0 to 1) of the rank is open."""
+        first, last = self.shares[name]
+        return first + (last - first) * min(1.0, max(0.0, opened))
+
+    def forward(self, batch: Lifted, opened: float = 1.0) -> tuple[Tensor, Tensor]:
+        """(loss, values): a loss whose gradient trains lifting map, critics and mixtures at once, and the terms' values.
+
+        The loss itself means nothing (critics enter it with their sign turned); ``values`` (4,) are those of :attr:`names`.
+        """
+        stationarity, resolution, infomax = self.weights
+        zero = batch.z.new_zeros(())
+        loss, S, R, I = zero, zero, zero, zero  # noqa: E741 - as in the paper
+        for estimator in self.critics:
+            share = self.share("critics", opened) / len(self.critics)
+            adversarial, value = estimator.adversarial(batch, stationarity * share)  # type: ignore[operator]
+            loss, S = loss + adversarial, S + share * value
+        for name, term in self.closed.items():
+            share = self.share(name, opened)
+            if share > 0:
+                value = term(batch)
+                loss, S = loss + stationarity * share * value, S + share * value.detach()
+        if self.resolution is not None:
+            value = self.resolution(batch)
+            loss, R = loss + resolution * value, value.detach()
+        if self.infomax is not None:
+            value = self.infomax(batch)
+            loss, I = loss + infomax * value, value.detach()  # noqa: E741
+        total = stationarity * S + resolution * R + infomax * I
+        return loss, torch.stack([S, R, I, total])
+
+    def constrain(self) -> None:
+        """Hold all critics to their spectral norm bound; call it after an optimiser step."""
+        for estimator in self.critics:
+            estimator.constrain()  # type: ignore[operator]

@@ -1,0 +1,148 @@
+"""The paper's training: a lifting network against trained estimators of stationarity, resolution and infomax.
+
+From the paper's own start (a Haar-random Q, frequencies near zero, a filter of noise) or from a given model.  The general solver:
+where closed-form statistics fall short, it goes on; where they do not, it is a thousand times slower.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
+from symlift.errors import InputError
+from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, TrainingSummary, no_progress, part_of
+from symlift.solvers.neural.data import held_out, input_statistics
+from symlift.solvers.neural.distributed import join_processes
+from symlift.solvers.neural.network import initial_model
+from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
+from symlift.solvers.neural.trainer import Budget, Trainer, Watch
+from symlift.solvers.registry import CHECKPOINT
+
+__all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]
+
+
+def solve(
+    X: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    *,
+    preset: str = "auto",
+    settings: dict[str, Any] | None = None,
+    start: LiftedModel | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
+    folder: Path | None = None,
+    device: str = "auto",
+    watch: Watch | None = None,
+    tensorboard: bool = False,
+) -> Solution:
+    """Train on X (n, d); sees X and the grid, nothing else.
+
+    ``preset`` is a row of the paper's training table ("auto": the nearest), ``settings`` replace single entries of it.  ``start``
+    None is the paper's initialisation.  ``steps`` and ``seconds`` bound each restart.  With ``folder``, checkpoints are written
+    there and a run that was killed goes on from them; ``tensorboard`` adds its event files (``pip install tensorboard``).
+    """
+    chosen = _settings(preset, settings, grid, X.shape[1])
+    if start is not None:
+        chosen = refining(chosen)
+    best: Trainer | None = None
+    ends = []
+    seeds = rng.integers(2**31 - 1, size=chosen.restarts)
+    split = held_out(len(X), rng)
+    for restart, seed in enumerate(seeds):
+        where = folder if folder is None or chosen.restarts == 1 else folder / f"restart{restart}"
+        trainer = train(
+            X, split, grid, chosen, int(seed), start=start, device=device, budget=Budget(steps, seconds),
+
+            progress=part_of(progress, restart / chosen.restarts, (restart + 1) / chosen.restarts), folder=where, watch=watch,
+            tensorboard=tensorboard,
+        )  # fmt: skip
+        ends.append({"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count})
+        if best is None or trainer.best.value < best.best.value:
+            best = trainer
+    assert best is not None  # noqa: S101 - there is at least one restart
+    summary = TrainingSummary(
+        preset=preset_for(grid, X.shape[1]) if preset == "auto" else preset, ended=str(best.ended), steps=best.step_count,
+        best_step=best.best.step, seconds=best.seconds, held_out=best.best.value, restarts=tuple(ends),
+        settings=chosen.model_dump(mode="json"),
+    )  # fmt: skip
+    stages = tuple(Stage("train", record["seconds"], record) for record in best.history)
+    return Solution(
+        best.best_model() if chosen.keep == "best" else best.network.model(),
+        Evidence(carried_by="training"),
+        Trace(solver="neural", stages=stages, training=summary),
+    )
+
+
+def train(
+    X: NDArray,
+    split: tuple[NDArray[np.int64], NDArray[np.int64]],
+    grid: Grid,
+    settings: Settings,
+    seed: int,
+    *,
+    start: LiftedModel | None = None,
+    device: str = "auto",
+    budget: Budget | None = None,
+    progress: Progress = no_progress,
+    folder: Path | None = None,
+    watch: Watch | None = None,
+    tensorboard: bool = False,
+) -> Trainer:
+    """One run from one seed; returns the trainer as it ended."""
+    model = starting_model(X, grid, settings, seed) if start is None else start
+    trainer = Trainer(
+        X, *split, model, settings, seed, near=start is not None, device=pick_device(device), workers=join_processes()
+    )
+    if folder is not None and (folder / CHECKPOINT).is_file():
+        trainer.restore(folder / CHECKPOINT)
+    return trainer.run(budget, progress, folder, watch, tensorboard)
+
+
+def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> LiftedModel:
+    """The paper's initialisation for X; ``settings`` must fit the grid (:func:`~symlift.solvers.neural.presets.fitted`)."""
+    mean, scale = input_statistics(X)
+    centre = np.full(X.shape[1], mean)
+    dimension = settings.dimension or X.shape[1]
+    generator = torch.Generator().manual_seed(seed)
+    return initial_model(grid, centre, scale, dimension, settings.embedding, generator)
+
+
+def pick_device(name: str) -> torch.device:
+    """The device called ``name``; "auto" is an accelerator that can do what a step needs, or the CPU."""
+    if name != "auto":
+        try:
+            device = torch.device(name)
+            torch.zeros(1, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(
+                f"device {name!r} cannot be used ({str(error).splitlines()[0]}): use cpu or auto"
+            ) from None
+        return device
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is not None and accelerator.is_available():
+        device = accelerator.current_accelerator()
+        try:
+            torch.linalg.eigvalsh(torch.eye(3, device=device))
+        except (RuntimeError, NotImplementedError):
+            return torch.device("cpu")
+        return torch.device(device)
+    return torch.device("cpu")
+
+
+def _settings(preset: str, overrides: dict[str, Any] | None, grid: Grid, d: int) -> Settings:
+    name = preset_for(grid, d) if preset == "auto" else preset
+    if name not in PRESETS:
+        raise InputError(f"preset {preset!r} is unknown: use one of auto, {', '.join(PRESETS)}")
+    try:
+        chosen = Settings.model_validate({**PRESETS[name].model_dump(), **(overrides or {})})
+    except ValueError as error:
+        raise InputError(f"settings of the training are not valid ({' '.join(str(error).split())})") from None
+    return fitted(chosen, grid, d)

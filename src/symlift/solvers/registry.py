@@ -1,0 +1,65 @@
+"""The solvers by name; imported on demand, so that one solver's imports are not another's cost."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from symlift.errors import InputError
+from symlift.solvers.contract import Solver
+
+__all__ = [
+    "CHECKPOINT", "CURVE", "DEFAULT", "MIXINGS", "SOLVERS", "TRAINED", "canonical", "check_mixing", "check_solver", "get_solver",
+]  # fmt: skip
+
+#: name → module with a `solve` function
+SOLVERS = {
+    "fast": "symlift.solvers.fast.pipeline",
+    "ring": "symlift.solvers.ring.pipeline",
+    "neural": "symlift.solvers.neural.training",
+    "refine": "symlift.solvers.refine",
+    "random": "symlift.solvers.random",
+}
+DEFAULT = "fast"
+#: solvers that train: they have presets, budgets and checkpoints, and need PyTorch
+TRAINED = ("neural", "refine")
+#: what they keep in their folder: the last checkpoint, and a line for each evaluation
+CHECKPOINT, CURVE = "checkpoint.safetensors", "training.jsonl"
+
+#: what is known of how columns came from points: nothing; each is a point; a rotation of them; any invertible map
+MIXINGS = ("auto", "shuffled", "orthogonal", "linear")
+
+_OLD_NAMES = {"homogeneous": "ring"}
+
+
+def canonical(name: str) -> str:
+    """The solver's own name, for an old name of it or "auto".
+
+    >>> canonical("auto"), canonical("homogeneous")
+    ('fast', 'ring')
+    """
+    return DEFAULT if name == "auto" else _OLD_NAMES.get(name, name)
+
+
+def check_solver(name: str) -> str:
+    """The canonical name of a solver that is there and can run here; nothing heavy is imported for that."""
+    chosen = canonical(name)
+    if chosen not in SOLVERS:
+        raise InputError(f"solver {name!r} is unknown: use one of auto, {', '.join(SOLVERS)}")
+    if chosen in TRAINED and find_spec("torch") is None:
+        raise InputError(
+            f"solver {name!r} trains and needs PyTorch, which is not installed: pip install 'symlift[train]'"
+        )
+    return chosen
+
+
+def check_mixing(name: str) -> None:
+    """Refuse what is not one of :data:`MIXINGS`."""
+    if name not in MIXINGS:
+        raise InputError(f"mixing {name!r} is unknown: use one of {', '.join(MIXINGS)}")
+
+
+def get_solver(name: str) -> Solver:
+    """The solver called ``name``; "auto" is the one that suits most data."""
+    solver: Solver = import_module(SOLVERS[check_solver(name)]).solve
+    return solver

@@ -1,0 +1,1 @@
+"""The ring solver: one angle seen through many noisy, tuned channels."""

@@ -1,0 +1,57 @@
+"""Stationarity of moments: how far moment matrices of a lifted batch are from depending on displacement alone."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.lags import LagClasses
+
+__all__ = ["CLIP", "moment_sizes", "stationarity"]
+
+#: pooled deviations at which values are clipped before their fourth moments are taken, so that single bursts do not rule them
+CLIP = 4.0
+
+Number = TypeVar("Number")
+
+
+def moment_sizes(second: Number, fourth: Number, quartic: Number) -> tuple[Number, Number, Number]:
+    """What distances of E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ] are measured against, from ‖M₂‖², ‖M₄‖² and Σ M₂⁴: numbers or tensors.
+
+    To the fourth order's the Gaussian value ‖2 M₂∘M₂‖² is added (z² is constant for spins); the third, which may vanish itself, is
+    measured against the geometric mean of the other two.
+    """
+    a: Any = second
+    high: Any = fourth + 4 * quartic  # type: ignore[operator]
+    return a, (a * high) ** 0.5, high
+
+
+def stationarity(Y: NDArray, lags: LagClasses, folds: int = 8) -> NDArray[np.float64]:
+    """Relative squared distances of E[y yᵀ], E[y² yᵀ], E[y² y²ᵀ] to stationary matrices, one for each order: (3,).
+
+    Without bias: with residuals R_k of K disjoint folds of rows, ‖E R‖² is estimated by (‖Σ R_k‖² - Σ ‖R_k‖²)/(K(K - 1)), so a
+    stationary batch scatters about 0 (and may be negative) however few rows it has.  Each is divided by the same estimate for
+    the moments themselves (:func:`moment_sizes`).
+    """
+    Z = np.asarray(Y, dtype=np.float64)
+    Z = Z - Z.mean(axis=0)
+    Z = np.clip(Z / max(np.sqrt(np.mean(Z**2)), 1e-300), -CLIP, CLIP)
+    Q = Z**2
+    Q = Q - Q.mean(axis=0)
+    parts = np.array_split(np.arange(len(Z)), folds)
+    distance, size = np.zeros(3), np.zeros(3)
+    for order, (left, right) in enumerate(((Z, Z), (Q, Z), (Q, Q))):
+        moments = np.stack([left[rows].T @ right[rows] / len(rows) for rows in parts])
+        residuals = np.stack([M - lags.project(M) for M in moments])
+        distance[order] = _squared_norm_of_mean(residuals)
+        size[order] = _squared_norm_of_mean(moments)
+    sizes = moment_sizes(max(size[0], 0.0), max(size[2], 0.0), float(np.sum((Z.T @ Z / len(Z)) ** 4)))
+    return distance / np.maximum(sizes, 1e-300)
+
+
+def _squared_norm_of_mean(parts: NDArray) -> float:
+    """‖E M‖² from independent estimates of M, without the bias that their noise would add."""
+    K = len(parts)
+    return float((np.sum(parts.sum(axis=0) ** 2) - np.sum(parts**2)) / (K * (K - 1)))

@@ -1,0 +1,1 @@
+"""How anything is written: whole or not at all, and never as code."""

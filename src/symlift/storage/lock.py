@@ -1,0 +1,77 @@
+"""One process at a time: a lock file that names its holder, and that the system lets go of when the holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from pathlib import Path
+from typing import IO, Self
+
+from symlift.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no such locks; there, files alone must do
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["InUseError", "Lock"]
+
+
+class InUseError(InputError):
+    """Another process works here."""
+
+
+class Lock:
+    """``with Lock(folder / ".lock", "the run in …")``: held by one process at a time; the others get an :class:`InUseError`.
+
+    The file holds process id and host for the message.  The lock itself is the system's: it ends with its process, however that
+    ends, so that a file left behind by a kill is no obstacle.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], what: str) -> None:
+        self.path, self.what = Path(path), what
+        self.file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        while True:
+            file = self.path.open("a+", encoding="utf-8")
+            try:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = _holder(file)
+                file.close()
+                raise InUseError(f"{self.what} is in use by {holder}: wait for it, or stop it first") from None
+            if self._is_still_there(file):
+                break
+            file.close()  # its last holder removed it between our opening and our locking it
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+        file.flush()
+        self.file = file
+        return self
+
+    def _is_still_there(self, file: IO[str]) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def __exit__(self, *_: object) -> None:
+        if self.file is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
+            self.file.close()
+            self.file = None
+
+
+def _holder(file: IO[str]) -> str:
+    try:
+        file.seek(0)
+        told = json.loads(file.read(1000))
+        return f"process {int(told['pid'])} on {str(told['host'])[:80]}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

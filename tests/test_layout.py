@@ -1,0 +1,147 @@
+"""The rooms of the house and the one direction of dependence between them, and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import symlift
+
+ROOT = Path(symlift.__file__).parent
+CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+# the report of an estimator is drawn by a room further down; the package and its errors belong to no room
+EXCEPTIONS = {("estimator", "report")}
+EVERYWHERE = {"symlift", "errors"}
+
+
+def rooms() -> list[set[str]]:
+    """The table in CONTRIBUTING: each row names one or more rooms, and may import only from rows above it and from itself."""
+    rows = re.findall(r"^\| (`.*?`) \|", CONTRIBUTING.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [set(re.findall(r"`([a-z_]+)`", row)) for row in rows]
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every module of ours that a file imports, inside functions as well; type checking only is not running."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    unreal = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unreal:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "symlift":
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                is_module = (ROOT.parent / Path(*inner.split("."))).with_suffix(".py").exists() or (
+                    ROOT.parent / Path(*inner.split("."))
+                ).is_dir()
+                yield node.lineno, inner if is_module else str(node.module)
+        elif isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name) for name in node.names if name.name.split(".")[0] == "symlift")
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"symlift(\.[a-z_]+)+(?<!mplstyle)", str(node.value)):
+            yield node.lineno, str(node.value)  # imported by name, as the registry of solvers does
+
+
+def wrong_imports() -> list[str]:
+    level = {room: i for i, row in enumerate(rooms()) for room in row}
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        here = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if here in ("__init__", "__main__", "errors"):
+            continue
+        for line, module in imports(path):
+            there = room_of(module)
+            if there in EVERYWHERE or (here, there) in EXCEPTIONS:
+                continue
+            if level.get(there, 99) > level[here]:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    return wrong
+
+
+def test_every_room_is_in_the_table_and_every_entry_exists():
+    named = set().union(*rooms())
+    there = {p.name.removesuffix(".py") for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert named == there - {"__init__", "__main__", "errors"}
+
+
+def test_imports_point_one_way():
+    assert wrong_imports() == []
+
+
+def test_solvers_never_meet_data_sets_plots_or_the_paper():
+    for room in ("core", "statistics", "metrics", "storage", "solvers"):
+        for path in (ROOT / room).rglob("*.py"):
+            used = {room_of(module) for _, module in imports(path)}
+            assert not used & {"datasets", "plotting", "paper", "report", "runs", "cli"}, path
+
+
+def test_torch_is_needed_by_training_only():
+    allowed = {"core/differentiable.py", "paper/baselines/liegan.py", "paper/baselines/embedding.py", "cli/app.py"}
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith("solvers/neural/") or name in allowed:
+            continue
+        assert not re.search(r"^\s*(import torch|from torch)", path.read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+def test_modules_are_short():
+    long = {p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines()) for p in ROOT.rglob("*.py")}
+    assert {name: lines for name, lines in long.items() if lines > 450} == {}
+
+
+# -- what importing costs ----------------------------------------------------------------------------------------------
+
+
+def cpu_seconds(code: str, repeats: int = 3) -> float:
+    """Least CPU time of a fresh interpreter that runs ``code``, beyond that of one that does nothing."""
+
+    def spent(text: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", text], check=False, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return min(spent(code) for _ in range(repeats)) - spent("pass")
+
+
+@pytest.fixture(scope="module")
+def scikit_learn() -> float:
+    """CPU time of ``import sklearn.decomposition``, to which the others are compared."""
+    return cpu_seconds("import sklearn.decomposition")
+
+
+RECOVER_NOTHING = "import sys; sys.argv = ['symlift', 'recover', 'nothing.csv']; from symlift.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("code", "share"),
+    [("from symlift import LatentDomain", 1.15), ("import symlift", 0.1), (RECOVER_NOTHING, 0.5)],
+    ids=["LatentDomain", "symlift", "a file that is not there"],
+)
+def test_imports_cost_little(scikit_learn, code, share):
+    assert cpu_seconds(code) < share * scikit_learn
+
+
+@pytest.mark.parametrize(
+    "code", ["from symlift import LatentDomain, load", "import symlift.cli", "import symlift.report"]
+)
+def test_nothing_heavy_is_imported_unasked(code):
+    heavy = ["torch", "matplotlib", "yaml", "umap", "dask"]
+    text = f"{code}\nimport sys\nprint(*[m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
