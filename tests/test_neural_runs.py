@@ -139,7 +139,7 @@ def test_refine_starts_from_the_fast_solver_and_is_not_worse(data):
     est = LatentDomain(grid=(9,), periodic=True, solver="refine", random_state=0)
     est.set_params(solver_options={"steps": 100}).fit(X)
     assert est.trace_.solver == "refine"
-    assert est.trace_.stages[0].name == "arrange"
+    assert est.trace_.stages[0].name == "place"
     started = next(stage for stage in est.trace_.stages if stage.name == "train")
     assert est.trace_.training.held_out <= started.values["held_out"]
     assert est.evidence_.found

@@ -276,8 +276,8 @@ def test_what_recover_wrote_is_reported(tmp_path: Path) -> None:
         run.record.diagnosis.verdict.words[1:],
         run.record.input.sha256,
         "Agreement of halves",
-        "correlation of the signals that two halves of the rows give",
-        "arrange",
+        "that two halves of the rows agree on",
+        "place",
         "All 15 columns have a place",
         "All names begin with “channel ”",
         "Seed 3",
@@ -292,7 +292,7 @@ def test_what_an_estimator_saved_is_reported(tmp_path: Path) -> None:
     estimator, _ = fitted("image")
     estimator.save(tmp_path / "saved image")
     page = page_of(tmp_path / "saved image")
-    for words in ("saved image", "7 × 6 grid", "run.json is missing", "No diagnosis was run", "No gallery", "arrange"):
+    for words in ("saved image", "7 × 6 grid", "run.json is missing", "No diagnosis was run", "No gallery", "place"):
         assert words in page.text
     assert "estimator.json" not in page.text
 

@@ -63,7 +63,7 @@ def test_a_run_holds_what_its_user_needs(here):
     }  # fmt: skip
     assert record["settings"] == {
         "grid": "3x4", "periodic": True, "solver": "random", "mixing": "auto", "seed": 3, "preset": None, "budget": None,
-        "signals": True, "check": True,
+        "signals": True, "check": True, "nan": "refuse",
     }  # fmt: skip
     assert "trace" not in record  # it is in estimator.json
     assert read_estimator(here / "x-symlift").trace.solver == "random"
@@ -135,7 +135,7 @@ def test_bad_input_leaves_an_earlier_run_as_it_was(here):
     X = np.load("x.npy")
     X[3, 2] = np.nan
     np.save("nan.npy", X)
-    with pytest.raises(InputError, match=r"nan\.npy: .*row 3, column 2"):
+    with pytest.raises(InputError, match=r"nan\.npy: 1 of 300 rows have gaps .*--nan drop keeps 299"):
         recover(here / "nan.npy", here / "run", solver="random", grid="12", overwrite=True)
     assert {p.name: p.read_bytes() for p in (here / "run").iterdir()} == before
     with pytest.raises(InputError, match=r"nan\.npy"):

@@ -19,17 +19,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift.core.angles import fundamental
 from symlift.core.grid import Grid
-from symlift.core.lags import LagClasses
-from symlift.core.model import row_batches
+from symlift.core.model import has_gaps, row_batches
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
-from symlift.solvers.contract import Placement, Progress, Reach, Solution, no_progress
+from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
+from symlift.statistics.prediction import GapFiller
 
 if TYPE_CHECKING:
     from symlift.estimator_file import EstimatorRecord
 
 __all__ = ["LatentDomain", "load"]
+
+# gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
+_GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 _NOT_FOUND = (
     "held-out rows show no identifiable domain on this grid: do not trust the result; "
@@ -97,10 +100,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         watch = progress or (_print_stage if self.verbose else no_progress)
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
-        varies = np.ptp(rows, axis=0) > 0
-        if len(rows) <= varies.sum():
+        varies = _varying(rows)
+        usable = int(varies.sum())
+        if usable < 2:
+            raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
+        if len(rows) <= usable and not self._places:
             raise InputError(
-                f"{len(rows)} rows are too few for the covariance of {int(varies.sum())} columns: give more rows than columns"
+                f"{len(rows)} rows are too few for the covariance of {usable} columns: give more rows than columns"
             )
         grid = self._choose_grid(rows, varies, rng, watch)
         constant = np.flatnonzero(~varies)
@@ -111,6 +117,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
                 stacklevel=2,
             )
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
+        self.gap_filler_ = self._learn_gaps(rows)
         self._adopt(solution)
         if not solution.evidence.found:
             warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
@@ -120,11 +127,28 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         check_solver(self.solver)
         check_mixing(self.mixing)
 
+    @property
+    def _places(self) -> bool:
+        """Whether columns may be placed one by one, so that gaps, few rows and missing points are no obstacle."""
+        return canonical(self.solver) == "fast" and self.mixing in ("auto", "shuffled")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._places
+        return tags
+
     def _options(self) -> dict[str, Any]:
         options = dict(self.solver_options or {})
         if canonical(self.solver) == "fast":
-            options.setdefault("mixing", self.mixing)
+            options = {"mixing": self.mixing, "channels": self.channels, **options}
         return options
+
+    def _learn_gaps(self, rows: NDArray) -> GapFiller | None:
+        """What predicts entries that are missing: from a sample of rows; not for very many columns that have no gaps."""
+        if not self._places or (rows.shape[1] > _GAP_COLUMNS and not has_gaps(rows)):
+            return None
+        some = rows[:: max(1, len(rows) // _GAP_ROWS)]
+        return GapFiller.of(some)
 
     def _solve(
         self,
@@ -137,12 +161,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         **options: Any,
     ) -> Solution:
         """A solution for all columns, from those that vary."""
-        solve = get_solver(self.solver if solver is None else solver)
-        if varies.all():
+        chosen = self.solver if solver is None else solver
+        solve = get_solver(chosen)
+        if varies.all() or canonical(chosen) == "fast":  # the fast solver names its dead columns itself
             return solve(rows, grid, rng, progress, **options)
         solution = solve(rows[:, varies], grid, rng, progress, **options)
         model = solution.model.with_columns(varies, rows.mean(axis=0, dtype=np.float64))
-        placement = None if solution.placement is None else _with_dead(solution.placement, varies)
+        placement = None if solution.placement is None else solution.placement.with_dead(varies)
         return Solution(model, solution.evidence, solution.trace, placement)
 
     def _adopt(self, solution: Solution) -> None:
@@ -185,8 +210,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             return self._fitting(Grid(self.grid, self.periodic), usable, d)
         if self.grid != "auto":
             return self._fitting(Grid.parse(self.grid, self.periodic), usable, d)
-        if usable < 2:
-            raise InputError(f"X has n_features = {d}, of which {usable} vary: a grid needs at least 2")
         from symlift.solvers.fast.propose import propose_grid
 
         proposed = propose_grid(rows[:, varies], rng, progress)
@@ -199,9 +222,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         )
         return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0)
 
-    @staticmethod
-    def _fitting(grid: Grid, usable: int, d: int) -> Grid:
-        if grid.size > usable:
+    def _fitting(self, grid: Grid, usable: int, d: int) -> Grid:
+        if grid.size > usable and not self._places:
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
             raise InputError(f"the grid {grid} has {grid.size} points, but X has {have}: give a smaller grid")
         return grid
@@ -221,14 +243,28 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
+        gaps = False
         for part in row_batches(len(rows), rows.shape[1]):
             finite = np.isfinite(rows[part])
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
+            if finite.all():
+                continue
+            bad = ~finite if not self._places else np.isinf(rows[part])
+            if bad.any():
+                row, column = np.argwhere(bad)[0]
                 raise InputError(
-                    f"X holds NaN or infinity (row {part.start + row}, column {column}): drop or impute it first"
+                    f"X holds {'infinity' if self._places else 'NaN or infinity'} (row {part.start + row}, "
+                    f"{self._column(int(column))}): drop or impute it first"
                 )
-        return rows
+            gaps = True
+        return rows if reset or not gaps else self._filled(rows)
+
+    def _filled(self, rows: NDArray) -> NDArray:
+        filler = getattr(self, "gap_filler_", None)
+        if filler is None:
+            raise InputError(
+                "X holds NaN, and the rows of the fit had none: drop or impute them first, or fit rows with gaps"
+            )
+        return filler.fill(rows)
 
     def name_columns(self, names: Sequence[str]) -> None:
         """Give the columns names, as fitting a frame does; placement and saved files carry them."""
@@ -298,16 +334,17 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         -(resolution + distortion/2 + 10 · max(stationarity, 0)), best on rows that were not fitted.
         """
-        from symlift.statistics.selection import held_out
+        from symlift.statistics.selection import held_out_in_window
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
-        return -held_out(self.lifting_map_, rows, LagClasses(self.grid_)).value()
+        return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
-    def diagnose(self, X: ArrayLike) -> Diagnosis:
+    def diagnose(self, X: ArrayLike, blocks: ArrayLike | None = None) -> Diagnosis:
         """Is the result real?  A verdict, its confidence and the tests behind it, from the data alone.
 
         Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
+        ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
         """
         check_is_fitted(self)
         rows = self._rows(X)
@@ -315,22 +352,23 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         options = {} if trained else self._options()
 
         def refit(part: NDArray, seed: int, reach: Reach | None) -> Solution:
-            varies = np.ptp(part, axis=0) > 0
+            varies = _varying(part)
             further = {} if reach is None else {"reach": reach}
             solver = "fast" if trained else self.solver
             rng = np.random.default_rng(seed)
             return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
 
-        found = diagnose(self.solution_, rows, refit, trained)
+        found = diagnose(self.solution_, rows, refit, trained, None if blocks is None else np.asarray(blocks))
         for step in found.next_steps:
-            warnings.warn(step.text, FitWarning, stacklevel=2)
+            if "grid" in step.params:
+                warnings.warn(step.text, FitWarning, stacklevel=2)
         return found
 
     # -- keeping a fit -------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the model (safetensors and JSON), the settings and the evidence into ``folder``; :func:`load` reads it back."""
-        from symlift.estimator_file import write_estimator
+        from symlift.estimator_file import write_estimator, write_gaps
         from symlift.storage.model_file import MODEL_FILES, save_model
 
         check_is_fitted(self)
@@ -338,6 +376,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
         save_model(self.model_, folder)
         write_estimator(self._record(), folder)
+        filler: GapFiller | None = getattr(self, "gap_filler_", None)
+        if filler is not None:
+            write_gaps(filler, folder)
 
     def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
         """Write the page about this fit, one file that opens offline; with rows X, samples of them are shown."""
@@ -364,7 +405,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
 def load(folder: str | os.PathLike[str]) -> LatentDomain:
     """A fitted :class:`LatentDomain`, as it was saved."""
-    from symlift.estimator_file import ESTIMATOR_FILE, read_estimator
+    from symlift.estimator_file import ESTIMATOR_FILE, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 
     model = load_model(folder)
@@ -379,24 +420,15 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
         raise InputError(f"{Path(folder) / ESTIMATOR_FILE} is damaged (placement): save the model again") from None
     if record.feature_names is not None:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)
+    est.gap_filler_ = read_gaps(folder, model.n_features)
     est._adopt(Solution(model, record.evidence, record.trace, placement))
     return est
 
 
-def _with_dead(placement: Placement, varies: NDArray[np.bool_]) -> Placement:
-    """A placement of the columns that vary, as one of all columns; the others are dead."""
-    d, seen = len(varies), np.flatnonzero(varies)
-
-    def spread(values: NDArray, fill: Any) -> NDArray:
-        out = np.full((d, *values.shape[1:]), fill, dtype=values.dtype)
-        out[seen] = values
-        return out
-
-    twin = np.where(placement.twin >= 0, seen[placement.twin], -1)
-    return Placement(
-        placement.grid, spread(placement.coordinates, np.nan), spread(placement.point, -1), spread(placement.channel, -1),
-        spread(placement.confidence, 1.0), spread(placement.reason, "dead"), spread(twin, -1),
-    )  # fmt: skip
+def _varying(rows: NDArray) -> NDArray[np.bool_]:
+    """Columns that take more than one value, (d,); gaps are no values."""
+    low, high = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
+    return np.nan_to_num(high) > np.nan_to_num(low)
 
 
 def _print_stage(stage: str, share: float | None) -> None:

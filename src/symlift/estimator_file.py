@@ -14,12 +14,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from symlift.core.grid import Grid
 from symlift.errors import InputError
 from symlift.solvers.contract import REASONS, Evidence, Placement, Stage, Trace
+from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import dumps
 
-__all__ = ["ESTIMATOR_FILE", "EstimatorRecord", "PlacementRecord", "read_estimator", "write_estimator"]
+__all__ = [
+    "ESTIMATOR_FILE", "GAPS_FILE", "EstimatorRecord", "PlacementRecord", "read_estimator", "read_gaps", "write_estimator",
+    "write_gaps",
+]  # fmt: skip
 
 ESTIMATOR_FILE = "estimator.json"
+GAPS_FILE = "gaps.safetensors"
 FORMAT_VERSION = 2
 
 
@@ -98,6 +103,38 @@ def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
     if record.version > FORMAT_VERSION:
         raise InputError(f"{path} has format version {record.version}, above {FORMAT_VERSION}: upgrade symlift")
     return record
+
+
+def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
+    """Write what predicts missing entries into ``folder``; single precision is enough for that."""
+    from safetensors.numpy import save_file
+
+    tensors = {
+        "mean": filler.mean, "near": filler.near.astype(np.int32), "covariance": filler.covariance.astype(np.float32),
+    }  # fmt: skip
+    with write_atomically(Path(folder) / GAPS_FILE) as temporary:
+        save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, temporary)
+
+
+def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
+    """What :func:`write_gaps` wrote, for so many columns; None where there is none."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = Path(folder) / GAPS_FILE
+    if not path.exists():
+        return None
+    try:
+        parts = load_file(path)
+        near, covariance = parts["near"].astype(np.int64), parts["covariance"].astype(np.float64)
+        k = near.shape[1]
+        sound = parts["mean"].shape == (columns,) and near.shape == (columns, k)
+        sound = sound and covariance.shape == (columns, k + 1, k + 1) and bool(np.isfinite(covariance).all())
+        if not sound or near.min(initial=0) < 0 or near.max(initial=0) >= columns:
+            raise KeyError("shapes")
+    except (SafetensorError, KeyError, IndexError, OSError) as error:
+        raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
+    return GapFiller(parts["mean"], near, covariance)
 
 
 def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,9 @@ def recover(
     solver: Annotated[
         str | None, typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto")
     ] = None,
+    nan: Annotated[
+        str | None, typer.Option(help="What to do with gaps: drop (rows), mean, or pairwise.", show_default="refuse")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
     preset: Annotated[
         str | None,
@@ -128,7 +131,7 @@ def recover(
     try:
         with Steps(quiet, verbose) as progress:
             run = runs.recover(
-                data, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, seed=seed, key=key, signals=signals,
+                data, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, nan=nan, seed=seed, key=key, signals=signals,
                 check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
                 overwrite=overwrite, resume=resume, progress=progress,
             )  # fmt: skip

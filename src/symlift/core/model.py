@@ -26,7 +26,7 @@ from symlift.errors import InputError
 if TYPE_CHECKING:
     from symlift.core.differentiable import LiftedModule
 
-__all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "row_batches"]
+__all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has_gaps", "row_batches"]
 
 EmbeddingKind = Literal["identity", "zero-pad", "linear"]
 
@@ -62,6 +62,15 @@ def row_batches(n: int, width: int) -> Iterator[slice]:
     """Slices of ``n`` rows that hold a few million numbers each, at ``width`` numbers a row."""
     rows = max(1, _BATCH_NUMBERS // max(1, width))
     yield from (slice(start, min(n, start + rows)) for start in range(0, n, rows))
+
+
+def has_gaps(X: NDArray) -> bool:
+    """Whether any entry is NaN; rows are looked at in batches, so that a memory map is never copied.
+
+    >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.array([[1, 2]]))
+    (True, False)
+    """
+    return X.dtype.kind == "f" and any(bool(np.isnan(X[part]).any()) for part in row_batches(*X.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +213,8 @@ class LiftedModel:
         return np.asarray(size).reshape(-1) == 0
 
     @cached_property
-    def _map(self) -> Any:
+    def map(self) -> Any:
+        """W (grid points · channels, d) as it is kept: dense, or sparse where the embedding is."""
         if isinstance(self.group, TorusGroup):
             window = Grid(self.group.shape, True).flat(self.grid.indices())
             rows = (np.arange(self.channels) * self.group.dimension + window[:, None]).ravel()
@@ -216,7 +226,7 @@ class LiftedModel:
 
     @cached_property
     def _inverse_map(self) -> Callable[[NDArray], NDArray]:
-        return _pseudo_inverse(self._map)
+        return _pseudo_inverse(self.map)
 
     @cached_property
     def _inverse_embedding(self) -> Callable[[NDArray], NDArray]:
@@ -231,7 +241,7 @@ class LiftedModel:
     def lifting_map(self) -> NDArray[np.float64]:
         """W (grid points · channels, d): ``lift(X) = (X - mean) Wᵀ``."""
         self._check_dense("the lifting map")
-        return np.array(self._map.toarray() if self.is_sparse else self._map)
+        return np.array(self.map.toarray() if self.is_sparse else self.map)
 
     def generators(self) -> NDArray[np.float64]:
         """Effective generators in observation space, L_eff = E⁺ L̂ E, (P, d, d)."""
@@ -285,7 +295,7 @@ class LiftedModel:
         """Y = (X - mean) Wᵀ, (n, grid points · channels); ``out`` may be a memmap, so that nothing of size n is held in memory."""
 
         def step(x: NDArray) -> NDArray:
-            return _times(x - self.mean.astype(x.dtype), self._map.astype(x.dtype))
+            return _times(x - self.mean.astype(x.dtype), self.map.astype(x.dtype))
 
         return self._stream(X, self.n_features, step, self.n_outputs, out)
 

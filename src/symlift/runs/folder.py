@@ -18,8 +18,8 @@ TRAINING = "training"
 LOCK = ".lock"
 #: what a run leaves in its folder, beside its record; metrics.jsonl is of symlift 0.1
 OUTPUTS = (
-    "model.safetensors", "model.json", "estimator.json", "placement.csv", "metrics.jsonl", "samples.npz", "signals.npy",
-    "report.html",
+    "model.safetensors", "model.json", "estimator.json", "gaps.safetensors", "placement.csv", "metrics.jsonl", "samples.npz",
+    "signals.npy", "report.html",
 )  # fmt: skip
 
 

@@ -74,6 +74,7 @@ class RunSettings(_Part):
     periodic: bool = False
     solver: str = "auto"
     mixing: str = "auto"
+    nan: Literal["refuse", "drop", "mean", "pairwise"] = "refuse"
     seed: Annotated[int, Field(ge=0)] = 0
     preset: str | None = None
     budget: float | None = None

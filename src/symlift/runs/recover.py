@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift import __version__
-from symlift.core.model import LiftedModel
+from symlift.core.model import LiftedModel, row_batches
 from symlift.errors import FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain, load
 from symlift.runs.folder import TRAINING, Claim, find_input, record_bytes, run_to_continue
@@ -43,6 +43,7 @@ class _Given:
     periodic: bool | None
     solver: str | None
     mixing: str | None
+    nan: str | None
     seed: int | None
     preset: str | None
     budget: float | None
@@ -59,6 +60,7 @@ def recover(
     periodic: bool = False,
     solver: str | None = None,
     mixing: str | None = None,
+    nan: str | None = None,
     seed: int | None = None,
     key: str | None = None,
     preset: str | None = None,
@@ -82,7 +84,7 @@ def recover(
         out, data = data, find_input(data)
     out = out if out is not None else Path(f"{data.stem}-symlift")
     seen = record_bytes(out)
-    given = _Given(grid, periodic or None, solver, mixing, seed, preset, budget)
+    given = _Given(grid, periodic or None, solver, mixing, nan, seed, preset, budget)
     # a follower may come when the first process has made the folder already
     before = None if is_follower() and not resume else run_to_continue(out, overwrite, resume)
     if before is not None:
@@ -95,11 +97,11 @@ def recover(
         )
         key = before.record.input.key
     else:
-        settings = RunSettings(**given.said(), signals=signals, check=check)
+        settings = _settings(given, signals, check)
     settings.refuse_nonsense()
     start = time.perf_counter()
     progress("reading", None)
-    table = read_table(data, key)
+    table = without_gaps(data, read_table(data, key), settings.nan)
     if len(table.rows) < 2:
         raise InputError(f"{data} has one row only: give more rows than columns")
     if is_follower():
@@ -280,6 +282,33 @@ def transform(
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
     return len(table.rows), estimator.model_.n_outputs
+
+
+def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:
+    try:
+        return RunSettings(**given.said(), signals=signals, check=check)
+    except ValueError:
+        raise InputError(f"--nan {given.nan} is unknown: use drop, mean or pairwise") from None
+
+
+def without_gaps(data: Path, table: Table, nan: str) -> Table:
+    """The table with its gaps dealt with as asked for; refused where nothing was asked, with what each way would keep."""
+    if table.rows.dtype.kind != "f":
+        return table
+    gaps = np.concatenate([np.isnan(table.rows[part]).any(axis=1) for part in row_batches(*table.rows.shape)])
+    if not gaps.any() or nan == "pairwise":
+        return table
+    count, n = int(gaps.sum()), len(gaps)
+    if nan == "refuse":
+        raise InputError(
+            f"{data}: {count:,} of {n:,} rows have gaps (NaN): --nan drop keeps {n - count:,}, --nan pairwise uses what is there, "
+            "--nan mean fills in the column's mean"
+        )
+    if nan == "drop":
+        return Table(table.rows[~gaps], table.names)
+    rows = np.array(table.rows)
+    mean = np.nan_to_num(np.nanmean(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0))
+    return Table(np.where(np.isnan(rows), mean, rows).astype(rows.dtype), table.names)
 
 
 def _refuse_other_settings(run: Run, given: _Given, key: str | None) -> None:

@@ -107,6 +107,21 @@ class Placement:
         """(d,) columns that are on no grid point."""
         return self.point < 0
 
+    def with_dead(self, varies: NDArray[np.bool_]) -> Placement:
+        """This placement of the columns that vary, as one of all columns; the others are dead."""
+        d, seen = len(varies), np.flatnonzero(varies)
+
+        def spread(values: NDArray, fill: Any) -> NDArray:
+            out = np.full((d, *values.shape[1:]), fill, dtype=values.dtype)
+            out[seen] = values
+            return out
+
+        return Placement(
+            self.grid, spread(self.coordinates, np.nan), spread(self.point, -1), spread(self.channel, -1),
+            spread(self.confidence, 1.0), spread(self.reason, "dead"),
+            spread(np.where(self.twin >= 0, seen[self.twin], -1), -1),
+        )  # fmt: skip
+
     def coverage(self, channels: int = 1) -> NDArray[np.int64]:
         """Number of columns at each point, (*grid,), or (*grid, channels) where there are several."""
         shape = self.grid.shape if channels == 1 else (*self.grid.shape, channels)

@@ -40,7 +40,7 @@ def stationarity(Y: NDArray, lags: LagClasses, folds: int = 8) -> NDArray[np.flo
     Z = np.clip(Z / max(np.sqrt(np.mean(Z**2)), 1e-300), -CLIP, CLIP)
     Q = Z**2
     Q = Q - Q.mean(axis=0)
-    parts = np.array_split(np.arange(len(Z)), folds)
+    parts = np.array_split(np.arange(len(Z)), max(2, min(folds, len(Z) // 2)))
     distance, size = np.zeros(3), np.zeros(3)
     for order, (left, right) in enumerate(((Z, Z), (Q, Z), (Q, Q))):
         moments = np.stack([left[rows].T @ right[rows] / len(rows) for rows in parts])

@@ -24,7 +24,7 @@ from symlift.core.linalg import polar
 from symlift.solvers.fast.arrange import arrange, fisher, grid_coordinates, independent_axes, smooth_lags
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
-__all__ = ["Places", "correlations", "explained", "place"]
+__all__ = ["Places", "correlations", "explained", "nearest_columns", "place", "polarities"]
 
 
 def correlations(planes: NDArray) -> NDArray[np.float32]:
@@ -106,9 +106,9 @@ def place(
     """
     d, lags = len(C), LagClasses(grid)
     model = _LagModel(C, lags)
-    graph = _nearest(C, neighbours=round(1.5 * d / grid.size) + 2 * grid.ndim)
+    graph = nearest_columns(C, neighbours=round(1.5 * d / grid.size) + 2 * grid.ndim)
     axes = independent_axes(_embed(graph, grid.ndim + sum(grid.periodic), rng, settings.landmarks), rng)
-    sign = _polarities(graph, C)
+    sign = polarities(graph, C)
     found = []
     for coordinates in grid_coordinates(axes, grid):
         nearest = np.rint(coordinates).astype(np.int64)
@@ -150,7 +150,7 @@ def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> P
     return Places(np.argsort(order)[places.point], places.strength)
 
 
-def _nearest(C: NDArray, neighbours: int) -> csr_matrix:
+def nearest_columns(C: NDArray, neighbours: int) -> csr_matrix:
     """Graph of the columns that go together most, edges √(1 - |c|) long."""
     d, k = len(C), min(neighbours, len(C) - 1)
     rows, columns = np.repeat(np.arange(d), k), np.argpartition(-np.abs(C), k, axis=1)[:, :k].ravel()
@@ -159,7 +159,7 @@ def _nearest(C: NDArray, neighbours: int) -> csr_matrix:
     return graph.maximum(graph.T)
 
 
-def _polarities(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
+def polarities(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
     """±1 for each column, so that correlations along the spanning tree of strongest links become positive."""
     sign = np.ones(len(C))
     tree = minimum_spanning_tree(graph)

@@ -72,12 +72,27 @@ def read_bits(
     near = Neighbourhoods(places.point, grid)
     classes = assign_classes(upright, C, near, settings)
     slopes = bit_weights(upright, near, classes, settings)
+    decay = weight_decay(slopes)
+    quality["decay"] = round(decay, 4)
+    if decay > settings.bits_decay:
+        return BitReading(np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality)
     rank = np.argsort(np.argsort(-np.abs(slopes), kind="stable"))
     weights = np.where(slopes < 0, -1, 1) * 2.0 ** -(1 + rank)
     quality |= {"bits": len(rank), "slopes": np.sort(np.abs(slopes))[::-1].round(4).tolist()}
     deviation = upright.std(axis=1, dtype=np.float32)
     W = number_map(C, deviation, near, classes, weights, settings) * sign
     return BitReading(W, places.point, (len(rank) - 1 - rank)[classes], quality)
+
+
+def weight_decay(slopes: NDArray) -> float:
+    """By how much slopes shrink from one bit to the next, over the heavier half of them: about a half where bits write numbers.
+
+    >>> round(weight_decay(np.array([0.25, 1.0, 0.5])), 3)
+    0.5
+    """
+    size = np.sort(np.abs(slopes))[::-1]
+    steps = max(1, len(size) // 2)
+    return float((size[min(steps, len(size) - 1)] / max(size[0], 1e-300)) ** (1 / steps))
 
 
 def two_valued(X: NDArray) -> bool:

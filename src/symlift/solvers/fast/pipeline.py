@@ -21,26 +21,27 @@ from threadpoolctl import threadpool_limits
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
-from symlift.core.model import LiftedModel
+from symlift.core.model import LiftedModel, has_gaps
 from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, Stage, Trace, no_progress
-from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.components import independent_components, nongaussianity
 from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
+from symlift.solvers.fast.place.contract import Placed
+from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
 from symlift.solvers.fast.stationary import Moments, invariance_gap, minimise_over_rotations, moments
 from symlift.statistics.moments import stationarity
-from symlift.statistics.selection import held_out
+from symlift.statistics.selection import held_out, held_out_in_window
 
 __all__ = ["solve"]
 
 # what stages cost, relative to each other, and how often they run at most: for the time estimate of a progress bar
 _COSTS = {
     "bits": 6,
-    "arrange": 4,
+    "place": 4,
     "moments": 4,
     "localise": 6,
     "frames": 2,
@@ -96,6 +97,7 @@ def solve(
     progress: Progress = no_progress,
     *,
     mixing: str = "auto",
+    channels: int | str = "auto",
     reach: Reach | None = None,
     settings: FastSettings = DEFAULT,
 ) -> Solution:
@@ -108,29 +110,67 @@ def solve(
     """
     # products of small matrices gain nothing from a second thread, and lose much where threads wait for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
-        return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, _Work(settings, progress))
+        return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, channels, _Work(settings, progress))
 
 
-def _solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, work: _Work) -> Solution:
-    mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
-    if X.shape[1] > grid.size and two_valued(X):
-        solution = _from_bits(X, mean, grid, rng, work)
-        if solution is not None:
-            return solution
-    sample = _sample(X, mean, rng, work.settings)
+def _solve(
+    X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, channels: int | str, work: _Work
+) -> Solution:
+    many_bits = X.shape[1] > grid.size and not has_gaps(X) and two_valued(X)
+    if many_bits:
+        # fields that saturate, as digits do: in a tenth of the time; held-out rows and the weights' decay say whether it is so
+        bits = _from_bits(X, grid, rng, work)
+        if bits is not None:
+            return bits
+    with work.stage("place") as values:
+        placed = place_columns(
+            X, grid, rng, channels=channels, settings=work.settings.place,
+            progress=lambda stage, _: work.progress(f"place: {stage}", None),
+        )  # fmt: skip
+        values |= {**asdict(placed.statistics), **placed.trace}
+    if placed.statistics.accepted or reach == "coordinates" or not _can_be_unmixed(X, placed, grid):
+        return _from_places(X, placed, work, "bits" if many_bits and placed.statistics.accepted else "coordinates")
+    work.progress("the columns are not points of the grid: going on to independent components", None)
+    return _unmixed(X, placed, grid, rng, reach, mixing, work)
+
+
+def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
+    """Whether a dense mixing could be undone: no gaps, more rows than columns that vary, and as many of those as points."""
+    living = int((placed.placement.reason != "dead").sum())
+    return len(X) > living >= grid.size and not has_gaps(X)
+
+
+def _from_places(X: NDArray, placed: Placed, work: _Work, chosen: str) -> Solution:
+    """The solution that a placement is; columns that were left out have weight zero."""
+    grid, found = placed.placement.grid, placed.statistics
+    with work.stage("choose") as values:
+        some = np.asarray(X[: work.settings.held_rows], dtype=np.float64)
+        some = np.where(np.isnan(some), placed.mean, some)
+        parts = asdict(held_out_in_window(placed.W, some, grid, placed.n_channels))
+        values |= parts
+    model = LiftedModel.from_lifting_map(placed.W, grid, mean=placed.mean, channels=placed.n_channels)
+    evidence = Evidence(
+        found=found.accepted, reach="coordinates", explained=round(found.explained, 4), ceiling=round(found.ceiling, 4),
+        carried_by=found.carried, **parts,
+    )  # fmt: skip
+    return Solution(model, evidence, work.trace(chosen), placed.placement)
+
+
+def _unmixed(
+    X: NDArray, placed: Placed, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, work: _Work
+) -> Solution:
+    """The best of maps that start from independent components, and of the columns as they were placed."""
+    living = placed.placement.reason != "dead"
+    rows_of_living, mean = (X if living.all() else X[:, living]), placed.mean[living]
+    sample = _sample(rows_of_living, mean, rng, work.settings)
     basis = _principal_basis(sample.fit, grid.size)
     lags = LagClasses(grid)
-    order: NDArray | None = None
-    if basis is None:
-        order, accepted = _from_coordinates(sample, grid, lags, rng, work)
-        candidates = {"coordinates": np.eye(grid.size)[order]}
-        rows = sample
-    else:
-        candidates, accepted = {}, False
-        rows = _Rows(sample.fit @ basis.T, sample.held @ basis.T)
-    if not candidates or (not accepted and reach != "coordinates"):
-        thorough = reach == "general"
-        candidates |= _from_components(rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal")
+    rows = sample if basis is None else _Rows(sample.fit @ basis.T, sample.held @ basis.T)
+    candidates = {}
+    if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
+        candidates["coordinates"] = np.asarray(placed.W, dtype=np.float64)[:, living]
+    thorough = reach == "general"
+    candidates |= _from_components(rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal")
     with work.stage("choose") as values:
         scores = {name: held_out(W, rows.held, lags) for name, W in candidates.items()}
         chosen = min(scores, key=lambda name: scores[name].value())
@@ -140,16 +180,16 @@ def _solve(X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixin
         }
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
-    columns = accepted or reach == "coordinates"
-    local = work.best("locality", "arrange") if columns else work.best("locality", "frames", "resolve")
+    local = work.best("locality", "frames", "resolve")
     z = work.best("nongaussianity", "localise")
     evidence = Evidence(
-        found=bool(local > work.settings.local and (columns or z > work.settings.nongaussian)),
-        reach="coordinates" if columns else "general" if "resolved" in chosen else "components",
-        explained=round(local, 4), carried_by="lags", nongaussianity=None if columns else round(z, 2), **asdict(scores[chosen]),
+        found=bool(local > work.settings.local and z > work.settings.nongaussian),
+        reach="general" if "resolved" in chosen else "components",
+        explained=round(local, 4), carried_by="energies", nongaussianity=round(z, 2), **asdict(scores[chosen]),
     )  # fmt: skip
-    placed = Placement.at_points(grid, np.argsort(order)) if chosen == "coordinates" and order is not None else None
-    return Solution(model, evidence, work.trace(chosen), placed)
+    if not living.all():
+        model = model.with_columns(living, placed.mean)
+    return Solution(model, evidence, work.trace(chosen), placed.placement if chosen == "coordinates" else None)
 
 
 def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings) -> _Rows:
@@ -171,26 +211,10 @@ def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
     return np.linalg.eigh(rows.T @ rows)[1][:, -points:].T
 
 
-def _from_coordinates(
-    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, work: _Work
-) -> tuple[NDArray[np.int64], bool]:
-    """The order of the coordinates themselves that explains them best; and whether held-out rows agree."""
-    settings = work.settings
-    with work.stage("arrange") as values:
-        S = similarities(rows.fit[: settings.arrange_rows])
-        order, quality = arrange(S, grid, rng, settings)
-        quality["locality"] = explained_elsewhere(S, similarities(rows.held), order, lags)
-        values |= quality
-    # few held-out rows say little: there, rows that were fitted may speak too
-    convincing = quality["locality"] > settings.arranged or (
-        quality["locality"] > settings.arranged_by_few and quality["explained"] > settings.arranged
-    )
-    return order, convincing
-
-
-def _from_bits(X: NDArray, mean: NDArray, grid: Grid, rng: np.random.Generator, work: _Work) -> Solution | None:
+def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: _Work) -> Solution | None:
     """Two-valued columns, more than points: the bits of numbers; None where held-out rows do not agree."""
     settings = work.settings
+    mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
     low, high = X.min(axis=0), X.max(axis=0)
     with work.stage("bits") as values:
         held = min(settings.held_rows, len(X) // 5)

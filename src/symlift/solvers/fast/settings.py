@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from symlift.solvers.fast.place.settings import PlaceSettings
 
 __all__ = ["DEFAULT", "FastSettings"]
 
@@ -14,18 +16,16 @@ class FastSettings:
     # -- how much of the data is looked at: beyond, sampling noise is no longer what limits a fit
     fit_rows: int = 40_000
     held_rows: int = 10_000
-    arrange_rows: int = 20_000
     component_rows: int = 10_000
     sharpen_rows: int = 8_000
     resolve_rows: tuple[int, int] = (4_000, 15_000)
     #: rows times grid points that resolving works on, between the two bounds above
     resolve_numbers: int = 600_000
 
-    # -- putting columns in order
-    #: shuffled fields explain 0.9 or more of the statistics they were fitted to, dense mixings and noise less than 0.5
-    arranged: float = 0.8
-    #: with few held-out rows this much is enough on them, if the fitted ones are arranged
-    arranged_by_few: float = 0.5
+    # -- putting columns in their places
+    place: PlaceSettings = field(default_factory=PlaceSettings)
+
+    # -- putting components in order
     #: lag models are smoothed over displacements, ever less, while an arrangement settles
     widths: tuple[float, ...] = (1.5, 1.0, 0.7, 0.5, 0.0)
     refine_steps: int = 12
@@ -37,6 +37,8 @@ class FastSettings:
     bit_rows: int = 20_000
     #: shuffled bits explain 0.9 or more of held-out correlations, noise nothing
     bits_local: float = 0.5
+    #: how much lighter each bit is than the one before: right readings 0.62 or less (digits), wrong ones 0.78 or more (textures)
+    bits_decay: float = 0.7
     landmarks: int = 400
     match_rounds: int = 10
     #: a word that was seen this often counts half as much as one that is seen always

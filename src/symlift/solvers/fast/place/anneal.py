@@ -1,0 +1,75 @@
+"""Annealed restarts: soft places that harden, from coordinates that were shaken."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from symlift.solvers.fast.place.slots import LagModel, Slots
+
+__all__ = ["anneal", "shake"]
+
+_SINKHORN = 12
+_SWEEPS = 3
+_TEMPERATURES = 12
+_COLDEST = 0.05
+
+
+def shake(y: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Coordinates bent by a smooth wave, jittered, and half of the time broken along a line, by amounts drawn anew each time.
+
+    Local optima are arrangements whose one part has slipped by a step or is mirrored: a break undoes in one move what
+    no exchange can.
+    """
+    dimension = y.shape[1]
+    wave, phase = rng.normal(size=(dimension, dimension)), rng.uniform(0, 2 * np.pi, size=dimension)
+    shaken = y + rng.uniform(0, 2) * np.sin(0.4 * y @ wave + phase) + rng.normal(size=y.shape) * rng.uniform(0.3, 1.5)
+    if rng.random() < 0.5:
+        across, along = rng.integers(dimension, size=2)
+        beyond = y[:, across] > rng.choice(y[:, across])
+        if rng.random() < 0.5:
+            shaken[beyond, along] += rng.choice([-2, -1, 1, 2])
+        elif beyond.any():
+            part = shaken[beyond, along]
+            shaken[beyond, along] = part.min() + part.max() - part
+    return shaken
+
+
+def anneal(S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Slots from coordinates y (d, P): each column's share in each slot is softened, then sharpened by falling temperature."""
+    depth_points = slots.grid.indices()[slots.point]
+    apart = np.abs(y[:, None] - depth_points[None])
+    apart = np.where(
+        slots.grid.periodic, np.abs(apart - np.array(slots.grid.shape) * np.rint(apart / slots.grid.shape)), apart
+    )
+    share = _balanced(-np.sum(apart**2, axis=-1) / (2 * rng.uniform(0.8, 2.0) ** 2))
+    expected = [k[slots.index] for k in model.K]
+    for k in expected:
+        np.fill_diagonal(k, 0.0)
+    weights = 1 / (model.v * len(S))
+    gain = S[0] @ (share @ expected[0]) * weights[0]
+    scale = max(float(np.median(np.abs(gain).max(axis=1))), 1e-12)
+    for temperature in np.geomspace(rng.uniform(0.1, 0.6), _COLDEST, _TEMPERATURES) * scale:
+        for _ in range(_SWEEPS):
+            taken = share.sum(axis=0)
+            gain = sum(
+                w * (s @ (share @ k) - 0.5 * (taken @ k**2)) for s, k, w in zip(S, expected, weights, strict=True)
+            )
+            share = 0.5 * share + 0.5 * _balanced(gain / temperature)
+    return linear_sum_assignment(-share)[1].astype(np.int64)
+
+
+def _balanced(log_share: NDArray) -> NDArray[np.float64]:
+    """Shares whose rows sum to 1 and whose columns sum to 1 at most: an empty column takes what is left over."""
+    d, slots = log_share.shape
+    share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
+    spare = np.full(slots, max(slots - d, 0) / slots)
+    for _ in range(_SINKHORN):
+        share /= share.sum(axis=1, keepdims=True)
+        if slots > d:
+            spare *= (slots - d) / spare.sum()
+        taken = np.maximum(share.sum(axis=0) + spare, 1e-300)
+        share /= taken
+        spare /= taken
+    return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)

@@ -1,0 +1,95 @@
+"""Several columns at a point: where they are, and which of them is the same channel everywhere.
+
+Partial correlations of such arrays (colour, bits) are strong in two cases only: other channels of the same point, and
+the same channel one
+step off.  Two kinds of start follow from that, and compete like all starts: columns placed by what they have in common,
+channels then told
+apart from point to point; or one channel placed alone, those columns that go with others most, and the next ones put beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import breadth_first_order
+
+from symlift.core.grid import Grid
+from symlift.solvers.fast import bit_places
+from symlift.solvers.fast.place.judge import _next_to
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.slots import make_slots
+
+__all__ = ["families", "matched_channels", "shared_places"]
+
+
+def shared_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Point of each column, at most ``depth`` columns a point, from one similarity and the lag model of columns that
+    share points.
+    """
+    places, _ = bit_places.place(np.asarray(s, dtype=np.float32), grid, rng)
+    counts = np.bincount(places.point, minlength=grid.size)
+    if counts.max() <= depth:
+        return places.point
+    apart = grid.indices()[places.point][:, None] - grid.indices()[None]
+    cost = np.repeat(np.sum(apart.astype(float) ** 2, axis=-1), depth, axis=1)
+    return (linear_sum_assignment(cost)[1] // depth).astype(np.int64)
+
+
+def matched_channels(s: NDArray, point: NDArray, grid: Grid, depth: int) -> NDArray[np.int64]:
+    """Slots: within each point, columns take the channels of those columns around that they go with most.
+
+    From the middle outwards, then a few rounds with all neighbours.
+    """
+    at = [np.flatnonzero(point == p) for p in range(grid.size)]
+    beside = _next_to(grid)
+    centre = int(np.argmin(np.sum(grid.coordinates() ** 2, axis=1)))
+    channel = np.full(len(point), -1)
+    channel[at[centre]] = np.arange(len(at[centre]))
+    for _ in range(4):
+        for p in _outwards(grid, centre):
+            near = [j for q in beside[p] if q < grid.size for j in at[q] if channel[j] >= 0]
+            if p == centre and (channel >= 0).sum() == len(at[centre]):
+                continue
+            gain = np.zeros((len(at[p]), depth))
+            for j in near:
+                gain[:, channel[j]] += s[at[p], j]
+            which, label = linear_sum_assignment(-gain)
+            channel[at[p][which]] = label
+    return point * depth + np.maximum(channel, 0)
+
+
+def _outwards(grid: Grid, centre: int) -> NDArray[np.int64]:
+    from scipy.sparse import coo_matrix
+
+    edges = grid.neighbours()
+    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(grid.size, grid.size)).tocsr()
+    return np.asarray(breadth_first_order(graph, centre, directed=False)[0], dtype=np.int64)
+
+
+def families(level: NDArray, points: int) -> Iterator[NDArray[np.int64]]:
+    """Columns in groups of ``points``, those with the strongest links first: columns of one channel have links alike."""
+    order = np.argsort(-level, kind="stable")
+    for start in range(0, len(order), points):
+        yield np.sort(order[start : start + points])
+
+
+def beside(S: NDArray, placed: NDArray, slot: NDArray, new: NDArray, grid: Grid, prior: float) -> NDArray[np.int64]:
+    """Points of the columns ``new``, one each, next to those ``placed`` at ``slot``: where partial links are strongest,
+    then by lags.
+
+    S (m, d, d) over all columns.  The columns that are placed stay.
+    """
+    at = np.full(grid.size, -1)
+    at[slot] = placed
+    occupied = np.flatnonzero(at >= 0)
+    cost = np.zeros((len(new), grid.size))
+    cost[:, occupied] = -np.abs(S[0][np.ix_(new, at[occupied])])
+    point = linear_sum_assignment(cost)[1]
+    pair = make_slots(grid, 2, matched=True)
+    both = np.r_[placed, new]
+    _, found = refine(S[:, both][:, :, both], np.r_[slot * 2, point * 2 + 1], pair, (0.0,), prior)
+    moved = found[len(placed) :]
+    return np.asarray(moved // 2 if (moved % 2 == 1).all() else point, dtype=np.int64)

@@ -1,0 +1,180 @@
+"""Thousands of columns: the same graph, lattice and local statistics, with nothing dense but the correlations themselves.
+
+Shortest paths run from landmarks, the lattice straightens what they bend, and columns that do not go with their
+neighbours on the grid are
+taken off and put where they do.  No assignment is larger than the columns that are in dispute.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.spatial import cKDTree
+
+from symlift.core.grid import Grid
+from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
+from symlift.solvers.fast.place.embed import _axis_orders, along_edges, into_box, lattice
+from symlift.solvers.fast.place.judge import _next_to
+
+__all__ = ["place_large"]
+
+_LANDMARKS = 300
+_DISPUTED = 1_500
+_ROUNDS = 12
+
+
+def place_large(p: NDArray, grid: Grid, least: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], float]:
+    """Point of each column (-1: none found) from partial correlations p (d, d), and the mean link between neighbours on
+    the grid.
+    """
+    edges = _graph(p, 2 * grid.ndim, least)
+    found: list[tuple[float, NDArray[np.int64]]] = []
+    for start in _coordinates(edges, grid, rng):
+        y = lattice(start, edges, grid)
+        y = lattice(y, _cleaned(y, edges, p, least, grid), grid)
+        point = _settle(p, _rounded(into_box(y, grid), grid), grid)
+        found.append((float(links(p, point, grid).mean()), point))
+    value, point = max(found, key=lambda pair: pair[0])
+    return point, value
+
+
+def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
+    """Sum of each column's partial correlations with its neighbours on the grid."""
+    at = np.full(grid.size + 1, -1)
+    at[point[point >= 0]] = np.flatnonzero(point >= 0)
+    near = np.where((point >= 0)[:, None], at[_next_to(grid)[np.maximum(point, 0)]], -1)
+    return np.where(near >= 0, p[np.arange(len(p))[:, None], np.maximum(near, 0)], 0.0).sum(axis=1)
+
+
+def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
+    """Mutual best neighbours that are the side of a square face (on a line, all mutual ones), the largest component."""
+    d = len(p)
+    near = np.argpartition(-p, count - 1, axis=1)[:, :count]
+    value = np.take_along_axis(p, near, axis=1)
+    keep = value > least
+    rows = np.broadcast_to(np.arange(d)[:, None], near.shape)[keep]
+    best = csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, near[keep])), shape=(d, d))
+    mutual = best.multiply(best.T).tocsr()
+    if count > 2:
+        degree = np.asarray(mutual.sum(axis=1)).ravel()
+        cubes = (mutual @ mutual @ mutual).multiply(mutual).tocoo()
+        faces = cubes.data - degree[cubes.row] - degree[cubes.col] + 1
+        good = faces >= 1
+        mutual = csr_matrix(
+            (np.ones(int(good.sum()), dtype=np.float32), (cubes.row[good], cubes.col[good])), shape=(d, d)
+        )
+    return mutual
+
+
+def _coordinates(edges: csr_matrix, grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+    """Landmark scaling of shortest paths: edges are 1 long, diagonals of faces √2; columns outside of the largest part
+    start at 0.
+    """
+    two = (edges @ edges).tocoo()
+    corner = (two.data >= 2) & (two.row != two.col)
+    diagonal = csr_matrix((np.ones(int(corner.sum())), (two.row[corner], two.col[corner])), shape=edges.shape)
+    diagonal = diagonal - diagonal.multiply(edges > 0)
+    label = connected_components(edges, directed=False)[1]
+    main = np.flatnonzero(label == np.bincount(label).argmax())
+    length = (edges + np.sqrt(2.0) * diagonal)[main][:, main].tocsr()
+    dimension = grid.ndim + sum(grid.periodic)
+    marks = np.sort(rng.permutation(len(main))[: min(_LANDMARKS, len(main))])
+    squares = shortest_path(length, directed=False, indices=marks) ** 2
+    squares = np.where(np.isfinite(squares), squares, squares[np.isfinite(squares)].max())
+    own = squares[:, marks]
+    mean = own.mean(axis=1)
+    values, vectors = np.linalg.eigh(-0.5 * (own - mean - mean[:, None] + own.mean()))
+    axes = vectors[:, -dimension:] / np.sqrt(np.maximum(values[-dimension:], 1e-9))
+    y = np.zeros((edges.shape[0], dimension))
+    y[main] = -0.5 * (squares - mean[:, None]).T @ axes
+    y[main] -= y[main].mean(axis=0)
+    if any(grid.periodic):
+        left, _, right = np.linalg.svd(y, full_matrices=False)
+        return grid_coordinates(independent_axes(left @ right * np.sqrt(len(y)), rng), grid)
+    turned = along_edges(y, edges, rng)
+    return [turned[:, order] for order in _axis_orders(turned, grid)]
+
+
+def _cleaned(y: NDArray, edges: csr_matrix, p: NDArray, least: float, grid: Grid) -> csr_matrix:
+    """Edges that the coordinates agree with, and those that they propose."""
+    box = [n if wraps else 1e9 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
+    shifted = np.mod(y, box) if any(grid.periodic) else y - y.min(axis=0)
+    tree = cKDTree(shifted, boxsize=np.array(box)) if any(grid.periodic) else cKDTree(shifted)
+    pairs = tree.query_pairs(1.45, output_type="ndarray")
+    v = shifted[pairs[:, 0]] - shifted[pairs[:, 1]]
+    v = np.where(grid.periodic, v - np.array(box) * np.rint(v / np.array(box)), v)
+    off = np.abs(np.linalg.norm(v, axis=1) - 1)
+    had = np.asarray(edges[pairs[:, 0], pairs[:, 1]]).ravel() > 0
+    good = (had & (off < 0.45)) | ((off < 0.25) & (p[pairs[:, 0], pairs[:, 1]] > least))
+    i, j = pairs[good].T
+    ones = np.ones(len(i))
+    graph = csr_matrix((np.r_[ones, ones], (np.r_[i, j], np.r_[j, i])), shape=edges.shape)
+    return graph
+
+
+def _rounded(y: NDArray, grid: Grid) -> NDArray[np.int64]:
+    """Nearest points, one column each: the nearest has it, others have none for now."""
+    whole = np.rint(y).astype(np.int64)
+    shape = np.array(grid.shape)
+    inside = (np.asarray(grid.periodic) | ((whole >= 0) & (whole < shape))).all(axis=1)
+    wrapped = np.where(grid.periodic, np.mod(whole, shape), np.clip(whole, 0, shape - 1))
+    point = grid.flat(wrapped)
+    miss = np.where(inside, np.sum((y - whole) ** 2, axis=1), np.inf)
+    order = np.argsort(miss, kind="stable")
+    first = order[np.unique(point[order], return_index=True)[1]]
+    out = np.full(len(y), -1, dtype=np.int64)
+    keep = first[np.isfinite(miss[first])]
+    out[keep] = point[keep]
+    return out
+
+
+def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
+    """Take off the columns that go with their neighbours least, and put them, with those that have no place, where they go best."""
+    beside = _next_to(grid)
+    best, value = point, -np.inf
+    for turn in range(_ROUNDS):
+        sums = np.where(point >= 0, links(p, point, grid), -np.inf)
+        usual = float(np.median(sums[np.isfinite(sums)]))
+        loose = sums < 0.6 * usual
+        if loose.sum() > _DISPUTED:
+            loose = np.argsort(np.argsort(sums, kind="stable")) < _DISPUTED
+        if turn:  # their neighbours may stand in the wrong place for their sake
+            point_of = np.full(grid.size + 1, -1)
+            point_of[point[point >= 0]] = np.flatnonzero(point >= 0)
+            around = point_of[beside[point[loose & (point >= 0)]]].ravel()
+            if loose.sum() + len(around) <= _DISPUTED:
+                loose[around[around >= 0]] = True
+        columns = np.flatnonzero(loose | (point < 0))
+        stay = point.copy()
+        stay[columns] = -1
+        for _ in range(3):
+            stay = _put(p, stay, columns, beside, grid)
+        total = float(links(p, stay, grid).sum())
+        if total <= value + 1e-6:
+            break
+        best, value, point = stay, total, stay
+    return best
+
+
+def _put(p: NDArray, point: NDArray, columns: NDArray, beside: NDArray, grid: Grid) -> NDArray[np.int64]:
+    """Columns on the points that they have left, by the links to what stands around; columns of this turn count where
+    they stood.
+    """
+    at = np.full(grid.size + 1, -1)
+    at[point[point >= 0]] = np.flatnonzero(point >= 0)
+    mine = point[columns]
+    taken = at.copy()
+    taken[mine[mine >= 0]] = -1
+    free = np.flatnonzero(taken[:-1] < 0)
+    gain = np.zeros((len(columns), len(free)))
+    for near in at[beside[free]].T:
+        there = near >= 0
+        gain[:, there] += p[np.ix_(columns, near[there])]
+    which, where = linear_sum_assignment(-gain)
+    out = point.copy()
+    out[columns] = -1
+    out[columns[which]] = free[where]
+    return out

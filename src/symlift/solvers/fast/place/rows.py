@@ -1,0 +1,150 @@
+"""Rows as statistics want them: wild rows dropped, every column ranked to normal scores, gaps counted as gaps.
+
+Ranks make gains, offsets, single wild entries and heavy tails harmless; what remains of a monotone distortion is nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from symlift.errors import InputError
+from symlift.solvers.fast.place.settings import PlaceSettings
+
+__all__ = ["Rows", "independent_rows", "read_rows", "split_rows"]
+
+_BLOCK = 16
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scores (n, d) of mean 0 and variance 1, 0 where missing; ``there`` (n, d) or None; row numbers; columns that vary."""
+
+    scores: NDArray[np.float32]
+    there: NDArray[np.float32] | None
+    number: NDArray[np.int64]
+    alive: NDArray[np.bool_]
+    two_valued: bool
+
+    def take(self, rows: NDArray, columns: NDArray) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Scores of some rows and columns, and which of them are there."""
+        return self.scores[rows][:, columns], None if self.there is None else self.there[rows][:, columns]
+
+
+def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> Rows:
+    """A sample of the rows of X (n, d), as scores."""
+    raw = np.asarray(X)
+    if raw.ndim != 2 or len(raw) < 2 or raw.shape[1] < 1:
+        raise InputError(f"X has the shape {raw.shape}: give at least 2 rows of at least 1 column")
+    number = np.arange(len(raw))
+    if len(raw) > settings.rows:
+        number = np.sort(rng.choice(len(raw), size=settings.rows, replace=False))
+    x = np.asarray(raw[number], dtype=np.float32 if raw.dtype.itemsize <= 4 else np.float64)
+    if np.isinf(x).any():
+        row, column = np.argwhere(np.isinf(x))[0]
+        raise InputError(f"X holds infinity (row {number[row]}, column {column}): drop or impute it first")
+    gaps = np.isnan(x)
+    there = None if not gaps.any() else ~gaps
+    spread = _spread(x, rng)
+    number, keep = _tame(x, spread, number, settings)
+    x, there = x[keep], None if there is None else there[keep]
+    alive = _varies(x)
+    two_valued = bool(alive.any()) and _two_valued(x, alive)
+    if two_valued or x.shape[1] > settings.rank_columns:
+        scores = np.clip((x - spread[0]) / spread[1], -settings.clip, settings.clip)
+    else:
+        scores = _normal_scores(x, there)
+    return Rows(
+        _standard(scores, there), None if there is None else there.astype(np.float32), number, alive, two_valued
+    )
+
+
+def _spread(x: NDArray, rng: np.random.Generator, rows: int = 2_000) -> tuple[NDArray, NDArray]:
+    """Median and robust deviation of each column; where half of its entries are equal, a wider quantile, else the deviation."""
+    some = x if len(x) <= rows else x[np.sort(rng.permutation(len(x))[:rows])]
+    if np.isnan(some).any():
+        some = np.where(np.isnan(some), np.nanmedian(np.where(np.isnan(some).all(axis=0), 0, some), axis=0), some)
+    centre = np.median(some, axis=0)
+    apart = np.abs(some - centre)
+    scale = np.median(apart, axis=0) / 0.6745
+    for quantile, normal in ((0.9, 1.645), (0.98, 2.326)):
+        scale = (
+            np.where(scale > 0, scale, np.quantile(apart, quantile, axis=0) / normal) if (scale == 0).any() else scale
+        )
+    scale = np.where(scale > 0, scale, apart.max(axis=0))
+    return centre.astype(x.dtype), np.where(scale > 0, scale, 1).astype(x.dtype)
+
+
+def _tame(
+    x: NDArray, spread: tuple[NDArray, NDArray], number: NDArray, settings: PlaceSettings
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows without those that are wild as a whole (their mean clipped deviation is many times that of the median row)."""
+    size = np.empty(len(x))
+    for part in np.array_split(np.arange(len(x)), 1 + x.size // 4_000_000):
+        apart = np.minimum(np.abs((x[part] - spread[0]) / spread[1]), 50)
+        size[part] = np.nansum(apart, axis=1) / np.maximum(np.sum(~np.isnan(apart), axis=1), 1)
+    wild = size > settings.wild_row * np.median(size[size > 0]) if (size > 0).any() else np.zeros(len(x), dtype=bool)
+    keep = np.flatnonzero(~wild) if wild.mean() < 0.2 and len(x) - wild.sum() >= 2 else np.arange(len(x))
+    return number[keep], keep
+
+
+def _varies(x: NDArray) -> NDArray[np.bool_]:
+    low, high = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
+    return np.asarray(np.nan_to_num(high) > np.nan_to_num(low))
+
+
+def _two_valued(x: NDArray, alive: NDArray) -> bool:
+    low, high = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
+    first = x[: min(len(x), 200)]
+    if not ((first == low) | (first == high) | np.isnan(first))[:, alive].all():
+        return False
+    return bool(((x == low) | (x == high) | np.isnan(x))[:, alive].all())
+
+
+def _normal_scores(x: NDArray, there: NDArray | None) -> NDArray[np.float32]:
+    """Normal quantiles of the (mean) ranks of each column's entries."""
+    filled = x if there is None else np.where(there, x, np.inf)
+    count = np.full(x.shape[1], len(x)) if there is None else np.maximum(there.sum(axis=0), 1)
+    rank = rankdata(filled, axis=0).astype(np.float32)
+    return ndtri(np.clip((rank - 0.5) / count.astype(np.float32), 1e-6, 1 - 1e-6)).astype(np.float32)
+
+
+def _standard(scores: NDArray, there: NDArray | None) -> NDArray[np.float32]:
+    """Mean 0 and variance 1 over what is there, 0 elsewhere."""
+    z = np.asarray(scores, dtype=np.float32)
+    count = float(len(z)) if there is None else np.maximum(there.sum(axis=0), 1)
+    z = z if there is None else np.where(there, z, 0)
+    z = z - z.sum(axis=0, dtype=np.float64).astype(np.float32) / np.float32(count)
+    z = z if there is None else np.where(there, z, 0)
+    size = np.sqrt(np.einsum("ij,ij->j", z, z, dtype=np.float64) / count)
+    return np.asarray(z / np.where(size > 1e-6, size, np.inf), dtype=np.float32)
+
+
+def independent_rows(rows: Rows, columns: int = 64) -> float:
+    """How many independent rows the rows are worth: n over 1 + 2 Σ_k ρ(k)², ρ the columns' own correlation in time."""
+    z = rows.scores[:, np.flatnonzero(rows.alive)[:columns]].astype(np.float64)
+    n = len(z)
+    if n < 8 or not z.shape[1]:
+        return float(n)
+    power = np.abs(np.fft.rfft(z, 2 * n, axis=0)) ** 2
+    acf = np.fft.irfft(power, axis=0)[: min(n // 4, 1_000)] / n
+    squares = np.mean(acf[1:] ** 2, axis=1) - 1 / n  # white rows have 1/n of it by chance
+    return float(n / (1 + 2 * max(float(squares[: max(1, _first_below(squares))].sum()), 0.0)))
+
+
+def _first_below(squares: NDArray) -> int:
+    below = np.flatnonzero(squares <= 0)
+    return int(below[0]) if len(below) else len(squares)
+
+
+def split_rows(n: int, share: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to fit and rows to judge, in blocks, so that neighbours in time stay together."""
+    block = np.arange(n) // (_BLOCK if n >= 40 * _BLOCK else 1)
+    held = rng.random(block[-1] + 1) < share
+    if not held.any() or held.all():
+        held = np.arange(len(held)) % 2 == 1
+    return np.flatnonzero(~held[block]), np.flatnonzero(held[block])

@@ -1,0 +1,101 @@
+"""Starts compete: each is refined, the least misfit wins, and two that end at the same optimum end the search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.solvers.fast.place.anneal import anneal, shake
+from symlift.solvers.fast.place.embed import nearest_slots
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.slots import Slots, fit_lags
+
+__all__ = ["Found", "search"]
+
+_SAME = 1e-6
+_POPULATION = 4
+_MOST_RESTARTS = 150
+_MORE = 2
+# an optimum that restarts fall back to: so often, and after so many restarts
+_HITS, _RESTARTS = 6, 100
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best slots, their misfit, and how many starts were tried and ended there."""
+
+    misfit: float
+    slot: NDArray[np.int64]
+    starts: int
+    agreeing: int
+
+
+def search(
+    S: NDArray,
+    slots: Slots,
+    starts: Iterator[NDArray],
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+    work: float,
+    promising: Callable[[NDArray], bool] | None = None,
+) -> Found:
+    """Refine coordinates from ``starts`` until two agree; then shake and anneal the best ones, as often as ``work`` allows.
+
+    Work is counted in restarts and not by a clock, so that one seed gives one result.  ``promising`` says of the best slots
+    so far whether restarts are worth it.
+    """
+    results: list[tuple[float, NDArray[np.int64]]] = []
+    for y in starts:
+        results.append(
+            refine(S, nearest_slots(y, slots.grid, slots.depth), slots, settings.widths, settings.prior_pairs)
+        )
+        if _agreeing(results) >= settings.agreeing:
+            break
+    if not results:  # too few columns for a graph: any places will do
+        results.append(refine(S, np.arange(S.shape[1]), slots, settings.widths, settings.prior_pairs))
+    # where slots are free, starts may agree on two columns that a hole keeps apart: a few restarts more see to that
+    wanted = settings.agreeing + _MORE if _agreeing(results) >= settings.agreeing else _HITS
+    if slots.size == S.shape[1] and _agreeing(results) >= settings.agreeing:
+        return _best(results)
+    if promising is not None and not promising(_best(results).slot):
+        return _best(results)
+    for _ in range(_restarts(slots.size, work) if slots.size <= settings.hop_points else 0):
+        population = _distinct(results)
+        _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
+        model = fit_lags(S, slot, slots, 0.5, settings.prior_pairs)
+        y = shake(slots.grid.indices()[slot // slots.depth].astype(float), rng)
+        results.append(refine(S, anneal(S, y, slots, model, rng), slots, settings.widths, settings.prior_pairs))
+        # small grids restart in 15 ms: there, a few returns to one optimum say little
+        if _agreeing(results) > wanted and (wanted < _HITS or len(results) > _RESTARTS):
+            break
+    return _best(results)
+
+
+def _restarts(size: int, work: float) -> int:
+    """How many restarts are worth ``work`` seconds of the processor that they were timed on: 30 ms at 81 slots, 300 ms at 256."""
+    return min(_MOST_RESTARTS, max(4, round(work / (4.6e-6 * size**2))))
+
+
+def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:
+    least = min(value for value, _ in results)
+    return sum(value < least + _SAME for value, _ in results)
+
+
+def _distinct(results: list[tuple[float, NDArray[np.int64]]]) -> list[tuple[float, NDArray[np.int64]]]:
+    """The best few, none twice."""
+    kept: list[tuple[float, NDArray[np.int64]]] = []
+    for value, slot in sorted(results, key=lambda r: r[0]):
+        if not kept or value > kept[-1][0] + _SAME:
+            kept.append((value, slot))
+        if len(kept) == _POPULATION:
+            break
+    return kept
+
+
+def _best(results: list[tuple[float, NDArray[np.int64]]]) -> Found:
+    value, slot = min(results, key=lambda r: r[0])
+    return Found(value, slot, len(results), _agreeing(results))

@@ -1,0 +1,75 @@
+"""Every threshold of the placement engine, in one place, with the measurement that set it.
+
+Set on scikit-image's textures (brick, grass, gravel, coins, page, text), synthetic shot noise and digits; photographs were kept
+for judging.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PlaceSettings"]
+
+
+@dataclass(frozen=True)
+class PlaceSettings:
+    """Thresholds and sizes.  Defaults are what all measurements were made with."""
+
+    #: statistics are taken from at most this many rows: beyond, sampling noise no longer limits a placement
+    rows: int = 20_000
+    #: share of the rows that only judge
+    held: float = 0.2
+    #: columns up to which values become normal scores; above, they are only clipped (ranking 4096 columns takes 8 s)
+    rank_columns: int = 1_024
+    #: clipping of robust deviations where values are not ranked
+    clip: float = 4.0
+    #: rows whose mean clipped deviation exceeds that of the median row so many times are dropped
+    wild_row: float = 8.0
+    #: |rank correlation| with the row number from which a column is an index, and the rows that it takes to say so
+    index: float = 0.99
+    index_rows: int = 20
+    #: a twin is so many times nearer (in 1 - |c|) than the nearest other column; neighbours on natural textures: 0.3 and more
+    twin: float = 0.05
+    #: 1 - |c| above which nothing is called a duplicate
+    twin_apart: float = 0.02
+    #: chance that one stranger among all columns is taken for a living one
+    noise: float = 0.01
+    #: ridges of the two partial correlations
+    ridges: tuple[float, float] = (0.03, 0.3)
+    #: ridge of a third that only gives a start
+    start_ridge: float = 0.1
+    #: partial correlation below which no edge is drawn in a start
+    edge: float = 0.05
+    #: pairs that every lag class is taken to have seen at zero: classes that few pairs fall in must not fit them
+    prior_pairs: float = 4.0
+    #: lag models are smoothed over displacements, ever less, while columns settle
+    widths: tuple[float, ...] = (0.7, 0.5, 0.0)
+    #: grids up to which annealed restarts are affordable (30 ms each at 81 points, 300 ms at 256), and how many
+    hop_points: int = 300
+    hop_work: float = 2.0
+    #: starts that must end at the same optimum to stop the search
+    agreeing: int = 2
+    #: share of what is real in held-out statistics that a placement must account for to be believed.  Right ones: 0.89 to 0.96 on
+    #: textures, 0.77 on faces, 0.6 to 0.8 on whole digits; dense mixings up to 0.41 (DST-I, where modes of
+    #: neighbouring frequency go together), noise 0.08 or less
+    believed: float = 0.5
+    #: the share from which no other statistic is tried
+    convinced: float = 0.55
+    #: the share below which restarts are not tried: dense mixings and noise leave 0.08 or less
+    hopeless: float = 0.15
+    #: held-out pairs' correlation with fitted ones, in deviations of chance
+    significant: float = 5.0
+    #: several channels: the share that ends the search (right ones 0.8 and more, wrong ones less than 0.5), and its
+    #: processor seconds
+    channels_convinced: float = 0.7
+    channel_work: float = 20.0
+    #: share of the occupied points that must hold all channels, for there to be several
+    full_points: float = 0.8
+    #: columns that rest on fewer rows (n over the kurtosis) come after the others
+    thin_rows: float = 25.0
+    #: rows below which those that judged are used once more for the placement itself
+    few_rows: int = 1_500
+    #: columns up to which the dense mechanism runs; above, everything is local, and held-out prediction must reach this
+    #: to mean anything
+    dense: int = 1_200
+    least_ceiling: float = 0.02

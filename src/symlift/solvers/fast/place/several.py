@@ -1,0 +1,121 @@
+"""Columns that share points: the starts of several channels, their contest, and the numbers that bits write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.solvers.fast import bit_places, bits
+from symlift.solvers.fast.place.channels import beside, families, matched_channels, shared_places
+from symlift.solvers.fast.place.embed import starts_from
+from symlift.solvers.fast.place.judge import explained_elsewhere
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.search import Found, search
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.slots import Slots, make_slots
+from symlift.solvers.fast.place.statistic import correlations, fisher, magnitudes, partial_correlations
+
+__all__ = ["number_map", "polarities", "search_channels"]
+
+_SAME = 1e-6
+_ANCHOR_WORK = 1.5
+
+
+def search_channels(
+    z: NDArray,
+    there: NDArray | None,
+    S: NDArray,
+    S_held: NDArray,
+    slots: Slots,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+    two_valued: bool,
+) -> Found:
+    """Slots (points and channels) of columns with scores z (n, d) and statistics S, the best of several starts.
+
+    Two that agree end it.  Bits end it with the first that held-out statistics believe: only one of the starts is right
+    there, and the
+    others take minutes.  Colour does not: a family that was mixed from two channels is believed, too (0.92), with 0.975
+    of it right.
+    """
+    results: list[tuple[float, NDArray[np.int64]]] = []
+    most = max(2, round(settings.channel_work / (1e-5 * len(S[0]) ** 2)))
+    for start in _starts(z, there, S, slots, rng, settings, two_valued):
+        results.append(refine(S, start, slots, (0.5, 0.0), settings.prior_pairs))
+        explained, ceiling, _ = explained_elsewhere(S, S_held, results[-1][1], slots, settings.prior_pairs)
+        believed = two_valued and explained > settings.channels_convinced * ceiling
+        least = min(value for value, _ in results)
+        agreeing = sum(value < least + _SAME for value, _ in results)
+        if believed or agreeing >= settings.agreeing or len(results) >= most:
+            break
+    value, slot = min(results, key=lambda r: r[0])
+    return Found(value, slot, len(results), settings.agreeing if believed else agreeing)
+
+
+def _starts(
+    z: NDArray,
+    there: NDArray | None,
+    S: NDArray,
+    slots: Slots,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+    two_valued: bool,
+) -> Iterator[NDArray[np.int64]]:
+    grid, depth = slots.grid, slots.depth
+    c = correlations(z, there)
+    strongest = np.sort(np.abs(c) - np.eye(len(c)), axis=1)[:, -4:].mean(axis=1)
+    if two_valued:
+        yield _by_families(c, S, strongest, grid, depth, rng, settings)
+    energy = correlations(magnitudes(z, there), there)
+    shared = (
+        (c, settings.ridges[1]),
+        (energy, settings.start_ridge),
+        (c, settings.start_ridge),
+        (energy, settings.ridges[1]),
+    )
+    for correlation, ridge in shared:
+        point = shared_places(partial_correlations(correlation, ridge), grid, depth, rng)
+        yield matched_channels(S[1], point, grid, depth)
+    if not two_valued and len(c) >= grid.size:
+        yield _by_families(c, S, strongest, grid, depth, rng, settings)
+
+
+def _by_families(
+    c: NDArray, S: NDArray, level: NDArray, grid: Grid, depth: int, rng: np.random.Generator, settings: PlaceSettings
+) -> NDArray[np.int64]:
+    """One channel placed alone, the others beside it.  Bits of photographs: every family pure, every column in its place."""
+    groups = list(families(level, grid.size))
+    anchor = groups[0]
+    own = c[np.ix_(anchor, anchor)]
+    S_own = np.stack([fisher(partial_correlations(own, ridge)) for ridge in settings.ridges])
+    found = search(S_own, make_slots(grid), starts_from(own, grid, rng, settings), rng, settings, _ANCHOR_WORK)
+    slot = np.empty(len(c), dtype=np.int64)
+    slot[anchor] = found.slot * depth + depth - 1
+    for rank, group in enumerate(groups[1:], start=1):
+        slot[group] = beside(S, anchor, found.slot, group, grid, settings.prior_pairs) * depth + depth - 1 - rank
+    return slot
+
+
+def polarities(c: NDArray, grid: Grid) -> NDArray[np.float64]:
+    """±1 for each two-valued column, so that the strongest links between columns are positive: bits may be inverted."""
+    graph = bit_places.nearest_columns(c - np.eye(len(c)), neighbours=2 * grid.ndim)
+    return bit_places.polarities(graph, c)
+
+
+def number_map(
+    planes: NDArray[np.uint8], c: NDArray, point: NDArray, channel: NDArray, grid: Grid
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The map (N, d) from bits, 0 or 1, to the number that they write, and the significance of each column, 0 the lowest.
+
+    planes (d, n), upright; c (d, d) their correlations.
+    """
+    near = bits.Neighbourhoods(point, grid)
+    slopes = bits.bit_weights(planes, near, channel)
+    rank = np.argsort(np.argsort(-np.abs(slopes)))
+    weights = np.where(slopes < 0, -1, 1) * 2.0 ** -(1 + rank)
+    deviation = planes.std(axis=1, dtype=np.float32)
+    W = bits.number_map(np.asarray(c - np.eye(len(c)), dtype=np.float32), deviation, near, channel, weights)
+    return W, (len(rank) - 1 - rank)[channel]

@@ -1,0 +1,75 @@
+"""Pairwise statistics of columns: plain and partial correlations, made alike in their noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+__all__ = ["correlations", "fisher", "magnitudes", "partial_correlations", "statistics_of"]
+
+
+def correlations(z: NDArray, there: NDArray | None) -> NDArray[np.float64]:
+    """Correlations of standard scores (n, d), each over the rows that hold both columns; unit diagonal."""
+    z = np.asarray(z, dtype=np.float32)
+    if there is None:
+        c = (z.T @ z).astype(np.float64)
+        size = np.sqrt(np.maximum(np.diag(c), 1e-12))
+        c /= size
+        c /= size[:, None]
+    else:
+        square, m = z * z, there.astype(np.float32)
+        scale = (square.T @ m).astype(np.float64)
+        c = (z.T @ z) / np.sqrt(np.maximum(scale * scale.T, 1e-12))
+    np.clip(c, -1, 1, out=c)
+    np.fill_diagonal(c, 1.0)
+    return c
+
+
+def partial_correlations(c: NDArray, ridge: float) -> NDArray[np.float64]:
+    """Correlations of each two columns given all others, from (1 - ridge) c + ridge; zero diagonal."""
+    a = (1 - ridge) * c
+    a[np.diag_indices_from(a)] += ridge
+    precision = _inverse(a)
+    size = np.sqrt(np.maximum(np.diag(precision), 1e-12))
+    p = -precision / size / size[:, None]
+    np.fill_diagonal(p, 0.0)
+    return np.clip(p, -1, 1)
+
+
+def _inverse(a: NDArray) -> NDArray:
+    """Inverse of a symmetric matrix; pairwise correlations need not be positive, so it may take more ridge."""
+    for more in (0.0, 0.02, 0.1, 0.5):
+        factor, failed = lapack.dpotrf(a + more * np.eye(len(a)), lower=1)
+        if not failed:
+            inverse, failed = lapack.dpotri(factor, lower=1)
+            if not failed:
+                return np.tril(inverse) + np.tril(inverse, -1).T
+    return np.linalg.pinv(a, hermitian=True)
+
+
+def fisher(c: NDArray) -> NDArray[np.float64]:
+    """atanh of correlations, which makes their noise alike, less their mean; zero diagonal."""
+    s = np.arctanh(np.clip(c, -1 + 1e-6, 1 - 1e-6))
+    np.fill_diagonal(s, 0.0)
+    d = len(s)
+    s -= s.sum() / max(d * (d - 1), 1)
+    np.fill_diagonal(s, 0.0)
+    return s
+
+
+def statistics_of(kind: str, z: NDArray, there: NDArray | None, ridges: tuple[float, ...]) -> NDArray[np.float64]:
+    """(m, d, d): "partial", one for each ridge; "lags", plain correlations of scores and of their magnitudes."""
+    if kind == "partial":
+        c = correlations(z, there)
+        return np.stack([fisher(partial_correlations(c, ridge)) for ridge in ridges])
+    return np.stack([fisher(correlations(z, there)), fisher(correlations(magnitudes(z, there), there))])
+
+
+def magnitudes(z: NDArray, there: NDArray | None) -> NDArray[np.float32]:
+    """|z|, centred over what is there."""
+    size = np.abs(z)
+    if there is None:
+        return size - size.mean(axis=0)
+    mean = (size * there).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    return np.asarray(np.where(there > 0, size - mean, 0), dtype=np.float32)

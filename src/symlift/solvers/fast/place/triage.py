@@ -1,0 +1,114 @@
+"""Columns that have no place of their own: dead ones, row numbers, duplicates, strangers.
+
+All of it before any embedding: one noise column that is let in bends shortest paths, one duplicate is a point too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtri
+
+from symlift.solvers.fast.place.rows import Rows
+from symlift.solvers.fast.place.settings import PlaceSettings
+
+__all__ = ["Triage", "triage"]
+
+
+@dataclass(frozen=True)
+class Triage:
+    """``reason`` (d,) of what was set aside, ``twin`` (d,), and the columns that are left to place, in order."""
+
+    reason: NDArray[np.str_]
+    twin: NDArray[np.int64]
+    kept: NDArray[np.int64]
+
+
+def triage(rows: Rows, c: NDArray, independent: float, settings: PlaceSettings) -> Triage:
+    """Sort columns out by their correlations c (d, d), which were taken from ``rows``."""
+    d = len(c)
+    reason = np.full(d, "", dtype="<U9")
+    reason[~rows.alive] = "dead"
+    ramps = rows.alive & _index_like(rows, settings)
+    # where most columns rise or fall with the row number, that is the field, not a counter
+    if ramps.sum() <= 0.2 * max(rows.alive.sum(), 1):
+        reason[ramps] = "index"
+    living = np.flatnonzero(reason == "")
+    size = np.abs(c[np.ix_(living, living)])
+    np.fill_diagonal(size, 0.0)
+    twin = np.full(d, -1, dtype=np.int64)
+    group = _twins(size, settings) if len(rows.scores) >= 8 and len(living) > 4 else np.arange(len(living))
+    first = np.unique(group, return_index=True)[1]
+    leader = living[first[np.searchsorted(np.unique(group), group)]]
+    copies = leader != living
+    twin[living[copies]] = leader[copies]
+    reason[living[copies]] = "duplicate"
+    alone = np.ix_(~copies, ~copies)
+    strange = _strangers(size[alone], rows, living[~copies], independent, settings)
+    reason[living[~copies][strange]] = "noise"
+    # a copy of noise is noise
+    copied = living[copies]
+    reason[copied[reason[twin[copied]] == "noise"]] = "noise"
+    twin[reason == "noise"] = -1
+    return Triage(reason, twin, np.flatnonzero(reason == ""))
+
+
+def _index_like(rows: Rows, settings: PlaceSettings) -> NDArray[np.bool_]:
+    """Columns that rise or fall with the row number all the way."""
+    n = len(rows.scores)
+    if n < settings.index_rows:
+        return np.zeros(rows.scores.shape[1], dtype=bool)
+    from scipy.stats import rankdata
+
+    ramp = np.arange(n) - (n - 1) / 2
+    ramp /= np.sqrt(np.sum(ramp**2))
+    first = np.abs(ramp @ rows.scores) / np.sqrt(np.maximum(np.einsum("ij,ij->j", rows.scores, rows.scores), 1e-12))
+    found = np.zeros(rows.scores.shape[1], dtype=bool)
+    for i in np.flatnonzero(first > 0.9):  # the scores of a ramp are normal quantiles: 0.977 of its values
+        here = slice(None) if rows.there is None else rows.there[:, i] > 0
+        rank = rankdata(rows.scores[here, i])
+        if len(rank) >= settings.index_rows:
+            found[i] = abs(np.corrcoef(rank, np.arange(len(rank)))[0, 1]) > settings.index
+    return found
+
+
+def _twins(size: NDArray, settings: PlaceSettings) -> NDArray[np.int64]:
+    """Group of each column: those that are far nearer to each other than to any other column."""
+    apart = 1 - size
+    np.fill_diagonal(apart, np.inf)
+    k = min(5, len(size) - 1)
+    near = np.argpartition(apart, k - 1, axis=1)[:, :k]
+    length = np.take_along_axis(apart, near, axis=1)
+    order = np.argsort(length, axis=1)
+    near, length = np.take_along_axis(near, order, axis=1), np.take_along_axis(length, order, axis=1)
+    # single precision knows a correlation of 1 to about 1e-6
+    jump = length[:, :-1] + 1e-6 < settings.twin * length[:, 1:]
+    tight = jump & (length[:, :-1] < settings.twin_apart)
+    count = np.where(tight.any(axis=1), (k - 1) - np.argmax(tight[:, ::-1], axis=1), 0)
+    mine = np.arange(k)[None, :] < count[:, None]
+    rows, columns = np.nonzero(mine)[0], near[mine]
+    claims = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=size.shape)
+    both = claims.multiply(claims.T)
+    return connected_components(both, directed=False)[1].astype(np.int64)
+
+
+def _strangers(
+    size: NDArray, rows: Rows, columns: NDArray, independent: float, settings: PlaceSettings
+) -> NDArray[np.bool_]:
+    """Columns whose strongest correlation with any other is no stronger than chance makes the strongest of so many."""
+    d = len(size)
+    if d < 3:
+        return np.zeros(d, dtype=bool)
+    share = independent / len(rows.scores)
+    count = np.full(d, len(rows.scores)) if rows.there is None else rows.there[:, columns].sum(axis=0)
+    level = -ndtri(settings.noise / (2 * d * d))
+    worth = np.maximum(np.minimum(count[:, None], count[None]) * share - 3, 1)
+    z = np.arctanh(np.minimum(size, 1 - 1e-6)) * np.sqrt(worth)
+    best = z.max(axis=1)
+    strange = best < level
+    # too few rows to tell anybody from a stranger: keep all
+    return strange if strange.mean() < 0.9 else np.zeros(d, dtype=bool)

@@ -1,0 +1,46 @@
+"""How much rows and columns are worth: independent rows in time, and directions that columns really use."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["effective_rank", "independent_rows"]
+
+_COLUMNS, _MOST_LAGS, _FEWEST_ROWS = 64, 1_000, 8
+
+
+def effective_rank(X: NDArray) -> float:
+    """(Σ λ)²/Σ λ² over the spectrum of the columns' correlations: 1 for copies of one column, d for independent ones.
+
+    >>> round(effective_rank(np.arange(10.0)[:, None] * [1.0, -2.0]), 6)
+    1.0
+    """
+    centred = np.asarray(X, dtype=np.float64) - np.mean(X, axis=0)
+    size = np.sqrt(np.mean(centred**2, axis=0))
+    z = centred[:, size > 0] / size[size > 0]
+    if z.shape[1] == 0:
+        return 0.0
+    gram = z.T @ z if z.shape[1] <= len(z) else z @ z.T
+    return float(np.trace(gram) ** 2 / np.sum(gram**2))
+
+
+def independent_rows(X: NDArray) -> float:
+    """How many independent rows the rows are worth: n over 1 + 2 Σ_k ρ(k)², ρ the columns' own correlation at k rows apart.
+
+    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=(1000, 3)), axis=0)
+    >>> bool(independent_rows(walk) < 50)
+    True
+    """
+    columns = np.asarray(X[:, :_COLUMNS], dtype=np.float64)
+    z = columns - columns.mean(axis=0)
+    size = np.sqrt(np.mean(z**2, axis=0))
+    z, n = z[:, size > 0] / size[size > 0], len(z)
+    if n < _FEWEST_ROWS or not z.shape[1]:
+        return float(n)
+    power = np.abs(np.fft.rfft(z, 2 * n, axis=0)) ** 2
+    together = np.fft.irfft(power, axis=0)[1 : min(n // 4, _MOST_LAGS)] / n
+    squares = np.mean(together**2, axis=1) - 1 / n  # rows without any dependence have 1/n of it by chance
+    below = np.flatnonzero(squares <= 0)
+    last = int(below[0]) if len(below) else len(squares)
+    return float(n / (1 + 2 * max(float(squares[:last].sum()), 0.0)))
