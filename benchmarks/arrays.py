@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,7 +34,9 @@ from numpy.typing import NDArray
 import _array_cases as cases
 from _array_cases import Case
 from _common import RESULTS
+from symlift import LatentDomain, Placement
 from symlift.core.grid import Grid
+from symlift.errors import FitWarning
 from symlift.paper.store import machine
 
 FOLDER = RESULTS / "arrays"
@@ -55,21 +58,20 @@ class Fit:
 
 
 def fit_array(X: NDArray, grid: Grid, seed: int) -> Fit:
-    """The engine by its own door (later: ``LatentDomain(grid=grid, random_state=seed).fit(X)``)."""
-    from symlift.solvers.fast.place.engine import place_columns
-
-    found = place_columns(X, grid, np.random.default_rng(seed))
-    s = found.statistics
-    rows = np.where(np.isnan(X[:3_000]), found.mean, X[:3_000]) - found.mean
+    """A fit as a user makes it, every setting at its default."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain(grid=grid, random_state=seed).fit(X)
+    e, d = est.evidence_, X.shape[1]
     verdict = {
-        "carried": s.carried,
-        "explained": round(s.explained, 4),
-        "ceiling": round(s.ceiling, 4),
-        "accepted": s.accepted,
-        "starts": s.starts,
-        "agreeing": s.agreeing,
+        "chosen": est.trace_.chosen,
+        "carried": e.carried_by,
+        "explained": e.explained,
+        "ceiling": e.ceiling,
+        "accepted": e.found,
     }
-    return Fit(found.placement, found.n_channels, np.asarray(rows @ found.W.T), verdict)
+    placement = est.placement_ or Placement.at_points(grid, np.full(d, -1), reason="unplaced", confidence=0.0)
+    return Fit(placement, est.n_channels_, est.transform(X[:3_000]), verdict)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------------

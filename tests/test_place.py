@@ -157,7 +157,7 @@ def test_bits_write_their_number() -> None:
 
 
 def test_white_noise_is_not_believed() -> None:
-    found = put(np.random.default_rng(0).normal(size=(500, 49)), settings=PlaceSettings(hop_work=0.2))
+    found = put(np.random.default_rng(0).normal(size=(500, 49)), settings=PlaceSettings(restarts=5))
     assert not found.statistics.accepted
     assert found.placement.confidence.max() < 0.5
 

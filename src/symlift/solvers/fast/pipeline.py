@@ -123,8 +123,9 @@ def _solve(
         if bits is not None:
             return bits
     with work.stage("place") as values:
+        # a generator of its own: how much is drawn here must not change what components start from
         placed = place_columns(
-            X, grid, rng, channels=channels, settings=work.settings.place,
+            X, grid, rng.spawn(1)[0], channels=channels, settings=work.settings.place,
             progress=lambda stage, _: work.progress(f"place: {stage}", None),
         )  # fmt: skip
         values |= {**asdict(placed.statistics), **placed.trace}

@@ -211,8 +211,6 @@ def coordinates_from(
 def _embedded(edges: NDArray[np.bool_], grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
     paths = paths_through(edges)
     if any(grid.periodic):
-        if len(paths) <= grid.ndim + sum(grid.periodic):
-            return []  # a ring needs two axes, and so few columns do not span them
         vectors = classical_scaling(paths, grid.ndim + sum(grid.periodic))[1]
         y = independent_axes(vectors * np.sqrt(len(vectors)), rng)
         return [lattice(start, edges, grid) for start in grid_coordinates(y, grid)]

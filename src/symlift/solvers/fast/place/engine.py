@@ -88,7 +88,7 @@ def _settle(
     channels: Channels,
 ) -> Settled:
     """Find the slots of the columns that triage kept."""
-    if len(out.kept) < 3:
+    if len(out.kept) < _least(grid):
         nothing = PlacementStatistics("lags", 0.0, 0.0, False, 0.0, 0, 0)
         few = out.kept[: grid.size]
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
@@ -100,6 +100,11 @@ def _settle(
         if several.statistics.accepted or channels != "auto":
             return several
     return _settle_single(rows, c, out, make_slots(grid), rng, settings)
+
+
+def _least(grid: Grid) -> int:
+    """Columns that an embedding takes: a periodic axis needs two dimensions."""
+    return grid.ndim + sum(grid.periodic) + 2
 
 
 def _depth(columns: int, grid: Grid, channels: Channels, two_valued: bool) -> int:
@@ -154,11 +159,13 @@ def _settle_single(
 ) -> Settled:
     """One column a point."""
     core, late = _core(rows, c, out.kept, slots.size, settings)
+    if len(core) < _least(slots.grid):
+        core, late = _strongest(c, out.kept, slots.size), out.kept[:0]
     fit, held = split_rows(len(rows.scores), settings.held, rng)
     few = len(rows.scores) < settings.few_rows
     tried: dict[str, tuple[Found, tuple[float, float, float]]] = {}
     for kind in ("partial", "lags"):
-        tried[kind] = _try(kind, rows, core, fit, held, slots, rng, settings, settings.hop_work / (3 if few else 1))
+        tried[kind] = _try(kind, rows, core, fit, held, slots, rng, settings, 0.4 if few else 1.0)
         explained, ceiling, _ = tried[kind][1]
         if explained > settings.convinced * ceiling:
             break
@@ -231,7 +238,7 @@ def _try(
     slots: Slots,
     rng: np.random.Generator,
     settings: PlaceSettings,
-    work: float,
+    share: float,
 ) -> tuple[Found, tuple[float, float, float]]:
     """A search by one kind of statistic on rows to fit, and what held-out rows say of it: explained, ceiling, z."""
     z, there = rows.take(fit, core)
@@ -243,7 +250,7 @@ def _try(
 
     starts = starts_from(correlations(z, there), slots.grid, rng, settings)
     enough = len(rows.scores) >= settings.few_rows  # a few held-out rows say nothing yet
-    found = search(S, slots, starts, rng, settings, work, promising if enough else None)
+    found = search(S, slots, starts, rng, settings, share, promising if enough else None)
     return found, explained_elsewhere(S, S_held, found.slot, slots, settings.prior_pairs)
 
 
@@ -258,7 +265,7 @@ def _again(
         yield slots.grid.indices()[found.slot // slots.depth].astype(float)
         yield from starts_from(correlations(z, there), slots.grid, rng, settings)
 
-    return search(S, slots, starts(), rng, settings, settings.hop_work)
+    return search(S, slots, starts(), rng, settings)
 
 
 def _carried(
@@ -363,10 +370,9 @@ def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and deviation of each column over the entries that are there, batch by batch; 0 and 1 where there are none."""
     d = raw.shape[1]
     first = np.asarray(raw[: min(len(raw), 1_000)], dtype=np.float64)
+    blank = np.isnan(first).all(axis=0)
     # about some row's size, so that sums of squares lose no digits
-    origin = np.where(
-        np.isnan(first).all(axis=0), 0.0, np.nanmedian(np.where(np.isnan(first).all(axis=0), 0.0, first), axis=0)
-    )
+    origin = np.where(blank, 0.0, np.nanmedian(np.where(blank, 0.0, first), axis=0))
     count, total, square = np.zeros((3, d))
     for part in row_batches(len(raw), 2 * d):
         rows = np.array(raw[part], dtype=np.float64)

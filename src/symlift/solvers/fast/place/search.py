@@ -18,10 +18,9 @@ __all__ = ["Found", "search"]
 
 _SAME = 1e-6
 _POPULATION = 4
-_MOST_RESTARTS = 150
 _MORE = 2
-# an optimum that restarts fall back to: so often, and after so many restarts
-_HITS, _RESTARTS = 6, 100
+# an optimum that restarts fall back to so often is the end of it, except on grids that are small
+_HITS, _SMALL = 4, 100
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,13 @@ def search(
     starts: Iterator[NDArray],
     rng: np.random.Generator,
     settings: PlaceSettings,
-    work: float,
+    share: float = 1.0,
     promising: Callable[[NDArray], bool] | None = None,
 ) -> Found:
-    """Refine coordinates from ``starts`` until two agree; then shake and anneal the best ones, as often as ``work`` allows.
+    """Refine coordinates from ``starts`` until two agree; then shake and anneal the best ones.
 
-    Work is counted in restarts and not by a clock, so that one seed gives one result.  ``promising`` says of the best slots
-    so far whether restarts are worth it.
+    The number of restarts follows from the size of the grid, not from a clock: the same seed gives the same result.  ``share`` of
+    it is spent.  ``promising`` says of the best slots so far whether restarts are worth it.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
     for y in starts:
@@ -55,29 +54,29 @@ def search(
         )
         if _agreeing(results) >= settings.agreeing:
             break
-    if not results:  # too few columns for a graph: any places will do
-        results.append(refine(S, np.arange(S.shape[1]), slots, settings.widths, settings.prior_pairs))
     # where slots are free, starts may agree on two columns that a hole keeps apart: a few restarts more see to that
     wanted = settings.agreeing + _MORE if _agreeing(results) >= settings.agreeing else _HITS
     if slots.size == S.shape[1] and _agreeing(results) >= settings.agreeing:
         return _best(results)
     if promising is not None and not promising(_best(results).slot):
         return _best(results)
-    for _ in range(_restarts(slots.size, work) if slots.size <= settings.hop_points else 0):
+    for _ in range(_restarts(slots.size, settings, share)):
         population = _distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
         model = fit_lags(S, slot, slots, 0.5, settings.prior_pairs)
         y = shake(slots.grid.indices()[slot // slots.depth].astype(float), rng)
         results.append(refine(S, anneal(S, y, slots, model, rng), slots, settings.widths, settings.prior_pairs))
         # small grids restart in 15 ms: there, a few returns to one optimum say little
-        if _agreeing(results) > wanted and (wanted < _HITS or len(results) > _RESTARTS):
+        if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
     return _best(results)
 
 
-def _restarts(size: int, work: float) -> int:
-    """How many restarts are worth ``work`` seconds of the processor that they were timed on: 30 ms at 81 slots, 300 ms at 256."""
-    return min(_MOST_RESTARTS, max(4, round(work / (4.6e-6 * size**2))))
+def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
+    """So many restarts as are worth their time: one takes 15 ms at 64 slots, 30 at 81, 250 at 256."""
+    if size > settings.restart_slots:
+        return 0
+    return max(2, round(share * settings.restarts * min(1.0, (81 / size) ** 2)))
 
 
 def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:

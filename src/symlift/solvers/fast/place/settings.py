@@ -44,9 +44,9 @@ class PlaceSettings:
     prior_pairs: float = 4.0
     #: lag models are smoothed over displacements, ever less, while columns settle
     widths: tuple[float, ...] = (0.7, 0.5, 0.0)
-    #: grids up to which annealed restarts are affordable (30 ms each at 81 points, 300 ms at 256), and how many
-    hop_points: int = 300
-    hop_work: float = 2.0
+    #: annealed restarts at 81 slots and fewer (larger grids: in proportion to 1/slots²), and the slots above which there are none
+    restarts: int = 100
+    restart_slots: int = 300
     #: starts that must end at the same optimum to stop the search
     agreeing: int = 2
     #: share of what is real in held-out statistics that a placement must account for to be believed.  Right ones: 0.89 to 0.96 on
@@ -55,14 +55,15 @@ class PlaceSettings:
     believed: float = 0.5
     #: the share from which no other statistic is tried
     convinced: float = 0.55
-    #: the share below which restarts are not tried: dense mixings and noise leave 0.08 or less
+    #: the share below which restarts are not tried: random rotations and noise leave less
     hopeless: float = 0.15
     #: held-out pairs' correlation with fitted ones, in deviations of chance
     significant: float = 5.0
-    #: several channels: the share that ends the search (right ones 0.8 and more, wrong ones less than 0.5), and its
-    #: processor seconds
+    #: bits: the share of the ceiling that ends the search (right ones 0.93, wrong ones less than 0.5)
     channels_convinced: float = 0.7
-    channel_work: float = 20.0
+    #: starts of several channels, and the slots above which only two are tried
+    channel_starts: int = 5
+    many_slots: int = 500
     #: share of the occupied points that must hold all channels, for there to be several
     full_points: float = 0.8
     #: columns that rest on fewer rows (n over the kurtosis) come after the others

@@ -21,7 +21,6 @@ from symlift.solvers.fast.place.statistic import correlations, fisher, magnitude
 __all__ = ["number_map", "polarities", "search_channels"]
 
 _SAME = 1e-6
-_ANCHOR_WORK = 1.5
 
 
 def search_channels(
@@ -42,14 +41,14 @@ def search_channels(
     of it right.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
-    most = max(2, round(settings.channel_work / (1e-5 * len(S[0]) ** 2)))
+    most = settings.channel_starts if slots.size <= settings.many_slots else 2  # one takes 20 s at 648 slots
     for start in _starts(z, there, S, slots, rng, settings, two_valued):
         results.append(refine(S, start, slots, (0.5, 0.0), settings.prior_pairs))
         explained, ceiling, _ = explained_elsewhere(S, S_held, results[-1][1], slots, settings.prior_pairs)
         believed = two_valued and explained > settings.channels_convinced * ceiling
         least = min(value for value, _ in results)
         agreeing = sum(value < least + _SAME for value, _ in results)
-        if believed or agreeing >= settings.agreeing or len(results) >= most:
+        if believed or agreeing >= settings.agreeing or len(results) == most:
             break
     value, slot = min(results, key=lambda r: r[0])
     return Found(value, slot, len(results), settings.agreeing if believed else agreeing)
@@ -91,7 +90,7 @@ def _by_families(
     anchor = groups[0]
     own = c[np.ix_(anchor, anchor)]
     S_own = np.stack([fisher(partial_correlations(own, ridge)) for ridge in settings.ridges])
-    found = search(S_own, make_slots(grid), starts_from(own, grid, rng, settings), rng, settings, _ANCHOR_WORK)
+    found = search(S_own, make_slots(grid), starts_from(own, grid, rng, settings), rng, settings)
     slot = np.empty(len(c), dtype=np.int64)
     slot[anchor] = found.slot * depth + depth - 1
     for rank, group in enumerate(groups[1:], start=1):
