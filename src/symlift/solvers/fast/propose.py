@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.core.model import has_gaps
 from symlift.solvers.contract import Progress, no_progress
-from symlift.solvers.fast.arrange import arrange, explained_elsewhere, similarities
+from symlift.solvers.fast.arrange import arrange, explained_elsewhere
 from symlift.solvers.fast.components import energy_similarities, independent_components
+from symlift.solvers.fast.place.screen import Screened, screen
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = ["candidate_grids", "propose_grid"]
@@ -45,15 +47,31 @@ def propose_grid(
 
     Columns themselves are tried first (shuffled pixels), then the energies of independent components (dense mixing).
     """
+    best = _among_columns(screen(X, rng, settings.place, settings.propose_rows, progress), settings)
+    if best is not None or has_gaps(X) or len(X) <= X.shape[1] or X.shape[1] > settings.propose_columns:
+        return best
     index = rng.permutation(len(X))[: 2 * settings.propose_rows]
     rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
     rows = rows - rows.mean(axis=0)
     fit, held = rows[::2], rows[1::2]
-    best = _best(similarities(fit), similarities(held), rng, progress, settings)
-    if best is None:
-        U, _ = independent_components(fit, rng)
-        best = _best(energy_similarities(fit @ U.T), energy_similarities(held @ U.T), rng, progress, settings)
-    return best
+    U, _ = independent_components(fit, rng)
+    return _best(energy_similarities(fit @ U.T), energy_similarities(held @ U.T), rng, progress, settings)
+
+
+def _among_columns(found: list[Screened], settings: FastSettings) -> Grid | None:
+    """The simplest grid that explains the columns about as well as any, and how far it is ahead of the next one."""
+    if not found or not found[0].accepted:
+        return None
+    able = [
+        one
+        for one in found
+        if one.accepted and 1 - one.share <= settings.as_good_columns * (1 - found[0].share) + 0.005
+    ]
+    chosen = min(able, key=lambda one: one.displacements)
+    other = max((one.share for one in found if one is not chosen), default=0.0)
+    ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
+    sure = float(np.clip(min(chosen.share, 0.5 + ahead), 0, 1))
+    return Grid(chosen.grid.shape, chosen.grid.periodic, confidence=round(sure, 3))
 
 
 def _best(

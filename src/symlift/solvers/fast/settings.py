@@ -88,6 +88,10 @@ class FastSettings:
     margin: float = 0.15
     #: grids that leave at most this many times as much unexplained as the best one count as equal
     as_good: float = 1.25
+    #: the same for columns that were placed, whose share of what is real scatters less
+    as_good_columns: float = 1.1
+    #: columns up to which components are tried: every grid is arranged then
+    propose_columns: int = 150
 
 
 DEFAULT = FastSettings()

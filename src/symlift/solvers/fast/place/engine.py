@@ -175,7 +175,8 @@ def _settle_single(
         found = _again(kind, found, rows, core, slots, rng, settings)
     S_held = statistics_of(kind, *rows.take(held, core), settings.ridges)
     S = statistics_of(kind, *rows.take(np.arange(len(rows.scores)), core), settings.ridges)
-    settled = _judged(kind, core, found, judged, S, S_held, slots, settings, True)
+    whole = _is_local(rows, core, fit, held, found.slot, slots, settings)
+    settled = _judged(kind, core, found, judged, S, S_held, slots, settings, whole)
     if not len(late) or slots.size == len(core):
         return settled
     columns, at = _attach(kind, rows, core, late, found.slot, slots, settings)
@@ -186,6 +187,23 @@ def _settle_single(
         slot=np.r_[found.slot, at],
         confidence=np.r_[settled.confidence, unsure],
     )
+
+
+def _is_local(
+    rows: Rows, core: NDArray, fit: NDArray, held: NDArray, slot: NDArray, slots: Slots, settings: PlaceSettings
+) -> bool:
+    """Whether columns really are like their neighbours, or plain correlations of values and magnitudes a function of lags.
+
+    Behind a sine transform of a field with ends, what little correlation is left has an order, too, that of frequencies: partial
+    correlations explain 0.6 of it, but neighbours predict 0.01 of a column (digits 0.6, faces 0.9), and lags explain 0.3 of plain
+    correlations (a field under ten times its power of noise 0.9).
+    """
+    c, c_held = (correlations(*rows.take(part, core)) for part in (fit, held))
+    if 1 - np.exp(neighbour_prediction(c, c_held, slot, slots.grid).mean()) > settings.predicted:
+        return True
+    S, S_held = (statistics_of("lags", *rows.take(part, core), settings.ridges) for part in (fit, held))
+    explained, ceiling, _ = explained_elsewhere(S, S_held, slot, slots, settings.prior_pairs)
+    return explained > settings.believed * ceiling
 
 
 def _judged(
@@ -244,14 +262,21 @@ def _try(
     z, there = rows.take(fit, core)
     S, S_held = (statistics_of(kind, *rows.take(part, core), settings.ridges) for part in (fit, held))
 
+    # magnitudes help to search, but only values are believed: modes of neighbouring frequency have magnitudes alike, and so a
+    # field behind a sine transform can be put in an order of frequencies
+    judges = slice(0, 1) if kind == "lags" else slice(None)
+
+    def judged(slot: NDArray) -> tuple[float, float, float]:
+        return explained_elsewhere(S[judges], S_held[judges], slot, slots, settings.prior_pairs)
+
     def promising(slot: NDArray) -> bool:
-        explained, ceiling, _ = explained_elsewhere(S, S_held, slot, slots, settings.prior_pairs)
+        explained, ceiling, _ = judged(slot)
         return explained > settings.hopeless * ceiling
 
     starts = starts_from(correlations(z, there), slots.grid, rng, settings)
     enough = len(rows.scores) >= settings.few_rows  # a few held-out rows say nothing yet
     found = search(S, slots, starts, rng, settings, share, promising if enough else None)
-    return found, explained_elsewhere(S, S_held, found.slot, slots, settings.prior_pairs)
+    return found, judged(found.slot)
 
 
 def _again(

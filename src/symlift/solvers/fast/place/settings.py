@@ -55,6 +55,8 @@ class PlaceSettings:
     believed: float = 0.5
     #: the share from which no other statistic is tried
     convinced: float = 0.55
+    #: part of a column that its neighbours predict, from which locality is beyond doubt
+    predicted: float = 0.3
     #: the share below which restarts are not tried: random rotations and noise leave less
     hopeless: float = 0.15
     #: held-out pairs' correlation with fitted ones, in deviations of chance
