@@ -349,6 +349,25 @@ def test_fast_enough(rng):
     assert time.process_time() - start < 4  # 0.7 s where nothing else runs; the promise is 2 s
 
 
+def test_detail_is_r_without_each_samples_own_mean():
+    rng = np.random.default_rng(3)
+    latent = rng.normal(size=(400, 4, 5)) + 3 * rng.normal(size=(400, 1, 1))
+    recovered = latent + 0.5 * rng.normal(size=latent.shape)
+    found = signal_recovery(latent, -recovered[:, ::-1], (4, 5))
+    a, b = (v.reshape(400, -1) - v.reshape(400, -1).mean(axis=1, keepdims=True) for v in (latent, recovered))
+    assert found.r_detail == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1], abs=1e-9)
+    assert found.r_detail < found.r
+
+
+def test_a_map_that_finds_only_the_mean_has_no_detail():
+    rng = np.random.default_rng(4)
+    latent = rng.normal(size=(500, 6, 6)) + 2.6 * rng.normal(size=(500, 1, 1))
+    only_mean = latent.mean(axis=(1, 2), keepdims=True) + 0.1 * rng.normal(size=latent.shape)
+    found = signal_recovery(latent, only_mean, (6, 6))
+    assert found.r > 0.9
+    assert abs(found.r_detail) < 0.1
+
+
 GOOD = np.random.default_rng(1).normal(size=(6, 12))
 HOLED = np.where(np.arange(72).reshape(6, 12) == 40, np.nan, GOOD)
 

@@ -26,13 +26,16 @@ LOUD = 0.1  # samples that deviate less than this share of the rms deviation are
 
 @dataclass(frozen=True)
 class Recovery:
-    """``r``, the mean r of single samples, and the alignment that takes ``recovered`` onto ``latent``.
+    """``r``, the mean r of single samples, the r of details, and the alignment that takes ``recovered`` onto ``latent``.
 
-    ``alignment`` is None under ``protocol="paper"``, where every sample has one of its own.
+    ``r_detail`` is the pooled r after each sample's own mean is taken out of both sides: a photograph's patch is mostly its
+    mean, and a map that finds only that has a large r and no detail.  ``alignment`` is None under ``protocol="paper"``, where
+    every sample has one of its own and r is that of details already.
     """
 
     r: float
     r_per_sample: float
+    r_detail: float
     alignment: Alignment | None
 
 
@@ -52,7 +55,8 @@ def signal_recovery(
     each side centred by its own mean.  g runs over reflections, permutations of equal axes, sign and translation: any
     real offset on periodic axes (Fourier interpolation in tenths of a step, then refined), whole steps up to
     ±max(1, N//10) on open ones.  ``r_per_sample`` is the mean of each sample's own Pearson under that same g, over
-    samples whose latent standard deviation is at least a tenth of its root mean square over the data set.
+    samples whose latent standard deviation is at least a tenth of its root mean square over the data set.  ``r_detail``
+    is the pooled Pearson under that same g after each sample's own mean is taken out of both sides.
 
     ``protocol="paper"``: the best |Pearson| of each sample by itself, averaged over all samples with a non-constant
     latent; waveforms over flips and all cyclic shifts, images over reflections and permutations of equal axes.
@@ -81,9 +85,9 @@ def _global(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Recove
     if sums.latent.constant:
         raise InputError("latent is constant: there is no signal to recover, give data that vary")
     if sums.recovered.constant:
-        return Recovery(0.0, 0.0, next(grid.orientations()))
+        return Recovery(0.0, 0.0, 0.0, next(grid.orientations()))
     r, alignment = _best_alignment(sums)
-    return Recovery(r, _mean_per_sample(latent, recovered, alignment, grid), alignment)
+    return Recovery(r, *_per_sample(latent, recovered, alignment, grid), alignment)
 
 
 def _search_offsets(grid: Grid) -> list[NDArray[np.float64]]:
@@ -138,22 +142,23 @@ def _refine(sums: Moments, lag_sums: NDArray[np.float64], coarse: Alignment) -> 
     return abs(r), replace(coarse, shift=shift, sign=1 if r >= 0 else -1)
 
 
-def _mean_per_sample(latent: NDArray[Any], recovered: NDArray[Any], alignment: Alignment, grid: Grid) -> float:
-    """Mean of each sample's Pearson under ``alignment``, over samples that are not near-empty."""
+def _per_sample(latent: NDArray[Any], recovered: NDArray[Any], alignment: Alignment, grid: Grid) -> tuple[float, float]:
+    """Under ``alignment``: the mean of each sample's Pearson over samples that are not near-empty, and the r of details."""
     target = (slice(None), *window(grid, alignment.shift)[1])
-    spread, r = [], []
+    spread, r, sums = [], [], np.zeros(3)
     for f, y in paired_batches(latent, recovered):
         spread.append(deviation(f)[1])
         pair = (v.reshape(-1, *grid.shape)[target].reshape(len(v), -1) for v in (f, align(y, alignment, grid)))
-        r.append(_row_pearson(*pair))
+        (a, a_norm), (b, b_norm) = (deviation(v) for v in pair)
+        inner = np.einsum("np,np->n", a, b)
+        r.append(ratio(inner, a_norm * b_norm))
+        sums += inner.sum(), np.sum(a_norm**2), np.sum(b_norm**2)
     spreads = np.concatenate(spread)
+    if not spreads.any():
+        return 0.0, 0.0
     loud = spreads >= LOUD * np.sqrt(np.mean(spreads**2))
-    return float(np.concatenate(r)[loud & (spreads > 0)].mean()) if spreads.any() else 0.0
-
-
-def _row_pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    (a, a_norm), (b, b_norm) = deviation(a), deviation(b)
-    return ratio(np.einsum("np,np->n", a, b), a_norm * b_norm)
+    detail = sums[0] / np.sqrt(sums[1] * sums[2]) if sums[1] * sums[2] > 0 else 0.0
+    return float(np.concatenate(r)[loud & (spreads > 0)].mean()), float(detail)
 
 
 def _paper(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Recovery:
@@ -167,7 +172,7 @@ def _paper(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Recover
     if not len(r):
         raise InputError("latent is constant in every sample: there is no signal to recover, give data that vary")
     mean = float(np.minimum(r, 1.0).mean())
-    return Recovery(mean, mean, None)
+    return Recovery(mean, mean, mean, None)
 
 
 def _best_waveforms(f: NDArray[np.float64], y: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:

@@ -57,6 +57,9 @@ class FastSettings:
     local: float = 0.2
     nongaussian: float = 4.0
 
+    #: held-out rows leave the stationarity of right fits within this, over their number, of what many rows leave
+    few_rows: float = 8.0
+
     # -- stationary frames
     #: held-out distance of moments to stationary ones: right frames leave 0.002 or less, wrong ones 0.006 or more
     stationary: float = 0.004
@@ -72,6 +75,50 @@ class FastSettings:
     sharpen_strength: float = 20.0
     #: pooled entropies this close are one and the same phase of a ring
     same_sharpness: float = 0.01
+
+    # -- starts from the covariance's eigenbasis
+    #: partial whitenings C^(-a/2): at 0 high frequencies have no weight; ending at 3/4 instead of 0 takes decays from 0.93 to
+    #: 0.995 and garments from 0.95 to 0.99
+    whitenings: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75)
+    #: where starts are ranked
+    ranked_at: float = 0.5
+    #: on the coarsest grid one start in ten or more arrives; forty take 3 s
+    eigenbasis_starts: int = 40
+    #: after so many starts the best gap on the coarsest grid, in units of the noise, is 0.8 to 17 where the mixing is orthogonal,
+    #: and 37 or more (Ising, pulses) where it is not: there is no hope
+    hopeful_starts: int = 12
+    hopeless_gap: float = 25.0
+    #: points of the coarsest grid, on one axis and on several, for third and fourth order
+    coarse_points: tuple[tuple[int, int], tuple[int, int]] = ((16, 25), (12, 16))
+    #: grids up to which several starts go on at third and fourth order; beyond, the best one
+    max_order: tuple[int, int] = (100, 36)
+    #: steps after which starts are ranked, how many of them go on to the next finer grid, and steps of the last way
+    first_steps: int = 50
+    beam: int = 3
+    #: starts that go all the way on the last grid: basins of nearly the same gap differ by a mild all-pass filter (0.99, 0.9997)
+    finalists: int = 2
+    path_steps: tuple[int, int] = (200, 80)
+    #: a convincing frame of components has this gap half whitened, in units of the noise: shot noise 0.5; decays that ended in a
+    #: wrong minimum (r 0.98) 2.0
+    confirmed_gap: float = 1.4
+    #: strong modes whose signs are tried the other way round at the end
+    flips: int = 1
+    #: at third order n³ numbers in float32, 8n⁴ operations a step: 0.5 s at 225 points; at fourth n⁴ and 10n⁵
+    max_eigenbasis: tuple[int, int] = (256, 64)
+    #: of the third moment half whitened: beyond this share of noise the starts do not arrive (photographs: 0.4)
+    eigenbasis_noise: float = 0.25
+    #: the last gap of a frame that has arrived, in units of the noise: 0.3 to 1.3; of others 1.5 and more
+    eigenbasis_arrived: float = 1.4
+    #: and the part of held-out statistics that displacements explain: 0.6 to 0.98; about 0 without a domain
+    dense_explained: float = 0.4
+    #: share of noise in the half whitened fourth cumulant: piecewise constant 0.05, Laplace innovations 0.43, Gaussian 1
+    fourth_noise: float = 0.6
+    #: weight of the pooled entropy in units of that noise (3 and 20 alike on images and decays, 3 better on moving averages), and
+    #: what the gap may grow to: images are not quite stationary, their truth has 1.7
+    third_sharpen_strength: float = 3.0
+    third_sharpened_gap: float = 2.0
+    #: what held-out rows must gain in pooled entropy: decays 0.5, images 0.5 to 0.9, moving averages 0.03
+    third_sharper: float = 0.1
 
     # -- maps that need not be orthogonal
     max_resolve: int = 300

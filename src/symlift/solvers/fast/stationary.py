@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
 
-__all__ = ["Moments", "invariance_gap", "minimise_over_rotations", "moments"]
+__all__ = ["THIRD_WEIGHT", "Invariant", "Moments", "invariance_gap", "minimise_over_rotations", "moments"]
 
 # 2^N wrong rotations make the second moment Toeplitz too, so it must not drown the third
 _WEIGHTS = (1.0, 0.3)
+THIRD_WEIGHT = _WEIGHTS[1]
 
 
 @dataclass(frozen=True)
@@ -56,29 +57,33 @@ def _sums(X: NDArray) -> tuple[NDArray, NDArray]:
     return (X.T @ X).astype(np.float64), third.reshape(d, d, d)
 
 
-class _Invariant:
+class Invariant:
     """Averages of order-2 and order-3 tensors over equal displacements."""
 
     def __init__(self, lags: LagClasses) -> None:
         classes = lags.count.size
         self.lags = lags
-        self.index = (lags.index[:, :, None] * classes + lags.index[:, None, :]).ravel()
-        used, self.index = np.unique(self.index, return_inverse=True)
-        self.count = np.bincount(self.index, minlength=len(used))
+        pairs = (lags.index[:, :, None] * classes + lags.index[:, None, :]).ravel()
+        count = np.bincount(pairs, minlength=classes * classes)
+        self.index = (np.cumsum(count > 0) - 1).astype(np.int32)[pairs]
+        self.count = count[count > 0]
 
     def project(self, tensor: NDArray) -> NDArray:
         if tensor.ndim == 2:
             return self.lags.project(tensor)
         means = np.bincount(self.index, tensor.ravel(), minlength=len(self.count)) / self.count
-        return means[self.index].reshape(tensor.shape)
+        return means.astype(tensor.dtype)[self.index].reshape(tensor.shape)
 
 
-def invariance_gap(m: Moments, lags: LagClasses) -> Callable[[NDArray], tuple[float, NDArray]]:
+def invariance_gap(
+    m: Moments, lags: LagClasses, invariant: Invariant | None = None
+) -> Callable[[NDArray], tuple[float, NDArray]]:
     """W ↦ Σ_k weight_k (1 - ‖Π W^{⊗k} M_k‖²) and its gradient in W; at the truth it is the sampling noise.
 
-    ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left unrotated⟩.
+    ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left unrotated⟩.  A third moment in
+    float32 is worked with in float32: half the time, and its own sampling noise is larger by far.
     """
-    invariant = _Invariant(lags)
+    invariant = invariant or Invariant(lags)
     d = len(m.second)
     third = m.third.reshape(d, -1)
 
@@ -88,8 +93,9 @@ def invariance_gap(m: Moments, lags: LagClasses) -> Callable[[NDArray], tuple[fl
         inside = invariant.project(full)
         value = _WEIGHTS[0] * (1 - np.vdot(inside, full))
         gradient = -4 * _WEIGHTS[0] * inside @ half
-        partial = (W @ third).reshape(-1, d, d) @ W.T
-        full = W @ partial
+        V = W.astype(third.dtype, copy=False)
+        partial = (V @ third).reshape(-1, d, d) @ V.T
+        full = V @ partial
         inside = invariant.project(full)
         value += _WEIGHTS[1] * (1 - np.vdot(inside, full))
         gradient -= 6 * _WEIGHTS[1] * np.tensordot(inside, partial, ((0, 2), (0, 2)))

@@ -1,0 +1,152 @@
+"""From the covariance's eigenbasis to a frame that has arrived: search, sharpen, and evidence on held-out rows.
+
+Third moments where there are any, fourth cumulants where the field is symmetric in sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.solvers.fast.arrange import explained_elsewhere, similarities
+from symlift.solvers.fast.eigenbasis import Arrival, eigenbasis_frame
+from symlift.solvers.fast.fourth_moments import fourth_modes
+from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments, third_sums
+from symlift.solvers.fast.settings import DEFAULT, FastSettings
+from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
+from symlift.solvers.fast.stationary import Invariant
+from symlift.statistics.moments import stationarity
+
+__all__ = ["DenseFrame", "confirmed", "dense_frame", "explained_third_moment"]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFrame:
+    """A frame (points, columns), whether its own numbers are those of one that has arrived, and what the trace notes.
+
+    ``explained`` is what displacements explain of held-out statistics, about 0 where there is no domain.
+    """
+
+    W: NDArray[np.float64]
+    arrived: bool
+    explained: float
+    quality: dict[str, Any]
+
+
+def dense_frame(
+    X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
+) -> DenseFrame | None:
+    """The best frame that starts from the covariance's eigenbasis; None where all moments are sampling noise."""
+    if grid.size <= settings.max_eigenbasis[0]:
+        modes = mode_moments(X, single=grid.size > settings.max_third_order)
+        if modes.noise_share(settings.ranked_at) < settings.eigenbasis_noise:
+            return _by_third_order(modes, X, held, grid, rng, settings)
+    if grid.size <= settings.max_eigenbasis[1]:
+        return _by_fourth_order(X, held, grid, rng, settings)
+    return None
+
+
+def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAULT) -> bool:
+    """Whether a frame that convinces by its moments as they are does so half whitened, too.
+
+    As they are, the strongest modes rule, and a frame whose weaker ones went wrong can pass.  True where the question does not
+    arise: on rings, beyond what third order reaches, and where the third moment is noise.
+    """
+    if all(grid.periodic) or grid.size > settings.max_third_order:
+        return True
+    modes = mode_moments(X)
+    if modes.noise_share(settings.ranked_at) > settings.eigenbasis_noise:
+        return True
+    gap, noise = modes.gap(settings.ranked_at, LagClasses(grid))
+    return gap(W @ modes.basis.T)[0] < settings.confirmed_gap * noise
+
+
+def _by_third_order(
+    modes: ModeMoments, X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings
+) -> DenseFrame | None:
+    found = eigenbasis_frame(modes, grid, rng, settings)
+    if found is None:
+        return None
+    W, ratio = _sharper(found, modes, X, held, grid, settings)
+    explained = explained_third_moment(W, modes, held, grid, settings.ranked_at)
+    arrived = found.last < settings.eigenbasis_arrived and explained > settings.dense_explained
+    # on a ring every phase is stationary: the gap cannot say that it is the right one
+    arrived = arrived and not all(grid.periodic)
+    return DenseFrame(W, arrived, explained, {"order": 3, **_numbers(found), "sharpened": round(ratio, 3)})
+
+
+def _by_fourth_order(
+    X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings
+) -> DenseFrame | None:
+    """Not sharpened: of a process's all-pass copies the pooled entropy prefers the wrong one."""
+    modes = fourth_modes(X)
+    if modes.noise_share(settings.ranked_at) > settings.fourth_noise:
+        return None
+    found = eigenbasis_frame(modes, grid, rng, settings)
+    if found is None:
+        return None
+    W = found.W @ modes.basis
+    lags = LagClasses(grid)
+    # fourth moments are so noisy that wrong frames have gaps of 1, too: held-out slices of them have to agree
+    left = float(stationarity(held @ W.T, lags).mean())
+    fitted, unseen = (similarities(part @ W.T) for part in (X[: settings.place.rows], held))
+    explained = explained_elsewhere(fitted, unseen, np.arange(grid.size), lags)
+    arrived = (
+        found.last < settings.eigenbasis_arrived
+        and left < settings.stationary
+        and explained > settings.dense_explained
+        and not all(grid.periodic)
+    )
+    return DenseFrame(W, arrived, explained, {"order": 4, **_numbers(found), "stationarity": left})
+
+
+def _numbers(found: Arrival) -> dict[str, Any]:
+    return {"gaps": {str(a): round(r, 3) for a, r in found.ratios.items()}}
+
+
+def _sharper(
+    found: Arrival, modes: ModeMoments, X: NDArray, held: NDArray, grid: Grid, settings: FastSettings
+) -> tuple[NDArray[np.float64], float]:
+    """The frame in the data's coordinates, sharpened where held-out rows say that it is sharper and still as stationary.
+
+    Digits 8 x 8: r 0.989 → 0.9996; garments 0.993 → 0.999; decays 0.994 → 0.9998.  Where there is no silence to be sharp about
+    the entropy gains little and misleads (moving averages: 0.998 → 0.97 for 0.03).
+    """
+    some, test = (part[: settings.sharpen_rows] for part in (X, held))
+    W = found.W @ modes.basis
+    if found.gap is None or found.last > settings.sharpen_gap:
+        return W, found.last
+    if grid.is_ring:
+        W = flip_modes(W, some)
+    sharp = sharpen(W, some, found.gap, settings.third_sharpen_strength * found.noise)
+    before, after = (pooled_entropy(test @ V.T)[0] for V in (W, sharp))
+    ratio = found.gap(sharp)[0] / found.noise
+    if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(1.0, found.last):
+        return sharp, ratio
+    return W, found.last
+
+
+def explained_third_moment(W: NDArray, modes: ModeMoments, held: NDArray, grid: Grid, a: float) -> float:
+    """The part of held-out rows' third moment that the stationary part of the fitted rows' explains, off its diagonal.
+
+    Both are those of W C^(-a/2) x.  Without the diagonal, for independent values, which have every symmetry and no domain,
+    have nothing else.  The sampling noise of held-out rows is not taken out: about 0 where there is only that.
+    """
+    scale = np.maximum(modes.values, 1e-9 * modes.values[0]) ** (-a / 2)
+    R = (W @ modes.basis.T) * scale
+    dtype = modes.halves[0][1].dtype
+    fitted = (modes.halves[0][1] + modes.halves[1][1]) / modes.rows
+    V = R.astype(dtype)
+    d = len(modes.values)
+    model = V @ ((V @ fitted.reshape(d, -1)).reshape(-1, d, d) @ V.T)
+    model = Invariant(LagClasses(grid)).project(model)
+    seen = third_sums((held @ modes.basis.T @ R.T).astype(dtype)) / len(held)
+    i = np.arange(len(W))
+    for tensor in (model, seen):
+        tensor[i, i, i] = 0
+    return float(1 - np.sum((seen - model) ** 2) / max(float(np.sum(seen**2)), 1e-300))
