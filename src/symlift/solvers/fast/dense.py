@@ -97,7 +97,7 @@ def _by_fourth_order(
     fitted, unseen = (similarities(part @ W.T) for part in (X[: settings.place.rows], held))
     explained = explained_elsewhere(fitted, unseen, np.arange(grid.size), lags)
     arrived = (
-        found.last < settings.eigenbasis_arrived
+        found.last < settings.fourth_arrived
         and left < settings.stationary
         and explained > settings.dense_explained
         and not all(grid.periodic)

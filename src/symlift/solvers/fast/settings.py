@@ -89,7 +89,7 @@ class FastSettings:
     hopeful_starts: int = 12
     hopeless_gap: float = 25.0
     #: points of the coarsest grid, on one axis and on several, for third and fourth order
-    coarse_points: tuple[tuple[int, int], tuple[int, int]] = ((16, 25), (12, 16))
+    coarse_points: tuple[tuple[int, int], tuple[int, int]] = ((16, 25), (16, 16))
     #: grids up to which several starts go on at third and fourth order; beyond, the best one
     max_order: tuple[int, int] = (100, 36)
     #: steps after which starts are ranked, how many of them go on to the next finer grid, and steps of the last way
@@ -109,6 +109,8 @@ class FastSettings:
     eigenbasis_noise: float = 0.25
     #: the last gap of a frame that has arrived, in units of the noise: 0.3 to 1.3; of others 1.5 and more
     eigenbasis_arrived: float = 1.4
+    #: at fourth order, where steps are fewer: piecewise constant 1.0 to 1.6, wrong ones 2.9; held-out slices decide as well
+    fourth_arrived: float = 2.0
     #: and the part of held-out statistics that displacements explain: 0.6 to 0.98; about 0 without a domain
     dense_explained: float = 0.4
     #: share of noise in the half whitened fourth cumulant: piecewise constant 0.05, Laplace innovations 0.43, Gaussian 1
