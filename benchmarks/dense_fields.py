@@ -1,4 +1,4 @@
-"""Fields of issue "dense mixings": digits, garments, photographs, decays, linear processes, piecewise constant ones."""
+"""Fields for the benchmark of dense mixings: digits, garments, photographs, decays, linear processes, piecewise constant ones."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from symlift.core.grid import Grid
+from symlift.datasets import gsn, image_crops, load_mnist, random_orthogonal
 from symlift.errors import InputError
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
@@ -203,3 +204,15 @@ def test_same_seed_same_answer_and_single_precision() -> None:
     a, b = put(X), put(X)
     assert np.array_equal(a.placement.point, b.placement.point)
     assert share_right(point, put(X.astype(np.float32))) == 1
+
+
+@pytest.mark.parametrize("kind", ["rotated digits", "sine transform", "rotated pulses"])
+def test_mixtures_are_not_taken_for_places(kind):
+    """Columns that are mixtures of all points correlate, and behind a sine transform even have an order, that of frequencies."""
+    if kind == "rotated digits":
+        crops = image_crops(load_mnist().images, (8, 8), 8_000, random_state=0)
+        X, grid = crops.latent @ random_orthogonal(64, random_state=1), crops.grid
+    else:
+        data = gsn(20_000, 63, transform="dst1" if kind == "sine transform" else "orthogonal", random_state=0)
+        X, grid = data.X, data.grid
+    assert not place_columns(X, grid, np.random.default_rng(0)).statistics.accepted

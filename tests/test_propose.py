@@ -6,6 +6,7 @@ import pytest
 from symlift import Grid, LatentDomain
 from symlift.datasets import gsn
 from symlift.errors import FitWarning
+from symlift.solvers.fast.place.screen import step_distribution
 from symlift.solvers.fast.propose import candidate_grids, propose_grid
 
 
@@ -30,6 +31,24 @@ def test_the_true_grid_is_proposed(shape, periodic, transform):
         zip(data.grid.shape, data.grid.periodic, strict=True)
     )
     assert 0 < found.confidence <= 1
+
+
+@pytest.mark.parametrize(("shape", "left_out"), [((8, 8), 1), ((4, 20), 0)], ids=["a missing point", "one to five"])
+def test_holes_and_long_rectangles_are_proposed(shape, left_out):
+    X = gsn(6_000, shape, transform="permutation", random_state=5).X
+    found = propose_grid(X[:, left_out:], np.random.default_rng(0))
+    assert found is not None
+    assert (sorted(found.shape), any(found.periodic)) == (sorted(shape), False)
+
+
+@pytest.mark.parametrize(
+    "grid", [Grid((7,)), Grid((6,), True), Grid((3, 5)), Grid((4, 3), (False, True)), Grid((2, 3, 4))]
+)
+def test_steps_are_distributed_as_counted(grid):
+    index = grid.indices()
+    apart = np.abs(index[:, None] - index[None])
+    apart = np.where(grid.periodic, np.minimum(apart, np.array(grid.shape) - apart), apart).sum(axis=-1)
+    assert np.allclose(step_distribution(grid), np.bincount(apart.ravel()) / grid.size**2)
 
 
 def test_nothing_is_proposed_for_noise(rng):

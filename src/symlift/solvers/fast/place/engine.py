@@ -220,7 +220,8 @@ def _judged(
     """What was found, and whether it is believed."""
     explained, ceiling, z = judged
     share = explained / ceiling if ceiling > 0 else 0.0
-    accepted = bool(whole and z > settings.significant and share > settings.believed)
+    believed = settings.believed_lags if kind == "lags" else settings.believed
+    accepted = bool(whole and z > settings.significant and share > believed)
     model = fit_lags(S, found.slot, slots, 0.0, settings.prior_pairs)
     sure = _confidence(margins(S_held, found.slot, slots, model), share if accepted else 0.0, found)
     figures = PlacementStatistics(kind, explained, ceiling, accepted, found.misfit, found.starts, found.agreeing)
@@ -262,12 +263,8 @@ def _try(
     z, there = rows.take(fit, core)
     S, S_held = (statistics_of(kind, *rows.take(part, core), settings.ridges) for part in (fit, held))
 
-    # magnitudes help to search, but only values are believed: modes of neighbouring frequency have magnitudes alike, and so a
-    # field behind a sine transform can be put in an order of frequencies
-    judges = slice(0, 1) if kind == "lags" else slice(None)
-
     def judged(slot: NDArray) -> tuple[float, float, float]:
-        return explained_elsewhere(S[judges], S_held[judges], slot, slots, settings.prior_pairs)
+        return explained_elsewhere(S, S_held, slot, slots, settings.prior_pairs)
 
     def promising(slot: NDArray) -> bool:
         explained, ceiling, _ = judged(slot)
