@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 
 from symlift.errors import InputError
 from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.statistics import dependence
 
 __all__ = ["Rows", "independent_rows", "read_rows", "split_rows"]
 
@@ -124,21 +125,9 @@ def _standard(scores: NDArray, there: NDArray | None) -> NDArray[np.float32]:
     return np.asarray(z / np.where(size > 1e-6, size, np.inf), dtype=np.float32)
 
 
-def independent_rows(rows: Rows, columns: int = 64) -> float:
-    """How many independent rows the rows are worth: n over 1 + 2 Σ_k ρ(k)², ρ the columns' own correlation in time."""
-    z = rows.scores[:, np.flatnonzero(rows.alive)[:columns]].astype(np.float64)
-    n = len(z)
-    if n < 8 or not z.shape[1]:
-        return float(n)
-    power = np.abs(np.fft.rfft(z, 2 * n, axis=0)) ** 2
-    acf = np.fft.irfft(power, axis=0)[: min(n // 4, 1_000)] / n
-    squares = np.mean(acf[1:] ** 2, axis=1) - 1 / n  # white rows have 1/n of it by chance
-    return float(n / (1 + 2 * max(float(squares[: max(1, _first_below(squares))].sum()), 0.0)))
-
-
-def _first_below(squares: NDArray) -> int:
-    below = np.flatnonzero(squares <= 0)
-    return int(below[0]) if len(below) else len(squares)
+def independent_rows(rows: Rows) -> float:
+    """How many independent rows the rows are worth (:func:`symlift.statistics.dependence.independent_rows`)."""
+    return dependence.independent_rows(rows.scores[:, rows.alive])
 
 
 def split_rows(n: int, share: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
