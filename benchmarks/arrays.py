@@ -1,6 +1,7 @@
 """Columns as they really come: every row of the table of arrays, three seeds, each (row, seed) a record of its own.
 
     python benchmarks/arrays.py run [--only natural] [--seeds 3]     records that are not there yet
+    python benchmarks/arrays.py summary                              the README's short table
     python benchmarks/arrays.py table                                median and worst next to the targets
     python benchmarks/arrays.py run --textures                       the same on the pictures that thresholds were set
     on (kept apart)
@@ -293,9 +294,21 @@ def table(textures: bool) -> None:
             print(f"| {name} | {field}{'' if met else ' (not met)'} | " + " | ".join(cells) + " |")
 
 
+def summary() -> None:
+    """The short table of the README: rows that have all three records."""
+    print("| array | placed, median (worst of 3) | processor seconds, slowest |")
+    print("|---|---|---|")
+    for name in rows():
+        kept = [json.loads(p.read_text()) for s in range(3) if (p := _path(name, s, False)).exists()]
+        if len(kept) == 3:
+            placed = [record["placed"] for record in kept]
+            slow = max(record["seconds"] for record in kept)
+            print(f"| {name} | {statistics.median(placed):.3f} ({min(placed):.3f}) | {slow:.1f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=["run", "one", "table"])
+    parser.add_argument("what", choices=["run", "one", "table", "summary"])
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
@@ -305,6 +318,8 @@ def main() -> None:
         run(arguments.only, arguments.seeds, arguments.textures)
     elif arguments.what == "one":
         one(arguments.only, arguments.seed, arguments.textures)
+    elif arguments.what == "summary":
+        summary()
     else:
         table(arguments.textures)
 

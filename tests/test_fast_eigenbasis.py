@@ -26,6 +26,8 @@ from symlift.solvers.fast.fourth_moments import fourth_gap, fourth_modes, quadru
 from symlift.solvers.fast.mode_moments import mode_moments, third_sums
 from symlift.solvers.fast.stationary import Invariant, invariance_gap, moments
 
+pytestmark = pytest.mark.portable
+
 
 def rotation(d, seed):
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]

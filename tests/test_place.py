@@ -15,6 +15,8 @@ from symlift.solvers.fast.place.refine import changes, costs, refine
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import fit_lags, make_slots
 
+pytestmark = pytest.mark.portable
+
 GRID = Grid((7, 7))
 
 

@@ -9,6 +9,8 @@ from symlift.errors import FitWarning
 from symlift.solvers.fast.place.screen import step_distribution
 from symlift.solvers.fast.propose import candidate_grids, propose_grid
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.mark.parametrize(
     ("shape", "periodic", "transform"),
