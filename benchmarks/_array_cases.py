@@ -1,8 +1,8 @@
 """Arrays as they come: natural patches, digits, faces, bumps, and every kind of damage, each with its truth.
 
 Photographs are scikit-image's own; textures (brick, grass, gravel, coins, page, text) are for setting thresholds, the
-photographs for
-judging.  A case is an array, the grid that a user would give, and the true point of each column (-1: it belongs nowhere).
+photographs for judging.  A case is an array, the grid that a user would give, and the true point of each column (-1:
+it belongs nowhere).
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def neighbour_graph(s: NDArray, count: int, least: float, squares: bool) -> NDAr
     """Edges between best neighbours (``count`` of each, at least ``least``), made connected.
 
     Mutual ones; with ``squares``, also one-sided ones that two square faces speak for, and no mutual one that no face
-    does: in a grid
-    every edge is the side of a square, a short cut across it is not (digits: 5 wrong edges of 1,027 are left instead of 13).
+    does: in a grid every edge is the side of a square, a short cut across it is not (digits: 5 wrong edges of 1,027
+    are left instead of 13).
     """
     d = len(s)
     t = s.copy()

@@ -20,10 +20,8 @@ def lifting_map(
     """W (slots, d), acting on X - mean.
 
     ``columns`` (k,) at ``slot`` (k,) with ``weight`` (k,), which sum to 1 in a slot; c (k, k): their correlations;
-    scale (d,): the columns'
-    deviations.  A hole takes the best linear prediction of a standard field from the columns around it, under the
-    covariance that lags
-    have on average, times the deviation that is usual around it.
+    scale (d,): the columns' deviations.  A hole takes the best linear prediction of a standard field from the columns
+    around it, under the covariance that lags have on average, times the deviation that is usual around it.
     """
     parts = [(slot, columns, weight)]
     holes = np.setdiff1d(np.arange(slots.size), slot)

@@ -35,10 +35,9 @@ def search_channels(
 ) -> Found:
     """Slots (points and channels) of columns with scores z (n, d) and statistics S, the best of several starts.
 
-    Two that agree end it.  Bits end it with the first that held-out statistics believe: only one of the starts is right
-    there, and the
-    others take minutes.  Colour does not: a family that was mixed from two channels is believed, too (0.92), with 0.975
-    of it right.
+    Two that agree end it.  Bits end it with the first that held-out statistics believe: only one of the starts is
+    right there, and the others take minutes.  Colour does not: a family that was mixed from two channels is believed,
+    too (0.92), with 0.975 of it right.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
     most = settings.channel_starts if slots.size <= settings.many_slots else 2  # one takes 20 s at 648 slots

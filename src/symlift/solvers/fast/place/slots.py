@@ -86,8 +86,7 @@ def fit_lags(S: NDArray, slot: NDArray, slots: Slots, width: float = 0.0, prior:
     """The lag model of S (m, d, d) with columns at ``slot`` (d,).
 
     Means are shrunk by ``prior`` pairs at zero: with holes about, columns at the border see lags that hardly any pair
-    has, and would
-    be explained exactly by them (digits: an arrangement torn in two beats the truth without it).
+    has, and would be explained exactly by them (digits: an arrangement torn in two beats the truth without it).
     """
     index = slots.index[np.ix_(slot, slot)]
     flat = index.ravel()
