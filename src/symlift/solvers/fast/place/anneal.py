@@ -43,33 +43,38 @@ def anneal(S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random
     apart = np.where(
         slots.grid.periodic, np.abs(apart - np.array(slots.grid.shape) * np.rint(apart / slots.grid.shape)), apart
     )
-    share = _balanced(-np.sum(apart**2, axis=-1) / (2 * rng.uniform(0.8, 2.0) ** 2))
-    expected = [k[slots.index] for k in model.K]
+    # single precision: the descent that follows is exact
+    S = S.astype(np.float32)
+    share = _balanced((-np.sum(apart**2, axis=-1) / (2 * rng.uniform(0.8, 2.0) ** 2)).astype(np.float32))
+    expected = [k[slots.index] for k in model.K.astype(np.float32)]
+    squares = []
     for k in expected:
         np.fill_diagonal(k, 0.0)
-    weights = 1 / (model.v * len(S))
+        squares.append(k * k)
+    weights = (1 / (model.v * len(S))).astype(np.float32)
     gain = S[0] @ (share @ expected[0]) * weights[0]
     scale = max(float(np.median(np.abs(gain).max(axis=1))), 1e-12)
     for temperature in np.geomspace(rng.uniform(0.1, 0.6), _COLDEST, _TEMPERATURES) * scale:
         for _ in range(_SWEEPS):
             taken = share.sum(axis=0)
             gain = sum(
-                w * (s @ (share @ k) - 0.5 * (taken @ k**2)) for s, k, w in zip(S, expected, weights, strict=True)
+                w * (s @ (share @ k) - (taken @ k_square) / 2)
+                for s, k, k_square, w in zip(S, expected, squares, weights, strict=True)
             )
-            share = 0.5 * share + 0.5 * _balanced(gain / temperature)
+            share = np.float32(0.5) * (share + _balanced(np.asarray(gain / np.float32(temperature), dtype=np.float32)))
     return linear_sum_assignment(-share)[1].astype(np.int64)
 
 
-def _balanced(log_share: NDArray) -> NDArray[np.float64]:
+def _balanced(log_share: NDArray[np.float32]) -> NDArray[np.float32]:
     """Shares whose rows sum to 1 and whose columns sum to 1 at most: an empty column takes what is left over."""
     d, slots = log_share.shape
     share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
-    spare = np.full(slots, max(slots - d, 0) / slots)
+    spare = np.full(slots, max(slots - d, 0) / slots, dtype=np.float32)
     for _ in range(_SINKHORN):
         share /= share.sum(axis=1, keepdims=True)
         if slots > d:
             spare *= (slots - d) / spare.sum()
-        taken = np.maximum(share.sum(axis=0) + spare, 1e-300)
+        taken = np.maximum(share.sum(axis=0) + spare, 1e-30)
         share /= taken
         spare /= taken
-    return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
+    return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-30)

@@ -18,11 +18,16 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from symlift.core.grid import Grid
 from symlift.solvers.fast import bit_places
-from symlift.solvers.fast.place.judge import _next_to
+from symlift.solvers.fast.place.embed import into_box, nearest_slots
+from symlift.solvers.fast.place.judge import next_to
 from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.scatter import best_partners, in_box, monotone_scaling
 from symlift.solvers.fast.place.slots import make_slots
 
-__all__ = ["families", "matched_channels", "shared_places"]
+__all__ = ["families", "matched_channels", "shared_places", "staggered_places"]
+
+#: a link that counts
+_LINK = 0.1
 
 
 def shared_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -44,7 +49,7 @@ def matched_channels(s: NDArray, point: NDArray, grid: Grid, depth: int) -> NDAr
     From the middle outwards, then a few rounds with all neighbours.
     """
     at = [np.flatnonzero(point == p) for p in range(grid.size)]
-    beside = _next_to(grid)
+    beside = next_to(grid)
     centre = int(np.argmin(np.sum(grid.coordinates() ** 2, axis=1)))
     channel = np.full(len(point), -1)
     channel[at[centre]] = np.arange(len(at[centre]))
@@ -59,6 +64,42 @@ def matched_channels(s: NDArray, point: NDArray, grid: Grid, depth: int) -> NDAr
             which, label = linear_sum_assignment(-gain)
             channel[at[p][which]] = label
     return point * depth + np.maximum(channel, 0)
+
+
+def staggered_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
+    """Slots of channels whose points lie between each other's, as those of differences along each axis do, or None.
+
+    Four differences around a square sum to zero, so each column is strongly linked, with either sign, to the six that it
+    shares a square with, whatever their channel.  Coordinates follow from the links' size, and channels from where columns
+    sit within a step.
+    """
+    from sklearn.cluster import KMeans  # takes as long to import as everything else together
+
+    if any(grid.periodic):
+        return None
+    size = np.abs(s)
+    best = best_partners(size, min(2 * grid.ndim + 2, len(s) - 1))
+    y = monotone_scaling(size, best & best.T & (size > _LINK), np.ones_like(size), grid.ndim)
+    if y is None:
+        return None
+    y, _ = in_box(y, grid, rng)
+    phase = np.empty_like(y)
+    for axis, n in enumerate(grid.shape):
+        # channels half a step apart: the columns' extent is up to half a step longer than the grid's, and twice as fine a lattice
+        stretch = 1 + np.linspace(-0.2, 1.0, 61) / max(n - 1, 1)
+        waves = np.exp(4j * np.pi * y[:, axis, None] * stretch)
+        fits = int(np.abs(waves.mean(axis=0)).argmax())
+        y[:, axis] *= stretch[fits]
+        phase[:, axis] = y[:, axis] - np.angle(waves[:, fits].mean()) / (4 * np.pi)
+    circle = np.concatenate([np.cos(2 * np.pi * phase), np.sin(2 * np.pi * phase)], axis=1)
+    # no channel has more columns than the grid has points
+    apart = KMeans(depth, n_init=5, random_state=0).fit(circle).transform(circle)
+    channel = linear_sum_assignment(np.repeat(apart**2, grid.size, axis=1))[1] // grid.size
+    slot = np.empty(len(s), dtype=np.int64)
+    for one in range(depth):
+        mine = channel == one
+        slot[mine] = nearest_slots(into_box(y[mine], grid), grid) * depth + one
+    return slot
 
 
 def _outwards(grid: Grid, centre: int) -> NDArray[np.int64]:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
-from symlift.core.model import row_batches
-from symlift.solvers.contract import Placement, Progress, no_progress
+from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.embed import starts_from
-from symlift.solvers.fast.place.fill import lifting_map
-from symlift.solvers.fast.place.judge import explained_elsewhere, margins, neighbour_prediction, partner_prediction
-from symlift.solvers.fast.place.large import links, place_large
+from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
+from symlift.solvers.fast.place.halves import Halves, halves_of
+from symlift.solvers.fast.place.judge import (
+    explained_elsewhere,
+    links,
+    margins,
+    neighbour_prediction,
+    partner_prediction,
+)
+from symlift.solvers.fast.place.large import place_large
 from symlift.solvers.fast.place.rows import Rows, independent_rows, read_rows, split_rows
+from symlift.solvers.fast.place.scatter import scatter
 from symlift.solvers.fast.place.search import Found, search
 from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.several import number_map, polarities, search_channels
+from symlift.solvers.fast.place.several import polarities, search_channels
+from symlift.solvers.fast.place.slips import PRIORS, search_slips
 from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
-from symlift.solvers.fast.place.statistic import correlations, partial_correlations, statistics_of
+from symlift.solvers.fast.place.statistic import correlations, fisher, partial_correlations, statistics_of
 from symlift.solvers.fast.place.triage import Triage, triage
 
 __all__ = ["place_columns"]
@@ -60,22 +67,8 @@ def place_columns(
         rows, c = replace(rows, scores=rows.scores * sign.astype(np.float32)), c * sign * sign[:, None]
     settled = _settle(rows, c, sorted_out, grid, rng, settings, channels)
     progress("fill", 0.9)
-    placed = _finish(raw, c, sorted_out, settled)
-    return _as_numbers(placed, rows, c, raw, sign) if rows.two_valued and placed.n_channels > 1 else placed
-
-
-@dataclass(frozen=True)
-class Settled:
-    """Slots of the columns ``placed``, how sure each is, and what was measured on the way; ``sign`` (d,): bits that are
-    inverted.
-    """
-
-    slots: Slots
-    placed: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    statistics: PlacementStatistics
-    trace: dict[str, Any]
+    placed = finish(raw, c, sorted_out, settled)
+    return as_numbers(placed, rows, c, raw, sign) if rows.two_valued and placed.n_channels > 1 else placed
 
 
 def _settle(
@@ -94,12 +87,23 @@ def _settle(
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
     if len(out.kept) > settings.dense:
         return _settle_large(rows, c, out, grid, rng, settings)
+    halves = halves_of(rows, out.kept, rng, settings)
     depth = _depth(len(out.kept), grid, channels, rows.two_valued)
     if depth > 1:
-        several = _settle_channels(rows, c, out, make_slots(grid, depth, matched=True), rng, settings)
+        several = _settle_channels(halves, c, out, make_slots(grid, depth, matched=True), rng, settings)
         if several.statistics.accepted or channels != "auto":
             return several
-    return _settle_single(rows, c, out, make_slots(grid), rng, settings)
+    core, late = _core(rows, c, out.kept, grid.size, settings)
+    if len(core) < _least(grid):
+        core, late = _strongest(c, out.kept, grid.size), out.kept[:0]
+    slots, inner = make_slots(grid), halves.of(core)
+    single = _settle_single(inner, c, slots, rng, settings)
+    if single.trace["share"] < settings.on_grid and not rows.two_valued:
+        scattered = _settle_scattered(single, halves, rng, settings)
+        if scattered is not None:
+            return scattered
+        single = _settle_slips(single, inner, rng, settings)
+    return _with_late(single, rows, late, settings)
 
 
 def _least(grid: Grid) -> int:
@@ -141,78 +145,126 @@ def _settle_large(
 
 
 def _settle_channels(
-    rows: Rows, c: NDArray, out: Triage, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+    halves: Halves, c: NDArray, out: Triage, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled:
     """Several columns a point."""
-    core = _strongest(c, out.kept, slots.size)
-    fit, held = split_rows(len(rows.scores), settings.held, rng)
-    S, S_held = (statistics_of("partial", *rows.take(part, core), settings.ridges) for part in (fit, held))
-    found = search_channels(*rows.take(fit, core), S, S_held, slots, rng, settings, rows.two_valued)
+    rows, halves = halves.rows, halves.of(_strongest(c, out.kept, slots.size))
+    S, S_held = halves.partial
+    z, there = rows.take(halves.fit, halves.columns)
+    found = search_channels(z, there, S, S_held, slots, rng, settings, rows.two_valued)
     judged = explained_elsewhere(S, S_held, found.slot, slots, settings.prior_pairs)
     full = np.bincount(found.slot // slots.depth, minlength=slots.grid.size)
     whole = rows.two_valued or float(np.mean(full[full > 0] == slots.depth)) >= settings.full_points
-    return _judged("partial", core, found, judged, S, S_held, slots, settings, whole)
+    return _judged("partial", halves, found, judged, S, slots, settings, whole)
 
 
 def _settle_single(
-    rows: Rows, c: NDArray, out: Triage, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+    halves: Halves, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled:
     """One column a point."""
-    core, late = _core(rows, c, out.kept, slots.size, settings)
-    if len(core) < _least(slots.grid):
-        core, late = _strongest(c, out.kept, slots.size), out.kept[:0]
-    fit, held = split_rows(len(rows.scores), settings.held, rng)
+    rows, core = halves.rows, halves.columns
     few = len(rows.scores) < settings.few_rows
     tried: dict[str, tuple[Found, tuple[float, float, float]]] = {}
     for kind in ("partial", "lags"):
-        tried[kind] = _try(kind, rows, core, fit, held, slots, rng, settings, 0.4 if few else 1.0)
+        tried[kind] = _try(kind, halves, slots, rng, settings, 0.2 if few else 1.0)
         explained, ceiling, _ = tried[kind][1]
         if explained > settings.convinced * ceiling:
             break
-    kind = _carried(tried, rows, core, fit, held, slots.grid)
+    kind = _carried(tried, halves, slots.grid)
     found, judged = tried[kind]
-    if few:
-        found = _again(kind, found, rows, core, slots, rng, settings)
-    S_held = statistics_of(kind, *rows.take(held, core), settings.ridges)
     S = statistics_of(kind, *rows.take(np.arange(len(rows.scores)), core), settings.ridges)
-    whole = _is_local(rows, core, fit, held, found.slot, slots, settings)
-    settled = _judged(kind, core, found, judged, S, S_held, slots, settings, whole)
-    if not len(late) or slots.size == len(core):
+    if few:
+        found = _again(found, S, c[np.ix_(core, core)], slots, rng, settings)
+    return _judged(kind, halves, found, judged, S, slots, settings, _is_local(halves, found.slot, slots, settings))
+
+
+def _settle_scattered(
+    settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings
+) -> Settled | None:
+    """Columns at places between the points of the grid, where held-out rows know that they are, else None.
+
+    Three things speak for it: distances explain all that is real in correlations, displacements on the grid do not, and
+    the columns are not as far from their nearest as a lattice would have them.
+    """
+    grid, kept = settled.slots.grid, halves.columns
+    S, S_held = (fisher(c)[None] for c in halves.correlations)
+    found = scatter(halves.correlations[0], S[0], S_held[0], grid, rng)
+    if found is None:
+        return None
+    mine = np.searchsorted(kept, settled.placed)
+    inside = np.ix_(np.arange(1), mine, mine)
+    on_grid, real, _ = explained_elsewhere(S[inside], S_held[inside], settled.slot, settled.slots, settings.prior_pairs)
+    _, ceiling, z = explained_elsewhere(S, S_held, np.zeros(len(kept), dtype=np.int64), settled.slots, 0.0)
+    share = found.explained / ceiling if ceiling > 0 else 0.0
+    believed = (
+        share > settings.scattered
+        and share > on_grid / max(real, 1e-12) + settings.scattered_gain
+        and found.irregularity > settings.irregular
+        and z > settings.significant
+    )
+    if not believed:
+        return None
+    figures = PlacementStatistics("distances", found.explained, ceiling, True, 0.0, 1, 1)
+    point = grid.flat(np.clip(np.rint(found.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64))
+    sure = np.full(len(kept), 0.98 * min(share, 1.0))
+    trace = {"share": share, "z": z, "irregularity": found.irregularity}
+    return Settled(settled.slots, kept, point, sure, figures, trace, found)
+
+
+def _settle_slips(settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings) -> Settled:
+    """A small field that is far from stationary, searched again by near displacements; others as they are."""
+    slots = settled.slots
+    S, S_held = (fisher(c)[None] for c in halves.correlations)
+    plain, real, _ = explained_elsewhere(S, S_held, settled.slot, slots, settings.prior_pairs)
+    promising = settings.hopeless < settled.trace["share"] and settled.statistics.carried == "partial"
+    if not promising or plain > settings.far_from_stationary * real or slots.size > settings.slip_slots:
         return settled
-    columns, at = _attach(kind, rows, core, late, found.slot, slots, settings)
+    S, S_held = halves.partial
+    starts = [settled.slot]
+    for prior in PRIORS:
+        quick = replace(settings, prior_pairs=prior, restarts=settings.restarts // 5)
+        coordinates = starts_from(halves.correlations[0], slots.grid, rng, settings)
+        starts.append(search(S, slots, coordinates, rng, quick).slot)
+    found = search_slips(S, slots, starts, rng)
+    judged = explained_elsewhere(S, S_held, found.slot, slots, settings.prior_pairs)
+    whole = _is_local(halves, found.slot, slots, settings)
+    return _judged("partial", halves, found, judged, S, slots, settings, whole)
+
+
+def _with_late(settled: Settled, rows: Rows, late: NDArray, settings: PlaceSettings) -> Settled:
+    """What was settled, and columns that few rows speak for in the slots that are left."""
+    if not len(late) or settled.slots.size == len(settled.placed):
+        return settled
+    kind = settled.statistics.carried
+    columns, at = _attach(kind, rows, settled.placed, late, settled.slot, settled.slots, settings)
     unsure = np.full(len(columns), 0.3 * float(np.median(settled.confidence)))
     return replace(
         settled,
-        placed=np.r_[core, columns],
-        slot=np.r_[found.slot, at],
+        placed=np.r_[settled.placed, columns],
+        slot=np.r_[settled.slot, at],
         confidence=np.r_[settled.confidence, unsure],
     )
 
 
-def _is_local(
-    rows: Rows, core: NDArray, fit: NDArray, held: NDArray, slot: NDArray, slots: Slots, settings: PlaceSettings
-) -> bool:
+def _is_local(halves: Halves, slot: NDArray, slots: Slots, settings: PlaceSettings) -> bool:
     """Whether columns really are like their neighbours, or plain correlations of values and magnitudes a function of lags.
 
     Behind a sine transform of a field with ends, what little correlation is left has an order, too, that of frequencies: partial
     correlations explain 0.6 of it, but neighbours predict 0.01 of a column (digits 0.6, faces 0.9), and lags explain 0.3 of plain
     correlations (a field under ten times its power of noise 0.9).
     """
-    c, c_held = (correlations(*rows.take(part, core)) for part in (fit, held))
-    if 1 - np.exp(neighbour_prediction(c, c_held, slot, slots.grid).mean()) > settings.predicted:
+    if 1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean()) > settings.predicted:
         return True
-    S, S_held = (statistics_of("lags", *rows.take(part, core), settings.ridges) for part in (fit, held))
-    explained, ceiling, _ = explained_elsewhere(S, S_held, slot, slots, settings.prior_pairs)
+    explained, ceiling, _ = explained_elsewhere(*halves.lags, slot, slots, settings.prior_pairs)
     return explained > settings.believed * ceiling
 
 
 def _judged(
     kind: str,
-    core: NDArray,
+    halves: Halves,
     found: Found,
     judged: tuple[float, float, float],
     S: NDArray,
-    S_held: NDArray,
     slots: Slots,
     settings: PlaceSettings,
     whole: bool,
@@ -223,9 +275,10 @@ def _judged(
     believed = settings.believed_lags if kind == "lags" else settings.believed
     accepted = bool(whole and z > settings.significant and share > believed)
     model = fit_lags(S, found.slot, slots, 0.0, settings.prior_pairs)
-    sure = _confidence(margins(S_held, found.slot, slots, model), share if accepted else 0.0, found)
+    margin = margins(halves.statistics(kind)[1], found.slot, slots, model)
+    sure = _confidence(margin, share if accepted else 0.0, found)
     figures = PlacementStatistics(kind, explained, ceiling, accepted, found.misfit, found.starts, found.agreeing)
-    return Settled(slots, core, found.slot, sure, figures, {"share": share, "z": z})
+    return Settled(slots, halves.columns, found.slot, sure, figures, {"share": share, "z": z})
 
 
 def _core(rows: Rows, c: NDArray, kept: NDArray, room: int, settings: PlaceSettings) -> tuple[NDArray, NDArray]:
@@ -233,7 +286,8 @@ def _core(rows: Rows, c: NDArray, kept: NDArray, room: int, settings: PlaceSetti
 
     How many rows a column rests on is n over its kurtosis.
     """
-    fourth = np.mean(rows.scores[:, kept].astype(np.float64) ** 4, axis=0)
+    square = rows.scores[:, kept] ** 2
+    fourth = np.einsum("ij,ij->j", square, square, dtype=np.float64) / len(square)
     worth = len(rows.scores) / np.maximum(fourth, 1e-9)
     thin = worth < min(settings.thin_rows, 0.1 * float(np.median(worth)) if len(worth) else 0.0)
     return _strongest(c, kept[~thin], room), kept[thin]
@@ -249,19 +303,10 @@ def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:
 
 
 def _try(
-    kind: str,
-    rows: Rows,
-    core: NDArray,
-    fit: NDArray,
-    held: NDArray,
-    slots: Slots,
-    rng: np.random.Generator,
-    settings: PlaceSettings,
-    share: float,
+    kind: str, halves: Halves, slots: Slots, rng: np.random.Generator, settings: PlaceSettings, share: float
 ) -> tuple[Found, tuple[float, float, float]]:
     """A search by one kind of statistic on rows to fit, and what held-out rows say of it: explained, ceiling, z."""
-    z, there = rows.take(fit, core)
-    S, S_held = (statistics_of(kind, *rows.take(part, core), settings.ridges) for part in (fit, held))
+    S, S_held = halves.statistics(kind)
 
     def judged(slot: NDArray) -> tuple[float, float, float]:
         return explained_elsewhere(S, S_held, slot, slots, settings.prior_pairs)
@@ -270,38 +315,29 @@ def _try(
         explained, ceiling, _ = judged(slot)
         return explained > settings.hopeless * ceiling
 
-    starts = starts_from(correlations(z, there), slots.grid, rng, settings)
-    enough = len(rows.scores) >= settings.few_rows  # a few held-out rows say nothing yet
+    starts = starts_from(halves.correlations[0], slots.grid, rng, settings)
+    enough = len(halves.rows.scores) >= settings.few_rows  # a few held-out rows say nothing yet
     found = search(S, slots, starts, rng, settings, share, promising if enough else None)
     return found, judged(found.slot)
 
 
 def _again(
-    kind: str, found: Found, rows: Rows, core: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+    found: Found, S: NDArray, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
 ) -> Found:
     """The search once more with all rows, from where it ended and from new starts: few rows are all needed."""
-    z, there = rows.take(np.arange(len(rows.scores)), core)
-    S = statistics_of(kind, z, there, settings.ridges)
 
     def starts() -> Iterator[NDArray]:
         yield slots.grid.indices()[found.slot // slots.depth].astype(float)
-        yield from starts_from(correlations(z, there), slots.grid, rng, settings)
+        yield from starts_from(c, slots.grid, rng, settings)
 
     return search(S, slots, starts(), rng, settings)
 
 
-def _carried(
-    tried: dict[str, tuple[Found, tuple[float, float, float]]],
-    rows: Rows,
-    core: NDArray,
-    fit: NDArray,
-    held: NDArray,
-    grid: Grid,
-) -> str:
+def _carried(tried: dict[str, tuple[Found, tuple[float, float, float]]], halves: Halves, grid: Grid) -> str:
     """The kind whose placement predicts columns from their neighbours best, on held-out rows."""
     if len(tried) == 1:
         return next(iter(tried))
-    c, c_held = (correlations(*rows.take(part, core)) for part in (fit, held))
+    c, c_held = halves.correlations
     left = {kind: float(neighbour_prediction(c, c_held, t[0].slot, grid).mean()) for kind, t in tried.items()}
     return min(left, key=lambda kind: left[kind])
 
@@ -335,90 +371,3 @@ def _attach(
         cost += (np.sum(expected**2, axis=0) - 2 * s[k:, :k] @ expected) / (2 * v)
     which, where = linear_sum_assignment(cost)
     return late[which], free[where]
-
-
-def _finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
-    """Placement of all columns, duplicates beside their twins, and the lifting map."""
-    slots, d = settled.slots, len(out.reason)
-    slot, sure = np.full(d, -1, dtype=np.int64), np.zeros(d)
-    slot[settled.placed], sure[settled.placed] = _canonical(settled.slot, slots), settled.confidence
-    twins = np.flatnonzero(out.twin >= 0)
-    slot[twins], sure[twins] = slot[out.twin[twins]], sure[out.twin[twins]]
-    reason, twin = out.reason.copy(), out.twin.copy()
-    reason[(slot < 0) & ((reason == "") | (reason == "duplicate"))] = "unplaced"
-    twin[slot < 0] = -1
-    at = slot >= 0
-    coordinates = np.full((d, slots.grid.ndim), np.nan)
-    coordinates[at] = slots.grid.indices()[slot[at] // slots.depth]
-    placement = Placement(
-        slots.grid,
-        coordinates,
-        np.where(at, slot // slots.depth, -1),
-        np.where(at, slot % slots.depth, -1),
-        np.where(at, np.clip(sure, 0, 1), _sure_of_leaving_out(reason)),
-        reason,
-        twin,
-    )
-    mean, scale = _moments(raw)
-    placed = np.flatnonzero(at)
-    weight = 1 / np.bincount(slot[placed], minlength=slots.size)[slot[placed]]
-    W = lifting_map(c[np.ix_(placed, placed)], placed, slot[placed], weight, scale, slots, d)
-    dense = W.toarray() if d <= 4096 else W
-    return Placed(placement, slots.depth, dense, mean, settled.statistics, settled.trace)
-
-
-def _as_numbers(placed: Placed, rows: Rows, c: NDArray, raw: NDArray, sign: NDArray) -> Placed:
-    """Two-valued columns at one point are the bits of a number: one channel, and ``channel`` is the significance."""
-    at = np.flatnonzero((placed.placement.point >= 0) & (placed.placement.reason == ""))
-    planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
-    point, channel = placed.placement.point[at], placed.placement.channel[at]
-    W, significance = number_map(planes, c[np.ix_(at, at)], point, channel, placed.placement.grid)
-    step = np.nanmax(raw[:, at], axis=0) - np.nanmin(raw[:, at], axis=0)
-    full = np.zeros((W.shape[0], raw.shape[1]))
-    full[:, at] = W * sign[at] / step
-    channels = placed.placement.channel.copy()
-    channels[at] = significance
-    twins = np.flatnonzero(placed.placement.twin >= 0)
-    channels[twins] = channels[placed.placement.twin[twins]]
-    return replace(placed, placement=replace(placed.placement, channel=channels), n_channels=1, W=full)
-
-
-def _sure_of_leaving_out(reason: NDArray) -> NDArray[np.float64]:
-    """Confidence that a column was rightly left out."""
-    return np.select([reason == "dead", reason == "index", reason == "noise"], [1.0, 0.99, 0.99], 0.0)
-
-
-def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and deviation of each column over the entries that are there, batch by batch; 0 and 1 where there are none."""
-    d = raw.shape[1]
-    first = np.asarray(raw[: min(len(raw), 1_000)], dtype=np.float64)
-    blank = np.isnan(first).all(axis=0)
-    # about some row's size, so that sums of squares lose no digits
-    origin = np.where(blank, 0.0, np.nanmedian(np.where(blank, 0.0, first), axis=0))
-    count, total, square = np.zeros((3, d))
-    for part in row_batches(len(raw), 2 * d):
-        rows = np.array(raw[part], dtype=np.float64)
-        rows -= origin
-        gaps = np.isnan(rows)
-        rows[gaps] = 0.0
-        count += len(rows) - gaps.sum(axis=0)
-        total += rows.sum(axis=0)
-        square += np.einsum("ij,ij->j", rows, rows)
-    some = np.maximum(count, 1)
-    variance = square / some - (total / some) ** 2
-    return origin + total / some, np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
-
-
-def _canonical(slot: NDArray, slots: Slots) -> NDArray[np.int64]:
-    """Periodic axes: the first placed column at 0, the next distinct one in the lower half."""
-    grid = slots.grid
-    if not any(grid.periodic) or not len(slot):
-        return slot
-    index = grid.indices()[slot // slots.depth]
-    for axis, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
-        if wraps:
-            index[:, axis] = (index[:, axis] - index[0, axis]) % n
-            other = index[index[:, axis] > 0, axis]
-            if len(other) and other[0] > n / 2:
-                index[:, axis] = -index[:, axis] % n
-    return grid.flat(index) * slots.depth + slot % slots.depth

@@ -8,10 +8,10 @@ from scipy.sparse import coo_matrix, csr_matrix
 
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 
-__all__ = ["lifting_map"]
+__all__ = ["AROUND", "lifting_map", "nearest", "prediction", "usual_scale"]
 
 # columns around a hole that it is predicted from, and the noise that they are taken to have
-_AROUND, _NUGGET = 24, 1e-3
+AROUND, _NUGGET = 24, 1e-3
 
 
 def lifting_map(
@@ -43,18 +43,34 @@ def _predictions(
     apart = np.abs(at[holes][:, None] - at[slot][None])
     shape = np.array(slots.grid.shape)
     apart = np.where(slots.grid.periodic, np.minimum(apart, shape - apart), apart)
-    distance = np.sum(apart**2, axis=-1)
-    k = min(_AROUND * slots.depth, len(slot))
-    near = np.argpartition(distance, k - 1, axis=1)[:, :k]  # (holes, k)
+    distance = np.sqrt(np.sum(apart**2, axis=-1))
+    near = nearest(distance, AROUND * slots.depth)
     gram = K[slots.index[slot[near][:, :, None], slot[near][:, None, :]]]
-    gram[:, np.arange(k), np.arange(k)] = 1.0
-    values, vectors = np.linalg.eigh(gram)
-    # lag means need not be a covariance: negative directions are noise
-    inverse = np.einsum("hij,hj,hkj->hik", vectors, 1 / (np.maximum(values, 0.0) + _NUGGET), vectors)
     toward = K[slots.index[holes[:, None], slot[near]]]
-    weight = np.einsum("hij,hj->hi", inverse, toward)
-    usual = np.take_along_axis(np.broadcast_to(scale[columns], distance.shape), near, axis=1)
-    nearness = 1 / (1 + np.take_along_axis(distance, near, axis=1))
-    local = np.exp(np.sum(np.log(np.maximum(usual, 1e-300)) * nearness, axis=1) / np.sum(nearness, axis=1))
-    weight = weight * local[:, None] / np.maximum(usual, 1e-300)
-    return np.repeat(holes, k), columns[near].ravel(), weight.ravel()
+    weight = prediction(gram, toward) * usual_scale(scale[columns], distance, near)
+    return np.repeat(holes, near.shape[1]), columns[near].ravel(), weight.ravel()
+
+
+def nearest(distance: NDArray, count: int) -> NDArray[np.int64]:
+    """The ``count`` columns that are nearest to each point, (points, count)."""
+    k = min(count, distance.shape[1])
+    return np.argpartition(distance, k - 1, axis=1)[:, :k]
+
+
+def prediction(gram: NDArray, toward: NDArray) -> NDArray[np.float64]:
+    """Weights (m, k) of the best linear prediction from k standard columns, gram (m, k, k), each with its own noise."""
+    gram = gram.copy()
+    own = np.arange(gram.shape[1])
+    gram[:, own, own] = 1.0
+    values, vectors = np.linalg.eigh(gram)
+    # means over pairs need not be a covariance: negative directions are noise
+    inverse = np.einsum("hij,hj,hkj->hik", vectors, 1 / (np.maximum(values, 0.0) + _NUGGET), vectors)
+    return np.einsum("hij,hj->hi", inverse, toward)
+
+
+def usual_scale(scale: NDArray, distance: NDArray, near: NDArray) -> NDArray[np.float64]:
+    """The deviation that is usual around each point, over those of the columns ``near`` (m, k) there."""
+    usual = np.maximum(scale[near], 1e-300)
+    nearness = 1 / (1 + np.take_along_axis(distance, near, axis=1) ** 2)
+    local = np.exp(np.sum(np.log(usual) * nearness, axis=1) / np.sum(nearness, axis=1))
+    return np.asarray(local[:, None] / usual)

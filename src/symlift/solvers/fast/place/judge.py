@@ -9,7 +9,7 @@ from symlift.core.grid import Grid
 from symlift.solvers.fast.place.refine import changes, costs
 from symlift.solvers.fast.place.slots import LagModel, Slots, fit_lags
 
-__all__ = ["explained_elsewhere", "margins", "neighbour_prediction", "partner_prediction"]
+__all__ = ["explained_elsewhere", "links", "margins", "neighbour_prediction", "next_to", "partner_prediction"]
 
 
 def explained_elsewhere(
@@ -43,7 +43,7 @@ def neighbour_prediction(c: NDArray, c_held: NDArray, point: NDArray, grid: Grid
     """
     at = np.full(grid.size + 1, -1)
     at[point] = np.arange(len(point))
-    return _left_by(c, c_held, at[_next_to(grid)[point]])
+    return _left_by(c, c_held, at[next_to(grid)[point]])
 
 
 def partner_prediction(p: NDArray, c: NDArray, c_held: NDArray, count: int) -> NDArray[np.float64]:
@@ -66,7 +66,7 @@ def _left_by(c: NDArray, c_held: NDArray, neighbours: NDArray) -> NDArray[np.flo
     return np.log(np.maximum(left, 1e-6))
 
 
-def _next_to(grid: Grid) -> NDArray[np.int64]:
+def next_to(grid: Grid) -> NDArray[np.int64]:
     """Points one step off each point, (size, 2P); ``size`` where there is none."""
     index, columns = grid.indices(), []
     for axis in range(grid.ndim):
@@ -79,6 +79,14 @@ def _next_to(grid: Grid) -> NDArray[np.int64]:
             flat[inside] = grid.flat(to[inside])
             columns.append(flat)
     return np.stack(columns, axis=1)
+
+
+def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
+    """Sum of each column's partial correlations with its neighbours on the grid."""
+    at = np.full(grid.size + 1, -1)
+    at[point[point >= 0]] = np.flatnonzero(point >= 0)
+    near = np.where((point >= 0)[:, None], at[next_to(grid)[np.maximum(point, 0)]], -1)
+    return np.where(near >= 0, p[np.arange(len(p))[:, None], np.maximum(near, 0)], 0.0).sum(axis=1)
 
 
 def margins(S: NDArray, slot: NDArray, slots: Slots, model: LagModel) -> NDArray[np.float64]:

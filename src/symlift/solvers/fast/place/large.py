@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from symlift.core.grid import Grid
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 from symlift.solvers.fast.place.embed import _axis_orders, along_edges, into_box, lattice
-from symlift.solvers.fast.place.judge import _next_to
+from symlift.solvers.fast.place.judge import links, next_to
 
 __all__ = ["place_large"]
 
@@ -39,14 +39,6 @@ def place_large(p: NDArray, grid: Grid, least: float, rng: np.random.Generator) 
         found.append((float(links(p, point, grid).mean()), point))
     value, point = max(found, key=lambda pair: pair[0])
     return point, value
-
-
-def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
-    """Sum of each column's partial correlations with its neighbours on the grid."""
-    at = np.full(grid.size + 1, -1)
-    at[point[point >= 0]] = np.flatnonzero(point >= 0)
-    near = np.where((point >= 0)[:, None], at[_next_to(grid)[np.maximum(point, 0)]], -1)
-    return np.where(near >= 0, p[np.arange(len(p))[:, None], np.maximum(near, 0)], 0.0).sum(axis=1)
 
 
 def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
@@ -133,7 +125,7 @@ def _rounded(y: NDArray, grid: Grid) -> NDArray[np.int64]:
 
 def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
     """Take off the columns that go with their neighbours least, and put them, with those that have no place, where they go best."""
-    beside = _next_to(grid)
+    beside = next_to(grid)
     best, value = point, -np.inf
     for turn in range(_ROUNDS):
         sums = np.where(point >= 0, links(p, point, grid), -np.inf)

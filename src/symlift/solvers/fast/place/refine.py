@@ -44,8 +44,8 @@ def changes(cost: NDArray, slot: NDArray) -> NDArray[np.float64]:
     return change
 
 
-def exchanges(cost: NDArray, slot: NDArray) -> NDArray[np.int64]:
-    """The disjoint exchanges of two columns, and moves into empty slots, that lower the cost most."""
+def exchanges(cost: NDArray, slot: NDArray, most: int | None = None) -> NDArray[np.int64]:
+    """The disjoint exchanges of two columns, and moves into empty slots, that lower the cost most; ``most`` of them at most."""
     change = changes(cost, slot)
     at = np.full(cost.shape[1], -1)
     at[slot] = np.arange(len(slot))
@@ -53,7 +53,7 @@ def exchanges(cost: NDArray, slot: NDArray) -> NDArray[np.int64]:
     gain = change[np.arange(len(slot)), goal]
     free = np.ones(cost.shape[1], dtype=bool)
     new = slot.copy()
-    for i in np.argsort(gain)[: int((gain < -1e-9).sum())]:
+    for i in np.argsort(gain, kind="stable")[: int((gain < -1e-9).sum())][:most]:
         here, there = slot[i], goal[i]
         if free[here] and free[there]:
             free[here] = free[there] = False
@@ -71,7 +71,7 @@ def refine(
         model = fit_lags(S, slot, slots, width, prior)
         for _ in range(rounds):
             cost = costs(S, slot, slots, model)
-            for propose in (_assignment, exchanges):
+            for propose in (_assignment, exchanges, _one_exchange):
                 proposal = propose(cost, slot)
                 found = fit_lags(S, proposal, slots, width, prior)
                 if found.misfit < model.misfit - 1e-9:
@@ -84,3 +84,8 @@ def refine(
 
 def _assignment(cost: NDArray, slot: NDArray) -> NDArray[np.int64]:  # noqa: ARG001 - as `exchanges`
     return linear_sum_assignment(cost)[1].astype(np.int64)
+
+
+def _one_exchange(cost: NDArray, slot: NDArray) -> NDArray[np.int64]:
+    """The best exchange alone: the change of several at once is not the sum of theirs."""
+    return exchanges(cost, slot, 1)

@@ -14,9 +14,9 @@ from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 
-__all__ = ["Found", "search"]
+__all__ = ["SAME", "Found", "distinct", "search"]
 
-_SAME = 1e-6
+SAME = 1e-6
 _POPULATION = 4
 _MORE = 2
 # an optimum that restarts fall back to so often is the end of it, except on grids that are small
@@ -61,7 +61,7 @@ def search(
     if promising is not None and not promising(_best(results).slot):
         return _best(results)
     for _ in range(_restarts(slots.size, settings, share)):
-        population = _distinct(results)
+        population = distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
         model = fit_lags(S, slot, slots, 0.5, settings.prior_pairs)
         y = shake(slots.grid.indices()[slot // slots.depth].astype(float), rng)
@@ -81,18 +81,16 @@ def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
 
 def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:
     least = min(value for value, _ in results)
-    return sum(value < least + _SAME for value, _ in results)
+    return sum(value < least + SAME for value, _ in results)
 
 
-def _distinct(results: list[tuple[float, NDArray[np.int64]]]) -> list[tuple[float, NDArray[np.int64]]]:
+def distinct(results: list[tuple[float, NDArray[np.int64]]]) -> list[tuple[float, NDArray[np.int64]]]:
     """The best few, none twice."""
     kept: list[tuple[float, NDArray[np.int64]]] = []
     for value, slot in sorted(results, key=lambda r: r[0]):
-        if not kept or value > kept[-1][0] + _SAME:
+        if not kept or value > kept[-1][0] + SAME:
             kept.append((value, slot))
-        if len(kept) == _POPULATION:
-            break
-    return kept
+    return kept[:_POPULATION]
 
 
 def _best(results: list[tuple[float, NDArray[np.int64]]]) -> Found:

@@ -65,8 +65,8 @@ class PlaceSettings:
     significant: float = 5.0
     #: bits: the share of the ceiling that ends the search (right ones 0.93, wrong ones less than 0.5)
     channels_convinced: float = 0.7
-    #: starts of several channels, and the slots above which only two are tried
-    channel_starts: int = 5
+    #: starts of several channels, and the slots above which only two are tried on bits
+    channel_starts: int = 7
     many_slots: int = 500
     #: share of the occupied points that must hold all channels, for there to be several
     full_points: float = 0.8
@@ -78,3 +78,17 @@ class PlaceSettings:
     #: to mean anything
     dense: int = 1_200
     least_ceiling: float = 0.02
+    #: share of the ceiling from which nobody asks whether columns sit between the points
+    on_grid: float = 0.9
+    #: columns at places of their own: the share of the ceiling that distances must explain (random places 0.994 and more; faces
+    #: 0.95, whose distances are bent to fit), how much more than displacements on the grid do (0.14 to 0.37; lattices with a
+    #: third of their points missing 0.08), and the spread of distances to the nearest column (0.41 to 1.0; lattices 0.08, and
+    #: 0.36 where 200 rows blur them)
+    scattered: float = 0.96
+    scattered_gain: float = 0.1
+    irregular: float = 0.3
+    #: share of what is real in plain correlations that displacements explain, below which a field is far from stationary, so that
+    #: only near displacements judge (digits 0.4 to 0.5; faces 0.66 to 0.7; a stationary field with a third of its points missing 0.8
+    #: and more), and the slots up to which parts are moved as a whole: a slip takes 4 ms at 64
+    far_from_stationary: float = 0.55
+    slip_slots: int = 100

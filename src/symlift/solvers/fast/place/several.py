@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.solvers.fast import bit_places, bits
-from symlift.solvers.fast.place.channels import beside, families, matched_channels, shared_places
+from symlift.solvers.fast.place.channels import beside, families, matched_channels, shared_places, staggered_places
 from symlift.solvers.fast.place.embed import starts_from
 from symlift.solvers.fast.place.judge import explained_elsewhere
 from symlift.solvers.fast.place.refine import refine
@@ -40,9 +40,10 @@ def search_channels(
     too (0.92), with 0.975 of it right.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
-    most = settings.channel_starts if slots.size <= settings.many_slots else 2  # one takes 20 s at 648 slots
+    # bits: one start takes 20 s at 648 slots
+    most = 2 if two_valued and slots.size > settings.many_slots else settings.channel_starts
     for start in _starts(z, there, S, slots, rng, settings, two_valued):
-        results.append(refine(S, start, slots, (0.5, 0.0), settings.prior_pairs))
+        results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
         explained, ceiling, _ = explained_elsewhere(S, S_held, results[-1][1], slots, settings.prior_pairs)
         believed = two_valued and explained > settings.channels_convinced * ceiling
         least = min(value for value, _ in results)
@@ -67,6 +68,11 @@ def _starts(
     strongest = np.sort(np.abs(c) - np.eye(len(c)), axis=1)[:, -4:].mean(axis=1)
     if two_valued:
         yield _by_families(c, S, strongest, grid, depth, rng, settings)
+    else:
+        for ridge in (settings.start_ridge, settings.ridges[0]):
+            staggered = staggered_places(partial_correlations(c, ridge), grid, depth, rng)
+            if staggered is not None:
+                yield staggered
     energy = correlations(magnitudes(z, there), there)
     shared = (
         (c, settings.ridges[1]),

@@ -1,0 +1,130 @@
+"""From slots to what is returned: the placement of all columns, and the lifting map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.model import row_batches
+from symlift.solvers.contract import Placement
+from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
+from symlift.solvers.fast.place.fill import lifting_map
+from symlift.solvers.fast.place.rows import Rows
+from symlift.solvers.fast.place.scatter import Scattered, scattered_map
+from symlift.solvers.fast.place.several import number_map
+from symlift.solvers.fast.place.slots import Slots
+from symlift.solvers.fast.place.triage import Triage
+
+__all__ = ["Settled", "as_numbers", "finish"]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Slots of the columns ``placed``, how sure each is, what was measured on the way, and coordinates where the columns do not
+    sit on points.
+    """
+
+    slots: Slots
+    placed: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    statistics: PlacementStatistics
+    trace: dict[str, Any]
+    scattered: Scattered | None = None
+
+
+def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
+    """Placement of all columns, duplicates beside their twins, and the lifting map."""
+    slots, d = settled.slots, len(out.reason)
+    slot, sure = np.full(d, -1, dtype=np.int64), np.zeros(d)
+    slot[settled.placed], sure[settled.placed] = _canonical(settled.slot, slots), settled.confidence
+    twins = np.flatnonzero(out.twin >= 0)
+    slot[twins], sure[twins] = slot[out.twin[twins]], sure[out.twin[twins]]
+    reason, twin = out.reason.copy(), out.twin.copy()
+    reason[(slot < 0) & ((reason == "") | (reason == "duplicate"))] = "unplaced"
+    twin[slot < 0] = -1
+    at = slot >= 0
+    coordinates = np.full((d, slots.grid.ndim), np.nan)
+    coordinates[at] = slots.grid.indices()[slot[at] // slots.depth]
+    if settled.scattered is not None:
+        coordinates[settled.placed] = settled.scattered.coordinates
+        coordinates[twins] = coordinates[out.twin[twins]]
+    placement = Placement(
+        slots.grid,
+        coordinates,
+        np.where(at, slot // slots.depth, -1),
+        np.where(at, slot % slots.depth, -1),
+        np.where(at, np.clip(sure, 0, 1), _sure_of_leaving_out(reason)),
+        reason,
+        twin,
+    )
+    mean, scale = _moments(raw)
+    if settled.scattered is not None:
+        k = settled.placed
+        W = scattered_map(c[np.ix_(k, k)], k, settled.scattered, scale, slots.grid, d)
+        return Placed(placement, 1, W.toarray(), mean, settled.statistics, settled.trace)
+    placed = np.flatnonzero(at)
+    weight = 1 / np.bincount(slot[placed], minlength=slots.size)[slot[placed]]
+    W = lifting_map(c[np.ix_(placed, placed)], placed, slot[placed], weight, scale, slots, d)
+    dense = W.toarray() if d <= 4096 else W
+    return Placed(placement, slots.depth, dense, mean, settled.statistics, settled.trace)
+
+
+def as_numbers(placed: Placed, rows: Rows, c: NDArray, raw: NDArray, sign: NDArray) -> Placed:
+    """Two-valued columns at one point are the bits of a number: one channel, and ``channel`` is the significance."""
+    at = np.flatnonzero((placed.placement.point >= 0) & (placed.placement.reason == ""))
+    planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
+    point, channel = placed.placement.point[at], placed.placement.channel[at]
+    W, significance = number_map(planes, c[np.ix_(at, at)], point, channel, placed.placement.grid)
+    step = np.nanmax(raw[:, at], axis=0) - np.nanmin(raw[:, at], axis=0)
+    full = np.zeros((W.shape[0], raw.shape[1]))
+    full[:, at] = W * sign[at] / step
+    channels = placed.placement.channel.copy()
+    channels[at] = significance
+    twins = np.flatnonzero(placed.placement.twin >= 0)
+    channels[twins] = channels[placed.placement.twin[twins]]
+    return replace(placed, placement=replace(placed.placement, channel=channels), n_channels=1, W=full)
+
+
+def _sure_of_leaving_out(reason: NDArray) -> NDArray[np.float64]:
+    """Confidence that a column was rightly left out."""
+    return np.select([reason == "dead", reason == "index", reason == "noise"], [1.0, 0.99, 0.99], 0.0)
+
+
+def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and deviation of each column over the entries that are there, batch by batch; 0 and 1 where there are none."""
+    d = raw.shape[1]
+    first = np.asarray(raw[: min(len(raw), 1_000)], dtype=np.float64)
+    blank = np.isnan(first).all(axis=0)
+    # about some row's size, so that sums of squares lose no digits
+    origin = np.where(blank, 0.0, np.nanmedian(np.where(blank, 0.0, first), axis=0))
+    count, total, square = np.zeros((3, d))
+    for part in row_batches(len(raw), 2 * d):
+        rows = np.array(raw[part], dtype=np.float64)
+        rows -= origin
+        gaps = np.isnan(rows)
+        rows[gaps] = 0.0
+        count += len(rows) - gaps.sum(axis=0)
+        total += rows.sum(axis=0)
+        square += np.einsum("ij,ij->j", rows, rows)
+    some = np.maximum(count, 1)
+    variance = square / some - (total / some) ** 2
+    return origin + total / some, np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)
+
+
+def _canonical(slot: NDArray, slots: Slots) -> NDArray[np.int64]:
+    """Periodic axes: the first placed column at 0, the next distinct one in the lower half."""
+    grid = slots.grid
+    if not any(grid.periodic) or not len(slot):
+        return slot
+    index = grid.indices()[slot // slots.depth]
+    for axis, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
+        if wraps:
+            index[:, axis] = (index[:, axis] - index[0, axis]) % n
+            other = index[index[:, axis] > 0, axis]
+            if len(other) and other[0] > n / 2:
+                index[:, axis] = -index[:, axis] % n
+    return grid.flat(index) * slots.depth + slot % slots.depth

@@ -1,0 +1,62 @@
+"""Statistics of columns on rows to fit and on rows that only judge, each computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.solvers.fast.place.rows import Rows, split_rows
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.statistic import correlations, fisher, magnitudes, partial_correlations
+
+__all__ = ["Halves", "halves_of"]
+
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Halves:
+    """``columns`` of ``rows``, split into ``fit`` and ``held``; every statistic is a pair, fitted and held out."""
+
+    rows: Rows
+    columns: NDArray[np.int64]
+    fit: NDArray[np.int64]
+    held: NDArray[np.int64]
+    ridges: tuple[float, ...]
+
+    def of(self, columns: NDArray[np.int64]) -> Halves:
+        """The same split of other columns."""
+        return Halves(self.rows, columns, self.fit, self.held, self.ridges)
+
+    def statistics(self, kind: str) -> Pair:
+        """(m, d, d) each: "partial", one for each ridge; "lags", plain correlations of scores and of their magnitudes."""
+        return self.partial if kind == "partial" else self.lags
+
+    @cached_property
+    def correlations(self) -> Pair:
+        """Plain correlations of scores."""
+        first, second = (correlations(*self.rows.take(part, self.columns)) for part in (self.fit, self.held))
+        return first, second
+
+    @cached_property
+    def partial(self) -> Pair:
+        first, second = (
+            np.stack([fisher(partial_correlations(c, ridge)) for ridge in self.ridges]) for c in self.correlations
+        )
+        return first, second
+
+    @cached_property
+    def lags(self) -> Pair:
+        found = []
+        for part, c in zip((self.fit, self.held), self.correlations, strict=True):
+            z, there = self.rows.take(part, self.columns)
+            found.append(np.stack([fisher(c), fisher(correlations(magnitudes(z, there), there))]))
+        return found[0], found[1]
+
+
+def halves_of(rows: Rows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings) -> Halves:
+    """A random split of the rows, in blocks."""
+    return Halves(rows, columns, *split_rows(len(rows.scores), settings.held, rng), settings.ridges)

@@ -1,0 +1,94 @@
+"""Small fields that are far from stationary: near displacements alone judge, and parts of the arrangement move as a whole.
+
+Digits of 8 x 8 pixels have strokes that go together across the whole picture.  Far displacements then mean nothing, and the best
+arrangements by all displacements are halves that slipped by a step (F = -3.095, the truth -3.081).  Lag means shrunk by many
+pairs, and the links between neighbours, prefer the truth, and a part that slipped comes back in one move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.solvers.fast.place.anneal import anneal, shake
+from symlift.solvers.fast.place.embed import nearest_slots
+from symlift.solvers.fast.place.judge import links
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.search import SAME, Found, distinct
+from symlift.solvers.fast.place.slots import Slots, fit_lags, misfit
+
+__all__ = ["local_value", "search_slips", "slips"]
+
+#: pairs by which lag means are shrunk in turn, and the weight of the links between neighbours next to the misfit
+PRIORS, _LINKS = (30.0, 100.0), 0.15
+_ROUNDS = 20
+#: an arrangement that is worse than the best by more is not worth its slips
+_BEHIND = 0.03
+
+
+def local_value(S: NDArray, slot: NDArray, slots: Slots) -> float:
+    """To be minimised: the misfit with lag means that only frequent displacements move, less the mean link to neighbours."""
+    link = float(links(S[-1], slot, slots.grid).mean())
+    return misfit(S, slot, slots, PRIORS[-1]) - _LINKS * link
+
+
+def slips(slot: NDArray, slots: Slots) -> Iterator[NDArray[np.float64]]:
+    """Coordinates after each move of a part: the whole rolled by a step, one side of a cut moved by a step or mirrored."""
+    at = slots.grid.indices()[slot].astype(np.float64)
+    axes = range(at.shape[1])
+    for along in axes:
+        for by in (-1, 1):
+            rolled = at.copy()
+            rolled[:, along] = (rolled[:, along] + by) % slots.grid.shape[along]
+            yield rolled
+    for across in axes:
+        for cut in np.unique(at[:, across])[:-1]:
+            beyond = at[:, across] > cut
+            for along in axes:
+                for side in (beyond, ~beyond):
+                    part = at[side, along]
+                    for new in (part - 1, part + 1, part.min() + part.max() - part):
+                        moved = at.copy()
+                        moved[side, along] = new
+                        yield moved
+
+
+def search_slips(S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng: np.random.Generator) -> Found:
+    """The best arrangement by near displacements, from ``starts`` and from restarts, each improved by slips until none helps."""
+
+    def value(slot: NDArray) -> float:
+        return local_value(S, slot, slots)
+
+    population = sorted((_slipped(S, slot, slots, PRIORS[-1], value) for slot in starts), key=lambda one: one[0])
+    ends = [best for best, _ in population]
+    for turn in range(_ROUNDS):
+        population = distinct(population)
+        _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.5 else 0]
+        prior = PRIORS[turn % len(PRIORS)]
+        y = shake(slots.grid.indices()[slot].astype(np.float64), rng)
+        model = fit_lags(S, slot, slots, 0.5, prior)
+        _, slot = refine(S, anneal(S, y, slots, model, rng), slots, (0.5, 0.0), prior)
+        if value(slot) < population[0][0] + _BEHIND:
+            population.append(_slipped(S, slot, slots, prior, value))
+            ends.append(population[-1][0])
+    best, slot = distinct(population)[0]
+    agreeing = sum(end < best + SAME for end in ends)
+    return Found(misfit(S, slot, slots), slot, len(ends), agreeing)
+
+
+def _slipped(
+    S: NDArray, slot: NDArray, slots: Slots, prior: float, value: Callable[[NDArray], float]
+) -> tuple[float, NDArray[np.int64]]:
+    """The value and slots once no slip, each followed by descent, lowers the value."""
+    best, improved = value(slot), True
+    while improved:
+        improved = False
+        for moved in slips(slot, slots):
+            proposal = refine(S, nearest_slots(moved, slots.grid), slots, (0.0,), prior)[1]
+            now = value(proposal)
+            if now < best - SAME:
+                best, slot, improved = now, proposal, True
+                break
+    return best, slot

@@ -1,0 +1,104 @@
+"""Columns that are not one for each point: places between points, channels between each other's points, parts that slipped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symlift import LatentDomain
+from symlift.core.grid import Grid
+from symlift.solvers.fast.place.contract import Placed
+from symlift.solvers.fast.place.halves import halves_of
+from symlift.solvers.fast.place.rows import read_rows
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.slips import local_value, search_slips, slips
+from symlift.solvers.fast.place.slots import make_slots
+from test_place import field, put, share_right, shuffled
+
+pytestmark = pytest.mark.portable
+
+SETTINGS = PlaceSettings()
+
+
+def scattered(count: int, grid: Grid, seed: int, n: int = 3_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns at random places of the grid's box, the true coordinates, and the field on the grid: squared exponential."""
+    rng = np.random.default_rng(seed)
+    at = rng.uniform(0, np.array(grid.shape) - 1, size=(count, grid.ndim))
+    everywhere = np.r_[at, grid.indices()]
+    apart = np.sum((everywhere[:, None] - everywhere[None]) ** 2, axis=-1)
+    values, vectors = np.linalg.eigh(np.exp(-apart / 8))
+    z = rng.normal(size=(n, len(everywhere))) @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    return z[:, :count] + 0.02 * rng.normal(size=(n, count)), at, z[:, count:]
+
+
+def aligned(found: Placed, true: np.ndarray) -> tuple[float, tuple[int, ...], tuple[bool, ...]]:
+    """R² of the coordinates under the best symmetry of the grid, and the symmetry."""
+    grid = found.placement.grid
+    best: tuple[float, tuple[int, ...], tuple[bool, ...]] = (-np.inf, (), ())
+    for way in grid.orientations():
+        y = found.placement.coordinates[:, list(way.axes)]
+        y = np.where(way.flips, np.array(grid.shape) - 1 - y, y)
+        r2 = 1 - np.sum((y - true) ** 2) / np.sum((true - true.mean(axis=0)) ** 2)
+        best = max(best, (float(r2), tuple(way.axes), tuple(bool(f) for f in way.flips)))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("count", "grid"), [(90, Grid((8, 8))), (50, Grid((8, 8))), (40, Grid((30,))), (80, Grid((9, 6)))]
+)
+def test_columns_between_points_keep_their_coordinates(count: int, grid: Grid) -> None:
+    X, at, _ = scattered(count, grid, 1)
+    found = put(X, grid)
+    assert found.statistics.carried == "distances"
+    assert found.statistics.accepted
+    assert aligned(found, at)[0] > 0.96  # fewer columns leave the border of the box to be guessed
+    fraction = found.placement.coordinates % 1
+    assert np.mean((fraction > 0.1) & (fraction < 0.9)) > 0.5
+    assert (found.placement.point == grid.flat(np.rint(found.placement.coordinates).astype(int))).all()
+
+
+def test_field_on_the_grid_is_predicted_from_scattered_columns() -> None:
+    grid = Grid((8, 8))
+    X, _, latent = scattered(90, grid, 2)
+    est = LatentDomain(grid=grid, random_state=0).fit(X)
+    z = est.to_grid(est.transform(X))
+    r = max(abs(np.corrcoef(way.reorient(z).ravel(), latent.ravel())[0, 1]) for way in grid.orientations())
+    assert r > 0.9
+    assert est.coverage_.sum() == 90
+
+
+def test_lattices_with_holes_are_not_taken_for_scattered() -> None:
+    X, point = shuffled(3_000, Grid((8, 8)), 3)
+    keep = np.sort(np.random.default_rng(0).permutation(64)[:45])
+    found = put(X[:, keep], Grid((8, 8)))
+    assert found.statistics.carried != "distances"
+    assert share_right(point[keep], found) == 1
+
+
+def test_differences_along_two_axes_share_points() -> None:
+    side, n = 8, 6_000
+    z = field(n, Grid((side + 1, side + 1)), 4, width=1.5).reshape(n, side + 1, side + 1)
+    z += 0.05 * np.random.default_rng(0).normal(size=z.shape)
+    pair = np.stack([z[:, 1:, :-1] - z[:, :-1, :-1], z[:, :-1, 1:] - z[:, :-1, :-1]], axis=-1).reshape(n, -1)
+    order = np.random.default_rng(1).permutation(pair.shape[1])
+    found = put(pair[:, order], Grid((side, side)))
+    assert found.n_channels == 2
+    assert share_right(order // 2, found) == 1
+    agree = np.mean(found.placement.channel == order % 2)
+    assert max(agree, 1 - agree) == 1
+
+
+def test_a_part_that_slipped_comes_back() -> None:
+    grid = Grid((6, 6))
+    X, point = shuffled(2_000, grid, 5)
+    keep = np.flatnonzero(grid.indices()[point][:, 1] < 5)  # one border column of the grid is empty: room to slip
+    true, slots = point[keep], make_slots(grid)
+    rng = np.random.default_rng(0)
+    S = halves_of(read_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), rng, SETTINGS).partial[0]
+    at = grid.indices()[true]
+    at[at[:, 0] > 2, 1] += 1
+    wrong = grid.flat(at)
+    assert local_value(S, wrong, slots) > local_value(S, true, slots) + 0.02
+    assert any((np.rint(moved) == grid.indices()[true]).all() for moved in slips(wrong, slots))
+    found = search_slips(S, slots, [wrong], rng)
+    assert local_value(S, found.slot, slots) <= local_value(S, true, slots) + 1e-9
