@@ -87,8 +87,8 @@ class PlaceSettings:
     scattered: float = 0.96
     scattered_gain: float = 0.1
     irregular: float = 0.3
-    #: share of what is real in plain correlations that displacements explain, below which a field is far from stationary, so that
-    #: only near displacements judge (digits 0.4 to 0.5; faces 0.66 to 0.7; a stationary field with a third of its points missing 0.8
+    #: share of what is real in plain correlations that displacements explain, below which a field is far from stationary, so
+    #: that only near displacements judge (digits 0.4 to 0.5; faces 0.66 to 0.7; stationary with a third of the points missing 0.8
     #: and more), and the slots up to which parts are moved as a whole: a slip takes 4 ms at 64
     far_from_stationary: float = 0.55
     slip_slots: int = 100
