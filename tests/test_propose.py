@@ -29,6 +29,10 @@ def test_the_true_grid_is_proposed(shape, periodic, transform):
     data = gsn(8_000, shape, periodic=periodic, transform=transform, random_state=5)
     found = propose_grid(data.X, np.random.default_rng(0))
     assert found is not None
+    assert [one.shape for one in found.candidates].count(found.grid.shape) >= 1
+    assert (found.candidates[0].shape, found.candidates[0].periodic) == (found.grid.shape, found.grid.periodic)
+    assert found.runner_up not in (None, found.grid)
+    found = found.grid
     assert sorted(zip(found.shape, found.periodic, strict=True)) == sorted(
         zip(data.grid.shape, data.grid.periodic, strict=True)
     )
@@ -40,6 +44,7 @@ def test_holes_and_long_rectangles_are_proposed(shape, left_out):
     X = gsn(6_000, shape, transform="permutation", random_state=5).X
     found = propose_grid(X[:, left_out:], np.random.default_rng(0))
     assert found is not None
+    found = found.grid
     assert (sorted(found.shape), any(found.periodic)) == (sorted(shape), False)
 
 
@@ -76,3 +81,25 @@ def test_candidates_have_d_points_each():
         assert all(grid.size == d for grid in grids)
         assert len({(g.shape, g.periodic) for g in grids}) == len(grids)
         assert grids[0] == Grid((d,))
+
+
+def test_candidates_are_kept_and_a_close_runner_up_is_named():
+    data = gsn(3_000, 16, transform="permutation", random_state=1)
+    est = LatentDomain(random_state=0).fit(data.X)
+    first, *others = est.trace_.candidates
+    assert (first.shape, first.periodic) == ((16,), (False,))
+    assert len(others) >= 2
+    assert others == sorted(others, key=lambda one: -one.share)
+    assert LatentDomain(grid=16, random_state=0).fit(data.X).trace_.candidates == ()
+
+
+def test_an_unsure_grid_names_the_other(monkeypatch):
+    from symlift.solvers.contract import GridCandidate
+    from symlift.solvers.fast import propose
+
+    data = gsn(2_000, 16, periodic=True, transform="permutation", random_state=1)
+    close = (GridCandidate((16,), (True,), 0.91), GridCandidate((4, 4), (False, True), 0.9))
+    unsure = propose.Proposal(Grid((16,), True, confidence=0.52), close)
+    monkeypatch.setattr(propose, "propose_grid", lambda *_: unsure)
+    with pytest.warns(FitWarning, match=r"16 \(closed\) explains 0.91 of what is real, 4x4 \(axis 1 closed\) 0.90"):
+        LatentDomain(random_state=0).fit(data.X)

@@ -22,7 +22,7 @@ from symlift.core.grid import Grid
 from symlift.core.model import has_gaps, row_batches
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
-from symlift.solvers.contract import Progress, Reach, Solution, no_progress
+from symlift.solvers.contract import GridCandidate, Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.statistics.prediction import GapFiller
 
@@ -108,7 +108,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             raise InputError(
                 f"{len(rows)} rows are too few for the covariance of {usable} columns: give more rows than columns"
             )
-        grid = self._choose_grid(rows, varies, rng, watch)
+        grid, candidates = self._choose_grid(rows, varies, rng, watch)
         constant = np.flatnonzero(~varies)
         if len(constant):
             warnings.warn(
@@ -117,6 +117,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
                 stacklevel=2,
             )
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
+        solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(rows)
         self._adopt(solution)
         if not solution.evidence.found:
@@ -196,8 +197,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.generators()
 
-    def _choose_grid(self, rows: NDArray, varies: NDArray, rng: np.random.Generator, progress: Progress) -> Grid:
-        """The grid that was given, if the columns that vary can fill it, or the one that the data propose."""
+    def _choose_grid(
+        self, rows: NDArray, varies: NDArray, rng: np.random.Generator, progress: Progress
+    ) -> tuple[Grid, tuple[GridCandidate, ...]]:
+        """The grid that was given, if the columns that vary can fill it, or the one that the data propose, and what it was
+        compared with.
+        """
         usable, d = int(varies.sum()), len(varies)
         if isinstance(self.grid, Grid):
             if np.any(self.periodic) and Grid(self.grid.shape, self.periodic) != self.grid:
@@ -205,22 +210,24 @@ class LatentDomain(TransformerMixin, BaseEstimator):
                     f"the grid {self.grid} says for itself which axes close, and periodic={self.periodic!r} differs: "
                     "leave periodic out, or give the shape alone"
                 )
-            return self._fitting(self.grid, usable, d)
+            return self._fitting(self.grid, usable, d), ()
         if not isinstance(self.grid, str):
-            return self._fitting(Grid(self.grid, self.periodic), usable, d)
+            return self._fitting(Grid(self.grid, self.periodic), usable, d), ()
         if self.grid != "auto":
-            return self._fitting(Grid.parse(self.grid, self.periodic), usable, d)
+            return self._fitting(Grid.parse(self.grid, self.periodic), usable, d), ()
         from symlift.solvers.fast.propose import propose_grid
 
         proposed = propose_grid(rows[:, varies], rng, progress)
         if proposed is not None:
-            return proposed
+            if proposed.doubt:
+                warnings.warn(proposed.doubt, FitWarning, stacklevel=3)
+            return proposed.grid, proposed.candidates
         warnings.warn(
             f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
             FitWarning,
             stacklevel=3,
         )
-        return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0)
+        return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0), ()
 
     def _fitting(self, grid: Grid, usable: int, d: int) -> Grid:
         if grid.size > usable and not self._places:

@@ -223,14 +223,27 @@ class TrainingSummary:
 
 
 @dataclass(frozen=True)
+class GridCandidate:
+    """A grid that was tried: its shape, which of its axes close, and the share of what is real that it explains."""
+
+    shape: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    share: float
+
+
+@dataclass(frozen=True)
 class Trace:
-    """What a solver did, stage by stage, for people to read; ``settings`` are those that it ran with."""
+    """What a solver did, stage by stage, for people to read; ``settings`` are those that it ran with.
+
+    ``candidates`` are the grids that ``grid="auto"`` compared: the one that was taken, then the others, the best first.
+    """
 
     solver: str = ""
     chosen: str = ""
     stages: tuple[Stage, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     training: TrainingSummary | None = None
+    candidates: tuple[GridCandidate, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import has_gaps
-from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.contract import GridCandidate, Progress, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere
 from symlift.solvers.fast.components import energy_similarities, independent_components
 from symlift.solvers.fast.place.screen import Screened, screen
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
-__all__ = ["candidate_grids", "propose_grid"]
+__all__ = ["Proposal", "candidate_grids", "propose_grid"]
 
 
 def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
@@ -40,9 +41,54 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
                 yield Grid((a, b, d // (a * b)))
 
 
+# confidence below which the runner-up is named
+_UNSURE = 0.6
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A grid with its confidence, and all that were compared: itself, then the others, the best first."""
+
+    grid: Grid
+    candidates: tuple[GridCandidate, ...]
+
+    @property
+    def runner_up(self) -> Grid | None:
+        """The best of the others."""
+        return Grid(self.candidates[1].shape, self.candidates[1].periodic) if len(self.candidates) > 1 else None
+
+    @property
+    def doubt(self) -> str:
+        """What to tell people where the runner-up does nearly as well, else nothing."""
+        other = self.runner_up
+        if other is None or (self.grid.confidence or 0.0) >= _UNSURE:
+            return ""
+        first, second = (one.share for one in self.candidates[:2])
+        return (
+            f"the grid {_in_words(self.grid)} explains {first:.2f} of what is real, {_in_words(other)} {second:.2f}: "
+            "give grid= if you know which it is"
+        )
+
+
+def _in_words(grid: Grid) -> str:
+    """The shape, and which of its axes close."""
+    if not any(grid.periodic):
+        return str(grid)
+    closed = "closed" if all(grid.periodic) else f"axis {grid.periodic.index(True)} closed"
+    return f"{grid} ({closed})"
+
+
+def _proposal(chosen: Grid, confidence: float, shares: list[tuple[Grid, float]]) -> Proposal:
+    others = sorted((pair for pair in shares if pair[0] != chosen), key=lambda pair: -pair[1])
+    mine = [pair for pair in shares if pair[0] == chosen]
+    candidates = tuple(GridCandidate(g.shape, g.periodic, round(float(share), 4)) for g, share in [*mine, *others])
+    confidence = round(float(np.clip(confidence, 0, 1)), 3)
+    return Proposal(Grid(chosen.shape, chosen.periodic, confidence=confidence), candidates)
+
+
 def propose_grid(
     X: NDArray, rng: np.random.Generator, progress: Progress = no_progress, settings: FastSettings = DEFAULT
-) -> Grid | None:
+) -> Proposal | None:
     """The grid that explains pairwise statistics of held-out rows best, with its confidence; None where it cannot be told.
 
     Columns themselves are tried first (shuffled pixels), then the energies of independent components (dense mixing).
@@ -58,7 +104,7 @@ def propose_grid(
     return _best(energy_similarities(fit @ U.T), energy_similarities(held @ U.T), rng, progress, settings)
 
 
-def _among_columns(found: list[Screened], settings: FastSettings) -> Grid | None:
+def _among_columns(found: list[Screened], settings: FastSettings) -> Proposal | None:
     """The simplest grid that explains the columns about as well as any, and how far it is ahead of the next one."""
     if not found or not found[0].accepted:
         return None
@@ -70,13 +116,12 @@ def _among_columns(found: list[Screened], settings: FastSettings) -> Grid | None
     chosen = min(able, key=lambda one: one.displacements)
     other = max((one.share for one in found if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
-    sure = float(np.clip(min(chosen.share, 0.5 + ahead), 0, 1))
-    return Grid(chosen.grid.shape, chosen.grid.periodic, confidence=round(sure, 3))
+    return _proposal(chosen.grid, min(chosen.share, 0.5 + ahead), [(one.grid, one.share) for one in found])
 
 
 def _best(
     S: NDArray, S_held: NDArray, rng: np.random.Generator, progress: Progress, settings: FastSettings
-) -> Grid | None:
+) -> Proposal | None:
     """The simplest grid that explains the statistics about as well as any.
 
     Folding a line into rows gives a grid whose displacements are finer than the line's, so it explains no less: of those that do
@@ -97,5 +142,4 @@ def _best(
     margin = (value - max(simpler, 0.0)) / max(1 - max(simpler, 0.0), 1e-9)
     if value < settings.enough or margin < settings.margin:
         return None
-    grid = lags.grid
-    return Grid(grid.shape, grid.periodic, confidence=round(float(np.clip(min(value, margin), 0, 1)), 3))
+    return _proposal(lags.grid, min(value, margin), [(other.grid, v) for v, other in found])
