@@ -183,6 +183,11 @@ def layout_of(
     if decimal == "," and options.decimal is None:
         notes.append("numbers have decimal commas")
     names, skip, more = _names(path, records, comments, start, width, decimal, options)
+    last = before[-1] if before else []
+    if names is None and options.header is None and len(last) > 1 and all(kind_of(field) == "text" for field in last):
+        raise InputError(
+            f"{path} has {len(last)} names in its header, but {width} columns: make them agree, or give --no-header"
+        )
     body = records[skip:]
     if not body:
         raise InputError(f"{path} has no rows of numbers: give data that is not empty")
