@@ -29,6 +29,7 @@ from symlift.cli.console import (
     warn,
 )
 from symlift.cli.experiments import experiment_app
+from symlift.cli.inspection import inspect
 from symlift.cli.reading import (
     Bin,
     Columns,
@@ -60,6 +61,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(experiment_app, name="experiment")
+app.command()(inspect)
 
 
 def _version(show: bool) -> None:
@@ -139,12 +141,15 @@ def recover(
     verbose: Verbose = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is no evidence.")] = False,
 ) -> None:
     """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
 
     Example: symlift recover images.npy --grid 15x15 --out run
     """
     _not_both(quiet, verbose)
+    if exit_code and no_check:
+        raise InputError("--exit-code tells the verdict, and --no-check leaves it out: give one of them")
     reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
     _check_early(data, grid, periodic, solver, resume)
     from symlift.runs import recover as runs
@@ -178,6 +183,8 @@ def recover(
         print_json(_summary(run, report))
     elif not quiet:
         _print_run(run, report)
+    if exit_code and (run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"):
+        raise typer.Exit(3)
 
 
 @app.command()

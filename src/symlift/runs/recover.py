@@ -216,9 +216,7 @@ def _fit(
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FitWarning)
-        estimator.fit(table.rows, progress=lambda stage, share: progress(f"fitting: {stage}", share))
-    if table.names is not None:
-        estimator.name_columns(table.names)
+        estimator.fit(table.rows, progress=lambda stage, share: progress(f"fitting: {stage}", share), names=table.names)
     return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
 
 

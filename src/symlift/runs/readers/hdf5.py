@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import ReadOptions, listed
-from symlift.runs.readers.table import Sheet, check_rows, extra
+from symlift.runs.readers.table import SeveralError, Sheet, check_rows, extra
 
 __all__ = ["datasets_of", "open_hdf5", "read_dataset", "read_hdf5", "read_mat73"]
 
@@ -99,12 +99,12 @@ def _chosen(path: Path, file: Any, key: str | None, skip: tuple[str, ...] = ()) 
                 raise InputError(f"{path}, {key} is empty: choose another one with --key")
             return link
     there = datasets_of(path, file, skip)
-    listing = listed([f"{name} ({'x'.join(map(str, item.shape))})" for name, item in there.items()])
+    sizes = [f"{name} ({'x'.join(map(str, item.shape))})" for name, item in there.items()]
     if key is not None:
-        raise InputError(f"{path} has no array {key!r}: choose one with --key, from {listing or 'none'}")
+        raise InputError(f"{path} has no array {key!r}: choose one with --key, from {listed(sizes) or 'none'}")
     tables = [item for item in there.values() if item.ndim == 2]
     if not there:
         raise InputError(f"{path} holds no arrays of numbers: save one as a plain data set")
     if len(tables) > 1 or (not tables and len(there) > 1):
-        raise InputError(f"{path} holds several arrays: choose one with --key, from {listing}")
+        raise SeveralError(path, "array", sizes)
     return tables[0] if tables else next(iter(there.values()))

@@ -15,7 +15,7 @@ from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.hdf5 import datasets_of, open_hdf5, read_dataset
 from symlift.runs.readers.options import ReadOptions, listed
-from symlift.runs.readers.table import Sheet
+from symlift.runs.readers.table import SeveralError, Sheet
 
 __all__ = ["read_nwb"]
 
@@ -28,18 +28,18 @@ def read_nwb(path: Path, options: ReadOptions) -> Sheet:
         contents = _contents(path, file)
         if not contents:
             raise InputError(f"{path} holds neither units with spike times nor time series: choose another file")
-        listing = listed([f"{name} ({what})" for name, (what, _) in contents.items()])
+        sizes = [f"{name} ({what})" for name, (what, _) in contents.items()]
         key = options.key
         if key is None and len(contents) == 1:
             key = next(iter(contents))
         if key is None:
-            raise InputError(f"{path} holds several recordings: choose one with --key, from {listing}")
+            raise SeveralError(path, "recording", sizes)
         wanted = key.strip("/").removesuffix("/data")
         matching = [name for name in contents if name == wanted] or [
             name for name in contents if name.rpartition("/")[2] == wanted
         ]
         if len(matching) != 1:
-            raise InputError(f"{path} has no recording {key!r}: choose one with --key, from {listing}")
+            raise InputError(f"{path} has no recording {key!r}: choose one with --key, from {listed(sizes)}")
         item = contents[matching[0]][1]
         if matching[0] == "units":
             return _counts(path, item, _BIN if options.bin is None else options.bin, options.bin is None)

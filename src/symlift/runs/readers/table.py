@@ -18,7 +18,15 @@ from symlift.runs.readers.options import listed
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Other", "Sheet", "Table", "brief", "check_rows", "choose", "extra"]
+__all__ = ["Other", "SeveralError", "Sheet", "Table", "brief", "check_rows", "choose", "extra"]
+
+
+class SeveralError(InputError):
+    """A file holds several arrays, and which is meant was not said; ``there`` names them."""
+
+    def __init__(self, path: Path, what: str, there: list[str]) -> None:
+        super().__init__(f"{path} holds several {what}s: choose one with --key, from {listed(there)}")
+        self.there = tuple(there)
 
 
 class Table(NamedTuple):
@@ -109,7 +117,7 @@ def choose(path: Path, key: str | None, names: Iterable[str], what: str = "array
         raise InputError(f"{path} holds no {what}s: write it again")
     if key is None:
         if len(there) > 1:
-            raise InputError(f"{path} holds several {what}s: choose one with --key, from {listed(there)}")
+            raise SeveralError(path, what, there)
         return there[0]
     if key not in there:
         raise InputError(f"{path} has no {what} {key!r}: choose one with --key, from {listed(there)}")
