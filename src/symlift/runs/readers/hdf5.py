@@ -77,6 +77,10 @@ def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
     check_rows(path, shape, dataset.dtype)
     stored = dataset.id.get_storage_size()
     check_size(path, math.prod(shape) * dataset.dtype.itemsize, min(stored, path.stat().st_size), what="the array")
+    # a chunk is unpacked whole, however little of it is asked for
+    check_size(
+        path, math.prod(dataset.chunks or (0,)) * dataset.dtype.itemsize, stored, what="the array in smaller chunks"
+    )
     values: NDArray = np.asarray(dataset[()])
     return values.T if turned else values
 

@@ -54,13 +54,15 @@ def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) ->
     if d < _COLUMNS or not all(is_whole(label) and len(label) < 16 for label in labels):
         return _is_even_axis(labels, below, decimal)
     values = np.array([int(label) for label in labels])
-    if np.array_equal(values, np.arange(d)):  # as pandas names columns that have no names
-        return True
     entries = [row for row in below if len(row) == d]
+    rows = _values(entries, decimal)
+    if any(np.array_equal(np.sort(row), np.sort(values)) for row in rows):
+        return False  # data do that; names come once
+    if np.array_equal(values, np.arange(d)) and not (len(rows) > 2 and all(_even(row) for row in rows)):
+        return True  # as pandas names columns that have no names
     whole = [[is_whole(field) for field in row if field.strip()] for row in entries]
     if whole and np.mean([np.mean(row) if row else 1.0 for row in whole]) < 0.1:
         return True  # whole numbers above real ones
-    rows = _values(entries, decimal)
     if len(rows) == 0:
         return False
     if np.array_equal(values, np.arange(1, d + 1)) and not _even(rows[0]):

@@ -47,8 +47,9 @@ def _check_archive(path: Path) -> None:
         members = archive.infolist()
         if not any(member.filename.startswith("xl/") for member in members):
             raise InputError(f"{path} is an archive, but no workbook: save it as .xlsx, or as .csv")
-        # an entry of a sheet takes some twenty times its length in memory while it is read
-        check_size(path, 8 * sum(member.file_size for member in members), path.stat().st_size)
+        declared = sum(member.file_size for member in members)
+        check_size(path, declared, path.stat().st_size)
+        check_size(path, 8 * declared)  # an entry takes several times its length in memory while it is read
         for member in members:
             if member.filename.endswith((".xml", ".rels")):
                 with archive.open(member) as file:
