@@ -259,16 +259,16 @@ MISUSE = {
     "11 no rows": (["recover", "norows.npy"], "has no rows"),
     "12 no columns": (["recover", "nocolumns.npy"], "has no columns"),
     "13 one row": (["recover", "onerow.npy"], "one row only"),
-    "14 unknown suffix": (["recover", "x.xlsx"], "unknown suffix '.xlsx'"),
+    "14 unknown suffix": (["recover", "x.docx"], "unknown suffix '.docx'"),
     "15 several arrays, no key": (["recover", "two.npz"], "choose one with --key, from a, b"),
     "16 unknown key": (["recover", "two.npz", "--key", "c"], "no array 'c'"),
     "17 key for a csv": (["recover", "words.csv", "--key", "a"], "leave out --key"),
-    "18 word in a csv": (["recover", "words.csv"], "line 3, column 2: 'oops'"),
+    "18 word in a csv": (["recover", "words.csv"], "line 3, column 'b': 'oops'"),
     "19 ragged csv": (["recover", "ragged.csv"], "line 2: 1 entries"),
-    "20 csv with a hole": (["recover", "hole.csv"], "line 2, column 2 is empty"),
-    "21 MATLAB 7.3": (["recover", "new.mat"], "-v7"),
+    "20 csv with a hole": (["recover", "hole.csv"], "1 of 2 rows have gaps (NaN), in column 2: --nan drop keeps 1"),
+    "21 MATLAB 7.3": (["recover", "new.mat"], "damaged or not a .mat file"),
     "22 parquet without pyarrow": (["recover", "x.parquet"], "symlift[data]"),
-    "23 NaN": (["recover", "nan.npy", *RANDOM], "nan.npy: 1 of 200 rows have gaps (NaN): --nan drop keeps 199"),
+    "23 NaN": (["recover", "nan.npy", *RANDOM], "nan.npy: 1 of 200 rows have gaps (NaN), in column 3: --nan drop keeps 199"),
     "24 infinity": (["recover", "inf.npy", *RANDOM], "inf.npy: X holds NaN or infinity"),
     "25 too few rows": (["recover", "few.npy", *RANDOM], "few.npy: 10 rows are too few"),
     "26 grid larger than the data": (["recover", "x.npy", "--grid", "5x5", "--mixing", "linear"], "grid 5x5 has 25 points"),
@@ -296,7 +296,7 @@ MISUSE = {
     "48 transform by no run": (["transform", "none", "x.npy", "--out", "y.npy"], "none does not exist"),
     "49 transform by a folder": (["transform", "folder", "x.npy", "--out", "y.npy"], "folder is not a run folder"),
     "50 transform other columns": (["transform", "run", "wide.npy", "--out", "y.npy"], "wide.npy has 13 columns"),
-    "51 transform NaN": (["transform", "run", "nan.npy", "--out", "y.npy"], "nan.npy: row 3 holds NaN"),
+    "51 transform NaN": (["transform", "run", "nan.npy", "--out", "y.npy"], "nan.npy: 1 of 200 rows have gaps"),
     "52 transform to a strange file": (["transform", "run", "x.npy", "--out", "y.xlsx"], "use one of .npy, .npz, .csv"),
     "53 transform onto a file": (["transform", "run", "x.npy", "--out", "few.npy"], "give --overwrite"),
     "54 transform into no folder": (["transform", "run", "x.npy", "--out", "no/y.npy"], "make it first"),
@@ -328,7 +328,7 @@ def wrong(tmp_path_factory):
     np.savez(here / "two.npz", a=X, b=X)
     (here / "cut.npz").write_bytes((here / "two.npz").read_bytes()[:999])
     (here / "cut.npy").write_bytes((here / "x.npy").read_bytes()[:999])
-    texts = {"text.npy": "1,2", "x.xlsx": "1", "words.csv": "a,b\n1,2\n3,oops\n", "ragged.csv": "1,2\n3\n",
+    texts = {"text.npy": "1,2", "x.docx": "1", "words.csv": "a,b\n1,2\n3,oops\n", "ragged.csv": "1,2\n3\n",
              "hole.csv": "1,2\n3,\n", "new.mat": "MATLAB 7.3 MAT-file, by x", "x.parquet": "PAR1", "empty.npy": ""}  # fmt: skip
     for name, text in texts.items():
         (here / name).write_text(text)

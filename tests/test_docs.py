@@ -126,10 +126,12 @@ def test_every_page_is_in_the_navigation():
 def test_options_and_commands_of_the_page_exist():
     runner = CliRunner()
     studies = ["experiment", "experiment list", "experiment run", "experiment table", "experiment figure"]
-    commands = ["demo", "recover", "transform", "report", "doctor", *studies]
+    commands = ["demo", "recover", "transform", "inspect", "report", "doctor", *studies]
     helps = [runner.invoke(app, [*line.split(), "--help"], env={"COLUMNS": "200"}) for line in ["", *commands]]
     assert all(result.exit_code == 0 for result in helps)
     known = set(re.findall(r"--[a-z][a-z-]+", "\n".join(result.output for result in helps)))
+    for page in ("command-line.md", "reading-files.md"):
+        assert set(re.findall(r"--[a-z][a-z-]+", (DOCS / page).read_text(encoding="utf-8"))) <= known
     text = (DOCS / "command-line.md").read_text(encoding="utf-8")
     assert set(re.findall(r"--[a-z][a-z-]+", text)) <= known
     assert all(f"symlift {line}" in text for line in commands)

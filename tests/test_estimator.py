@@ -116,7 +116,7 @@ def test_takes_tensors_memmaps_and_single_precision(X, tmp_path):
 
 def test_constant_columns_get_weight_zero_and_a_warning(X):
     X[:, 4] = 3.0
-    with pytest.warns(FitWarning, match="column 4"):
+    with pytest.warns(FitWarning, match="column 5"):
         est = random_fit(X, grid=(11,))
     assert not est.lifting_map_[:, 4].any()
     with pytest.raises(InputError, match="of which 11 vary"):
@@ -132,8 +132,8 @@ def test_automatic_grid_says_what_it_took(X):
 @pytest.mark.parametrize(
     ("change", "options", "word"),
     [
-        (lambda X: np.where(np.arange(12) == 3, np.nan, X), {}, "column 3"),
-        (lambda X: np.where(np.arange(300)[:, None] == 7, np.inf, X), {}, "row 7"),
+        (lambda X: np.where(np.arange(12) == 3, np.nan, X), {}, "column 4"),
+        (lambda X: np.where(np.arange(300)[:, None] == 7, np.inf, X), {}, "row 8"),
         (lambda X: X, {"grid": (5, 5)}, "25 points"),
         (lambda X: X, {"grid": "5y5"}, "written|write it"),
         (lambda X: X, {"solver": "magic"}, "unknown"),
@@ -311,7 +311,7 @@ def test_a_placement_survives_saving(shuffled, tmp_path):
 def test_a_dead_column_is_on_no_point(shuffled, tmp_path):
     frame, true, _ = shuffled
     X = np.insert(frame.to_numpy(), 4, 2.5, axis=1)
-    with pytest.warns(FitWarning, match="column 4"):
+    with pytest.warns(FitWarning, match="column 5"):
         est = LatentDomain(grid=(5, 6), random_state=0).fit(X)
     placed = est.placement_
     assert (placed.point[4], placed.channel[4], placed.reason[4]) == (-1, -1, "dead")

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io.matlab
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
@@ -63,6 +61,11 @@ def test_npz_with_one_array_or_a_key(tmp_path, X):
         ("7\n8", None, [[7], [8]]),
         ("nan,1\n2,inf\n", None, [[np.nan, 1], [2, np.inf]]),  # the estimator names row and column
         ("a,b\n1 , 2\n", ("a", "b"), [[1, 2]]),
+        ("1,2\n3,\n", None, [[1, 2], [3, np.nan]]),  # a gap
+        ("1,5;2,5\n1,5;2,5\n1;1\n", None, [[1.5, 2.5], [1.5, 2.5], [1, 1]]),
+        (",a,b\n0,5,5\n1,6,6\n", ("a", "b"), [[5, 5], [6, 6]]),  # the index of a data frame
+        (",0,1,2\n0,5,5,5\n1,6,6,6\n", ("0", "1", "2"), [[5, 5, 5], [6, 6, 6]]),
+        (",,\n1,2,3\n", None, [[1, 2, 3]]),
     ],
 )
 def test_csv_with_and_without_header(tmp_path, text, names, rows):
@@ -103,24 +106,25 @@ def test_mat_as_matlab_writes_it():
 
 
 def test_parquet(tmp_path, X):
-    arrow = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     columns = {"a": X[:, 0], "b": X[:, 1].astype(np.float32), "__index_level_0__": np.arange(40)}
-    parquet.write_table(arrow.table(columns), tmp_path / "x.parquet")
+    parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
     table = read_table(tmp_path / "x.parquet")
     assert table.names == ("a", "b")
     assert np.allclose(table.rows, X[:, :2])
-    parquet.write_table(arrow.table({"a": ["u", "v"]}), tmp_path / "text.parquet")
-    with pytest.raises(InputError, match=r"text\.parquet, column 'a' does not hold plain numbers"):
+    parquet.write_table(pa.table({"a": ["u", "v"]}), tmp_path / "text.parquet")
+    with pytest.raises(InputError, match=r"text\.parquet has no columns of numbers: 'a' \(text\)"):
         read_rows(tmp_path / "text.parquet")
-    parquet.write_table(arrow.table({}), tmp_path / "none.parquet")
+    parquet.write_table(pa.table({}), tmp_path / "none.parquet")
     with pytest.raises(InputError, match="no columns"):
         read_rows(tmp_path / "none.parquet")
 
 
 def test_zarr(tmp_path, X):
-    zarr = pytest.importorskip("zarr")
+    import zarr
+
     zarr.save_array(str(tmp_path / "x.zarr"), X)
     zarr.save_group(str(tmp_path / "two.zarr"), a=X, b=X[:2])
     assert np.array_equal(read_rows(tmp_path / "x.zarr"), X)
@@ -129,59 +133,6 @@ def test_zarr(tmp_path, X):
         read_rows(tmp_path / "two.zarr")
     with pytest.raises(InputError, match="leave out --key"):
         read_rows(tmp_path / "x.zarr", "a")
-
-
-class _Column:
-    def __init__(self, values):
-        self.values = np.asarray(values)
-
-    def to_numpy(self):
-        return self.values
-
-
-class _Parquet:
-    """Stands for pyarrow.parquet where it is not installed: the few calls that are made."""
-
-    def __init__(self, columns):
-        self.columns = columns
-        self.column_names = list(columns)
-
-    def read_table(self, path):
-        return self
-
-    def column(self, name):
-        return _Column(self.columns[name])
-
-
-class _ZarrGroup(dict):
-    def arrays(self):
-        return self.items()
-
-
-def test_parquet_and_zarr_as_their_libraries_answer(tmp_path, monkeypatch, X):
-    path = tmp_path / "x.parquet"
-    path.write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", type(sys)("pyarrow"))
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", _Parquet({"a": X[:, 0], "__index_level_0__": X[:, 1]}))
-    assert read_table(path).names == ("a",)
-    for columns, word in (({"a": ["x"]}, "column 'a'"), ({}, "no columns")):
-        monkeypatch.setitem(sys.modules, "pyarrow.parquet", _Parquet(columns))
-        with pytest.raises(InputError, match=word):
-            read_rows(path)
-
-    store = tmp_path / "x.zarr"
-    store.mkdir()
-    (store / "zarr.json").write_text("{}")
-    zarr = type(sys)("zarr")
-    monkeypatch.setitem(sys.modules, "zarr", zarr)
-    zarr.open = lambda name, mode: X
-    assert np.array_equal(read_rows(store), X)
-    with pytest.raises(InputError, match="leave out --key"):
-        read_rows(store, "a")
-    zarr.open = lambda name, mode: _ZarrGroup(a=X, b=X[:2])
-    assert np.array_equal(read_rows(store, "b"), X[:2])
-    with pytest.raises(InputError, match="from a, b"):
-        read_rows(store)
 
 
 def test_extras_are_named_when_missing(tmp_path, monkeypatch):
@@ -250,25 +201,20 @@ BAD = {
     "x.npz many": (_npz(**{f"a{k}": np.zeros((2, 2)) for k in range(20)}), "and 8 more"),
     "x.npz objects": (_npz(a=np.array([[object()]])), "never loaded"),
     "x.npz empty": (_npz(), "no arrays"),
-    "x.csv words": (b"a,b\n1,2\n3,oops\n", r"line 3, column 2: 'oops' is not a number"),
+    "x.csv words": (b"a,b\n1,2\n3,oops\n", r"line 3, column 'b': 'oops' is not a number: correct it.*--drop b"),
     "x.csv word in the first row": (b"1,2,oops\n3,4,5\n", r"line 1, column 3: 'oops'"),
     "x.csv long word": (b"1,2\n3," + b"z" * 99 + b"\n", r"line 2, column 2: 'z{27}\.\.\.'"),
-    "x.csv ragged": (b"1,2\n\n3\n", "line 3: 1 entries where the lines before have 2"),
-    "x.csv hole": (b"1,2\n3,\n", "line 2, column 2 is empty"),
-    "x.csv decimal comma": (b"1,5;2,5\n1,5;2,5\n1;1\n", "line 1, column 2: '5;2' is not a number"),
-    "x.csv decimal comma later": (b"a;b\n1;2,5\n", "decimals with a point"),
+    "x.csv ragged": (b"1,2\n\n3\n", "line 3: 1 entries where other lines have 2"),
+    "x.csv decimal comma later": (b"a;b\n" + b"1.5;2.5\n" * 300 + b"1;2,5\n", "line 302, column 'b'.*--decimal ,"),
     "x.csv header only": (b"a,b\n", "no rows"),
     "x.csv blank": (b"\n\n", "no rows"),
     "x.csv names do not fit": (b"a,b,c\n1,2\n1,2\n", "3 names in its header, but 2 columns"),
-    "x.csv index": (b",a,b\n0,5,5\n1,6,6\n", "index=False"),
-    "x.csv index of columns without names": (b",0,1,2\n0,5,5,5\n1,6,6,6\n", "index=False"),
-    "x.csv only commas": (b",,\n1,2,3\n", "line 1, column 1 is empty"),
-    "x.csv not text": (b"1,2\n\xff\xfe,3\n", "not UTF-8"),
-    "x.csv UTF-16": ("1,2\n".encode("utf-16"), "not UTF-8"),
+    "x.csv not text": (b"1,2\n\x01\x00\x07,3\n", "not text"),
+    "x.csv a stranger's letters": (b"1,2\n\xff\xfe,3\n", "line 2, column 1: 'ÿþ' is not a number"),
     "x.csv hexadecimal": (b"1,2\n0x10,3\n", "line 2, column 1"),
     "x.csv huge field": (b"a" * 200_000 + b"," + b"b" * 200_000, "x.csv"),
-    "x.mat 7.3": (b"MATLAB 7.3 MAT-file" + b" " * 600, "save it with -v7"),
-    "x.mat rubbish": (b"rubbish" * 100, "not a MATLAB 5 file"),
+    "x.mat 7.3": (b"MATLAB 7.3 MAT-file" + b" " * 600, "not a .mat file"),
+    "x.mat rubbish": (b"rubbish" * 100, "not a MATLAB file"),
     "x.mat truncated": (_mat(X=np.eye(9))[:400], "cut short"),
     "x.mat cut in its values": (_mat(X=np.eye(9))[:184], "x.mat"),
     "x.mat complex": (_mat(X=np.eye(9) * 1j), "complex"),
@@ -302,13 +248,13 @@ def test_bad_places(tmp_path, X, monkeypatch):
     (tmp_path / "folder.npy").mkdir()
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty.csv").touch()
-    (tmp_path / "x.txt").write_text("1 2")
+    (tmp_path / "x.tab").write_text("1 2")
     (tmp_path / "file.zarr").write_text("1 2")
     os.mkfifo(tmp_path / "pipe.csv")
     cases = [
         ("none.npy", None, "does not exist"), ("a\0b.npy", None, "does not exist"), ("z" * 300, None, "does not exist"),
         ("folder.npy", None, "is a folder"), ("folder", None, "is a folder"), ("empty.csv", None, "empty"),
-        ("x.txt", None, r"unknown suffix '.txt'.*\.npy, \.npz, \.csv"), ("file.zarr", None, "unpack"),
+        ("x.tab", None, r"unknown suffix '.tab'.*\.npy, \.npz, \.csv"), ("file.zarr", None, "unpack"),
         ("pipe.csv", None, "not a regular file"), ("x.npy", "a", "leave out --key"), ("x.npz", "b", "no array 'b'.*from a"),
         ("sparse.mat", None, r"full\(S\)"), ("sparse.mat", "T", "no array 'T'"),
     ]  # fmt: skip
@@ -335,59 +281,6 @@ def test_a_lying_archive_is_caught_by_its_checksum(tmp_path, X):
     (tmp_path / "x.npz").write_bytes(content)
     with pytest.raises(InputError, match="CRC"):
         read_rows(tmp_path / "x.npz")
-
-
-# -- bytes that nobody wrote -------------------------------------------------------------------------------------------
-
-_SEEDS = {
-    ".npy": [_npy(np.arange(12.0).reshape(4, 3)), _npy(np.arange(6, dtype=">i2").reshape(3, 2, order="F"))],
-    ".npz": [_npz(a=np.arange(12.0).reshape(4, 3)), _npz(a=np.eye(2), b=np.ones((2, 2), np.float32))],
-    ".mat": [_mat(X=np.eye(3)), _mat(X=np.eye(3, dtype=np.int8), Y={"a": 1})],
-    ".csv": [b"a,b\n1,2\n3,4\n", b"1;2\n3;4\n", b'"a, b",c\n1e5,-2\n'],
-}
-_PIECES = [b"'", b"(", b")", b"-", b"9" * 20, b"O", b"|O", b"<U0", b"\n", b",", b'"', b"\0", b"\xff", b"{", b"#", b"1e999",
-           b"nan", b"PK\x03\x04", b"\x93NUMPY", b"True", b"None", b"[" * 3000, b"\xef\xbb\xbf", b"<c16", b"V8"]  # fmt: skip
-
-
-@st.composite
-def _mutated(draw):
-    suffix = draw(st.sampled_from(sorted(_SEEDS)))
-    content = bytearray(draw(st.sampled_from(_SEEDS[suffix])))
-    for _ in range(draw(st.integers(1, 5))):
-        at = draw(st.integers(0, len(content)))
-        kind = draw(st.sampled_from(["flip", "cut", "insert", "delete", "replace"]))
-        if kind == "flip" and at < len(content):
-            content[at] = draw(st.integers(0, 255))
-        elif kind == "cut":
-            del content[at:]
-        elif kind == "insert":
-            content[at:at] = draw(st.sampled_from(_PIECES) | st.binary(max_size=8))
-        elif kind == "delete":
-            del content[at : at + draw(st.integers(1, 8))]
-        else:
-            piece = draw(st.sampled_from(_PIECES))
-            content[at : at + len(piece)] = piece
-    return suffix, bytes(content)
-
-
-@given(_mutated())
-@settings(max_examples=800)
-def test_fuzzed_files_are_read_or_refused(tmp_path_factory, file):
-    suffix, content = file
-    path = tmp_path_factory.getbasetemp() / f"fuzz{suffix}"
-    path.unlink(missing_ok=True)  # an earlier example may still be mapped
-    path.write_bytes(content)
-    said = f"{path.name}"
-    rows = np.zeros((1, 1))
-    try:
-        rows = read_rows(path)
-    except InputError as error:
-        said = str(error)
-    assert path.name in said
-    assert "\n" not in said
-    assert rows.ndim == 2
-    assert rows.size > 0
-    assert rows.dtype.kind in "fiub"
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from symlift.datasets import gsn
 from symlift.diagnosis import NextStep, Test
 from symlift.errors import FitWarning
 from symlift.estimator_file import read_estimator
+from symlift.runs.readers import ReadOptions
 from symlift.runs.record import Status, finished, open_run
 from symlift.runs.recover import RunFailedError, recover, transform
 from symlift.solvers.contract import Solution, Stage, Trace
@@ -58,8 +59,8 @@ def test_a_run_holds_what_its_user_needs(here):
     record = json.loads((here / "x-symlift" / "run.json").read_text())
     assert record["status"] == "done"
     assert record["input"] == {
-        "name": "x.npy", "sha256": record["input"]["sha256"], "shape": [300, 12], "dtype": "float64", "key": None,
-        "columns": None,
+        "name": "x.npy", "sha256": record["input"]["sha256"], "shape": [300, 12], "dtype": "float64",
+        "reading": record["input"]["reading"], "columns": None, "notes": [],
     }  # fmt: skip
     assert record["settings"] == {
         "grid": "3x4", "periodic": True, "solver": "random", "mixing": "auto", "seed": 3, "preset": None, "budget": None,
@@ -94,15 +95,19 @@ def test_transform_equals_the_estimator_and_checks_columns(here):
     expected = load(run.folder).transform(pd.DataFrame(X, columns=list(header)))
     assert np.allclose(np.load("y.npy"), expected, atol=1e-12)
     assert np.allclose(np.load("y.npz")["signals"], expected, atol=1e-12)
-    assert np.allclose(np.loadtxt("y.csv", delimiter=","), expected, atol=1e-12)
+    assert np.allclose(np.loadtxt("y.csv", delimiter=",", skiprows=1), expected, atol=1e-12)
     load(run.folder).save(here / "model")  # a saved model serves as well
     transform(here / "model", here / "x.npy", here / "y.npy", overwrite=True)
     np.savetxt("z.csv", X, delimiter=",", header=",".join(reversed(header)), comments="")
-    with pytest.raises(InputError, match=r"'l' in column 1 where .* 'a'"):
-        transform(run.folder, here / "z.csv", here / "z.npy")
+    transform(run.folder, here / "z.csv", here / "z.npy")
+    reversed_rows = pd.DataFrame(X, columns=list(reversed(header)))[list(header)]  # columns are found by their names
+    assert np.allclose(np.load("z.npy"), load(run.folder).transform(reversed_rows), atol=1e-12)
+    np.savetxt("other.csv", X, delimiter=",", header=",".join("zbcdefghijkl"), comments="")
+    with pytest.raises(InputError, match=r"'z' in column 1 where .* 'a'"):
+        transform(run.folder, here / "other.csv", here / "other.npy")
     with pytest.raises(InputError, match="the data file itself"):
         transform(run.folder, here / "x.npy", here / "x.npy", overwrite=True)
-    assert not (here / "z.npy").exists()
+    assert not (here / "other.npy").exists()
 
 
 def test_nothing_is_overwritten_unless_told(here):
@@ -155,7 +160,7 @@ def test_resume_checks_data_and_settings(here):
     with pytest.raises(InputError, match="started with grid 3x4, not 4x3"):
         recover(here / "x.npy", here / "run", grid="4x3", resume=True)
     with pytest.raises(InputError, match="started with key None, not a"):
-        recover(here / "x.npy", here / "run", key="a", resume=True)
+        recover(here / "x.npy", here / "run", reading=ReadOptions(key="a"), resume=True)
     np.save("other.npy", np.load("x.npy") + 1)
     with pytest.raises(InputError, match="its hash differs"):
         recover(here / "other.npy", here / "run", resume=True)

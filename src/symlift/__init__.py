@@ -22,10 +22,11 @@ _HOME = {
     "Placement": "symlift.solvers.contract",
     "Verdict": "symlift.diagnosis",
     "load": "symlift.estimator",
+    "read": "symlift.runs.readers",
 }
 
 __all__ = [
-    "Diagnosis", "Grid", "InputError", "LatentDomain", "LiftedModel", "Placement", "Verdict", "__version__", "load",
+    "Diagnosis", "Grid", "InputError", "LatentDomain", "LiftedModel", "Placement", "Verdict", "__version__", "load", "read",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain, load
+    from symlift.runs.readers import read
     from symlift.solvers.contract import Placement
 
 

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift.core.angles import fundamental
+from symlift.core.frames import check_frame, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import has_gaps, row_batches
 from symlift.diagnosis import Diagnosis, diagnose
@@ -93,10 +94,20 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self.verbose = verbose
         self.solver_options = solver_options
 
-    def fit(self, X: ArrayLike, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
-        """Find the domain of the rows of X (n, d); ``progress(stage, share)`` is called as the work goes on."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
+        *,
+        progress: Progress | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Self:
+        """Find the domain of the rows of X (n, d); ``progress(stage, share)`` is called as the work goes on.
+
+        ``names`` are those of the columns, where X is no frame that has them itself.
+        """
         self._check_settings()
-        rows = self._rows(X, reset=True)
+        rows = self._rows(X, reset=True, names=names)
         watch = progress or (_print_stage if self.verbose else no_progress)
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
@@ -237,9 +248,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     def _column(self, index: int) -> str:
         names = getattr(self, "feature_names_in_", None)
-        return f"column {index}" if names is None else f"column {index}, {names[index]}"
+        return f"column {index + 1}" if names is None else f"column {names[index]!r}"
 
-    def _rows(self, X: ArrayLike, reset: bool = False) -> NDArray:
+    def _rows(self, X: ArrayLike, reset: bool = False, names: Sequence[str] | None = None) -> NDArray:
+        check_frame(X)
         # single precision holds bits and bytes exactly, at half the memory
         small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
         rows: NDArray = validate_data(
@@ -250,6 +262,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1,
         )
+        if names is not None:
+            self.feature_names_in_ = column_names(names, rows.shape[1])
         gaps = False
         for part in row_batches(len(rows), rows.shape[1]):
             finite = np.isfinite(rows[part])
@@ -259,7 +273,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 raise InputError(
-                    f"X holds {'infinity' if self._places else 'NaN or infinity'} (row {part.start + row}, "
+                    f"X holds {'infinity' if self._places else 'NaN or infinity'} (row {part.start + row + 1}, "
                     f"{self._column(int(column))}): drop or impute it first"
                 )
             gaps = True
@@ -276,9 +290,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def name_columns(self, names: Sequence[str]) -> None:
         """Give the columns names, as fitting a frame does; placement and saved files carry them."""
         check_is_fitted(self)
-        if len(names) != self.n_features_in_:
-            raise InputError(f"{len(names)} names were given for {self.n_features_in_} columns: give one for each")
-        self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        self.feature_names_in_ = column_names(names, self.n_features_in_)
         self._adopt(self.solution_)
 
     # -- using a fit ---------------------------------------------------------------------------------------------------

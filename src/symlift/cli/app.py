@@ -18,8 +18,6 @@ import typer
 from symlift import __version__
 from symlift.cli.console import (
     AsJson,
-    DataFile,
-    Key,
     Overwrite,
     Quiet,
     Steps,
@@ -31,6 +29,23 @@ from symlift.cli.console import (
     warn,
 )
 from symlift.cli.experiments import experiment_app
+from symlift.cli.inspection import inspect
+from symlift.cli.reading import (
+    Bin,
+    Columns,
+    DataFile,
+    Decimal,
+    Delimiter,
+    Drop,
+    Header,
+    IndexCol,
+    Keep,
+    Key,
+    Nan,
+    Transpose,
+    note,
+    reading_of,
+)
 from symlift.errors import FitWarning, InputError, SymliftError
 
 if TYPE_CHECKING:
@@ -46,6 +61,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(experiment_app, name="experiment")
+app.command()(inspect)
 
 
 def _version(show: bool) -> None:
@@ -95,9 +111,6 @@ def recover(
     solver: Annotated[
         str | None, typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto")
     ] = None,
-    nan: Annotated[
-        str | None, typer.Option(help="What to do with gaps: drop (rows), mean, or pairwise.", show_default="refuse")
-    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
     preset: Annotated[
         str | None,
@@ -107,6 +120,16 @@ def recover(
         str | None, typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine).")
     ] = None,
     key: Key = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    index_col: IndexCol = None,
+    transpose: Transpose = False,
+    nan: Nan = None,
+    keep: Keep = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    width: Bin = None,
     out: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift")
     ] = None,
@@ -118,22 +141,27 @@ def recover(
     verbose: Verbose = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is no evidence.")] = False,
 ) -> None:
     """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
 
     Example: symlift recover images.npy --grid 15x15 --out run
     """
     _not_both(quiet, verbose)
+    if exit_code and no_check:
+        raise InputError("--exit-code tells the verdict, and --no-check leaves it out: give one of them")
+    reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
     _check_early(data, grid, periodic, solver, resume)
     from symlift.runs import recover as runs
+    from symlift.runs.readers.kinds import local_file
 
     report: Path | None = None
     try:
-        with Steps(quiet, verbose) as progress:
+        with Steps(quiet, verbose) as progress, local_file(data) as file:
             run = runs.recover(
-                data, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, nan=nan, seed=seed, key=key, signals=signals,
-                check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
-                overwrite=overwrite, resume=resume, progress=progress,
+                file, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, nan=nan, seed=seed, reading=reading,
+                signals=signals, check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
+                overwrite=overwrite, resume=resume, progress=progress, note=_silent if quiet else note,
             )  # fmt: skip
             if run is None:  # one of several processes that trained along
                 return
@@ -155,14 +183,28 @@ def recover(
         print_json(_summary(run, report))
     elif not quiet:
         _print_run(run, report)
+    if exit_code and (run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"):
+        raise typer.Exit(3)
 
 
 @app.command()
 def transform(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a saved model.")],
     data: DataFile,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the signals go: .npy, .npz or .csv.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the signals go: .npy, .npz, .csv, .tsv, .parquet or .zarr.")
+    ],
     key: Key = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    index_col: IndexCol = None,
+    transpose: Transpose = False,
+    nan: Nan = None,
+    keep: Keep = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    width: Bin = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -171,10 +213,14 @@ def transform(
 
     Example: symlift transform run images.npy --out signals.npy
     """
+    reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
     from symlift.runs import recover as runs
+    from symlift.runs.readers.kinds import local_file
 
-    with Steps(quiet) as progress:
-        shape = runs.transform(run, data, out, key=key, overwrite=overwrite, progress=progress)
+    with Steps(quiet) as progress, local_file(data) as file:
+        shape = runs.transform(
+            run, file, out, reading=reading, nan=nan, overwrite=overwrite, progress=progress, note=_silent if quiet else note
+        )  # fmt: skip
     if as_json:
         print_json({"signals": str(out), "shape": shape})
     elif not quiet:
@@ -211,7 +257,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     Example: symlift doctor
     """
     extras = {"torch": "train", "tensorboard": "train", "umap": "baselines", "h5py": "data", "pynwb": "data",
-              "mlxtend": "data", "zarr": "data", "pyarrow": "data", "SALib": "sensitivity", "dask": "cluster"}  # fmt: skip
+              "mlxtend": "data", "zarr": "data", "pyarrow": "data", "openpyxl": "data",
+              "SALib": "sensitivity", "dask": "cluster"}  # fmt: skip
     report: dict[str, Any] = {
         "symlift": __version__,
         "python": platform.python_version(),
@@ -245,7 +292,7 @@ def _check_early(data: Path, grid: str | None, periodic: bool, solver: str | Non
     from symlift.runs.readers import check_file
     from symlift.solvers.registry import check_solver
 
-    if not (resume and data.is_dir()):
+    if str(data) != "-" and not (resume and data.is_dir()):
         check_file(data, data.suffix.lower())
     if grid is not None and grid != "auto":
         Grid.parse(grid, periodic)
@@ -305,6 +352,10 @@ def _print_run(run: Run, report: Path | None) -> None:
     for name in ("run", "placement", "signals", "report"):
         if summary[name] is not None:
             typer.echo(f"{name}: {summary[name]}")
+
+
+def _silent(_: str) -> None:
+    """Nothing: --quiet."""
 
 
 def _not_both(quiet: bool, verbose: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 import typer
@@ -18,10 +17,6 @@ __all__ = ["Steps", "err", "print_json", "seconds_of", "show", "stderr_line", "w
 
 err = Console(stderr=True)
 
-DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="Rows of numbers: .npy, .npz, .csv, .parquet, .mat or .zarr.")
-]
-Key = Annotated[str | None, typer.Option(help="Which array of an .npz, .mat or .zarr.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on one line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from symlift.cli.console import AsJson, Quiet, Steps, print_json, seconds_of, show, stderr_line
 from symlift.errors import InputError, SymliftError
@@ -47,7 +47,13 @@ def experiment_list(
     if as_json:
         print_json({name: e.model_dump(mode="json") for name, e in known.items()})
         return
-    table = Table("name", "what", "paper r", "paper S", "GPU-hours")
+    table = Table(
+        Column("name", no_wrap=True, min_width=max(map(len, [*known, *STUDIES]))),
+        "what",
+        "paper r",
+        "paper S",
+        "GPU-hours",
+    )
     for e in known.values():
         similarity = e.paper.similarity or e.paper.similarity_exact
         table.add_row(e.name, e.title, show(e.paper.r), show(similarity), show(e.paper.gpu_hours))

@@ -25,11 +25,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, Test, Verdict
 from symlift.errors import InputError
+from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver
 from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import dumps
@@ -63,8 +64,17 @@ class InputRecord(_Part):
     sha256: str
     shape: tuple[int, int]
     dtype: str = ""
-    key: str | None = None
+    reading: ReadOptions = DEFAULT
     columns: list[str] | None = None
+    notes: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_before(cls, raw: Any) -> Any:
+        """Records had a key where they have all options of reading now."""
+        if isinstance(raw, dict) and "key" in raw and "reading" not in raw:
+            return {**raw, "reading": {"key": raw["key"]}}
+        return raw
 
 
 class RunSettings(_Part):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import platform
 import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,20 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift import __version__
-from symlift.core.model import LiftedModel, row_batches
+from symlift.core.model import LiftedModel, has_gaps, row_batches
 from symlift.errors import FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain, load
 from symlift.runs.folder import TRAINING, Claim, find_input, record_bytes, run_to_continue
-from symlift.runs.readers import Table, content_hash, read_table
+from symlift.runs.readers import Table, content_hash, of_no_use, read_table
+from symlift.runs.readers.gaps import without_gaps
+from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, finished, now
 from symlift.runs.writers import check_writable, forget_pages, open_rows
 from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.fast.settings import DEFAULT as FAST
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
+from symlift.solvers.registry import canonical
+from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
 
 __all__ = ["RunFailedError", "recover", "transform"]
 
 SAMPLES, SAMPLED_ROWS, SCORED_ROWS = 64, 4096, 20_000
+
+
+def no_note(line: str) -> None:
+    """What there is to say about a file, said to nobody."""
 
 
 class RunFailedError(SymliftError):
@@ -62,7 +73,7 @@ def recover(
     mixing: str | None = None,
     nan: str | None = None,
     seed: int | None = None,
-    key: str | None = None,
+    reading: ReadOptions = DEFAULT,
     preset: str | None = None,
     budget: float | None = None,
     signals: bool = False,
@@ -70,13 +81,15 @@ def recover(
     overwrite: bool = False,
     resume: bool = False,
     progress: Progress = no_progress,
+    note: Callable[[str], None] = no_note,
 ) -> Run | None:
     """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
 
     What is None takes its default, or with ``resume`` what the run was started with.  ``data`` may be the run folder itself
-    with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``preset`` and ``budget`` (in
-    seconds) are for solvers that train.  ``check`` False leaves out the diagnosis.  Of several processes (torchrun), the first
-    keeps the folder; the others only train along, and get None.
+    with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``reading`` says how to read
+    the file; ``note`` is called with what there is to say about that, early in the fit.  ``preset`` and ``budget`` (in seconds)
+    are for solvers that train.  ``check`` False leaves out the diagnosis.  Of several processes (torchrun), the first keeps
+    the folder; the others only train along, and get None.
     """
     if overwrite and resume:
         raise InputError("--overwrite starts again and --resume goes on: give one of them")
@@ -88,25 +101,27 @@ def recover(
     # a follower may come when the first process has made the folder already
     before = None if is_follower() and not resume else run_to_continue(out, overwrite, resume)
     if before is not None:
-        _refuse_other_settings(before, given, key)
+        _refuse_other_settings(before, given, reading)
         settings = before.record.settings.model_copy(
             update={
                 "signals": signals or before.record.settings.signals,
                 "check": check and before.record.settings.check,
             }
         )
-        key = before.record.input.key
+        reading = before.record.input.reading
     else:
         settings = _settings(given, signals, check)
     settings.refuse_nonsense()
     start = time.perf_counter()
     progress("reading", None)
-    table = without_gaps(data, read_table(data, key), settings.nan)
+    table = without_gaps(data, read_table(data, options=reading), settings.nan)
     if len(table.rows) < 2:
-        raise InputError(f"{data} has one row only: give more rows than columns")
+        raise InputError(
+            f"{data} has one row only: give more rows than columns, or --transpose where each row is a channel"
+        )
     if is_follower():
         wait_for_all()  # until the first process has made the folder ready
-        _fit(table, settings, out, no_progress)
+        _fit(table, settings, reading.keep, out, no_progress)
         return None
     digest = content_hash(data)
     if before is not None:
@@ -120,12 +135,22 @@ def recover(
     record = RunRecord(
         status=Status.RUNNING, started=now() if before is None else before.record.started,
         resumed=0 if before is None else before.record.resumed + 1,
-        input=InputRecord(name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), key=key,
-                          columns=None if table.names is None else list(table.names)),
+        input=InputRecord(name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), reading=reading,
+                          columns=None if table.names is None else list(table.names), notes=list(table.notes)),
         settings=settings, versions=_versions(),
     )  # fmt: skip
     run = Run(out, record)
-    _run(run, seen, data, table, time.perf_counter() - start, progress)
+    notes = list(table.notes)
+
+    def watch(stage: str, share: float | None) -> None:
+        # a file that is refused is one line: notes come when the fit has taken the rows
+        while notes and stage.startswith("fitting: "):
+            note(notes.pop(0))
+        progress(stage, share)
+
+    _run(run, seen, data, table, time.perf_counter() - start, watch)
+    for line in notes:
+        note(line)
     return run
 
 
@@ -138,7 +163,7 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
             claim.forget_training()
         if settings.trains:
             wait_for_all()
-        estimator, notes = _fit(table, settings, run.folder, progress)
+        estimator, notes = _fit(table, settings, run.record.input.reading.keep, run.folder, progress)
         fitted = time.perf_counter()
         progress("checking", None)
         _judge(run.record, estimator, table.rows, notes)
@@ -148,7 +173,9 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
         _write_results(run, estimator, table.rows, progress)
     except InputError as error:
         claim.undo()
-        raise InputError(f"{data}: {error}") from None
+        n, d = table.rows.shape
+        turned = "; where each row is a channel, give --transpose" if d > n else ""
+        raise InputError(f"{data}: {error}{turned}") from None
     except KeyboardInterrupt:
         claim.release()
         raise
@@ -175,8 +202,12 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
     claim.release()
 
 
-def _fit(table: Table, settings: RunSettings, folder: Path, progress: Progress) -> tuple[LatentDomain, list[str]]:
+def _fit(
+    table: Table, settings: RunSettings, keep: bool, folder: Path, progress: Progress
+) -> tuple[LatentDomain, list[str]]:
     options: dict[str, Any] = {}
+    if keep and canonical(settings.solver) == "fast":  # row numbers are columns like others
+        options = {"settings": replace(FAST, place=replace(FAST.place, index=math.inf))}
     if settings.trains:
         options = {"folder": folder / TRAINING, "preset": settings.preset or "auto", "seconds": settings.budget}
     estimator = LatentDomain(
@@ -185,9 +216,7 @@ def _fit(table: Table, settings: RunSettings, folder: Path, progress: Progress) 
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FitWarning)
-        estimator.fit(table.rows, progress=lambda stage, share: progress(f"fitting: {stage}", share))
-    if table.names is not None:
-        estimator.name_columns(table.names)
+        estimator.fit(table.rows, progress=lambda stage, share: progress(f"fitting: {stage}", share), names=table.names)
     return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
 
 
@@ -220,27 +249,33 @@ def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: P
             row=shown,
         )
     if run.record.settings.signals:
-        lift_to_file(estimator.model_, rows, folder / "signals.npy", progress)
+        filler = getattr(estimator, "gap_filler_", None)
+        lift_to_file(estimator.model_, rows, folder / "signals.npy", progress, filler=filler)
 
 
-def lift_to_file(model: LiftedModel, rows: NDArray, path: Path, progress: Progress = no_progress) -> None:
-    """Stream the signals of ``rows`` into a file; nothing of their number is held in memory."""
+def lift_to_file(
+    model: LiftedModel,
+    rows: NDArray,
+    path: Path,
+    progress: Progress = no_progress,
+    *,
+    names: Sequence[str] | None = None,
+    filler: GapFiller | None = None,
+) -> None:
+    """Stream the signals of ``rows`` into a file; nothing of their number is held in memory.  ``filler`` predicts gaps."""
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
-
-    with open_rows(path, (len(rows), model.n_outputs), dtype, key="signals") as sink:
-
-        class Watched:
-            """The sink, which also reports how far it is."""
-
-            shape = sink.shape
-
-            def __setitem__(self, part: slice, block: NDArray) -> None:
-                sink[part] = block
-                forget_pages(rows)
-                progress("writing", sink.done / len(rows))
-
-        out: Any = Watched()
-        model.lift(rows, out=out)
+    with open_rows(path, (len(rows), model.n_outputs), dtype, key="signals", names=names) as sink:
+        for part in row_batches(len(rows), max(rows.shape[1], model.n_outputs)):
+            block = rows[part]
+            if filler is not None and has_gaps(block):
+                block = filler.fill(block)
+            try:
+                sink[part] = model.lift(block)
+            except InputError:
+                bad = part.start + int(np.argmin(np.isfinite(block).all(axis=1)))
+                raise InputError(f"row {bad + 1:,} holds NaN or infinity: drop or impute it first") from None
+            forget_pages(rows)
+            progress("writing", sink.done / len(rows))
 
 
 def transform(
@@ -248,13 +283,16 @@ def transform(
     data: Path,
     out: Path,
     *,
-    key: str | None = None,
+    reading: ReadOptions = DEFAULT,
+    nan: str | None = None,
     overwrite: bool = False,
     progress: Progress = no_progress,
+    note: Callable[[str], None] = no_note,
 ) -> tuple[int, int]:
     """Write the signals that the model of a run finds in a data file; returns their shape (n, grid points · channels).
 
-    ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.
+    ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.  The file is read as that of the run was, but
+    for what ``reading`` and ``nan`` say.
     """
     run = finished(folder) if (folder / RECORD).exists() or not (folder / "model.json").exists() else None
     check_writable(out)
@@ -262,7 +300,13 @@ def transform(
         raise InputError(f"{out} exists: choose another --out, or give --overwrite")
     estimator = load(folder)
     progress("reading", None)
-    table = read_table(data, key)
+    names: list[str] | None = None
+    if run is not None:
+        names, reading = run.record.input.columns, _for_another_file(reading, run.record.input.reading, data)
+    nan = nan or ("refuse" if run is None else run.record.settings.nan)
+    if nan not in ("refuse", "drop", "mean", "pairwise"):
+        raise InputError(f"--nan {nan} is unknown: use drop, mean or pairwise")
+    table = read_table(data, options=reading, wanted=names)
     if out.exists() and out.samefile(data):
         raise InputError(f"{out} is the data file itself: choose another --out")
     if table.rows.shape[1] != estimator.n_features_in_:
@@ -270,18 +314,29 @@ def transform(
             f"{data} has {table.rows.shape[1]} columns, but {folder} was fitted to {estimator.n_features_in_}: "
             "give data with the same columns"
         )
-    names = None if run is None else run.record.input.columns
     if names is not None and table.names is not None and list(table.names) != names:
         where = next(i for i, (a, b) in enumerate(zip(table.names, names, strict=True)) if a != b)
         raise InputError(
             f"{data} has {table.names[where]!r} in column {where + 1} where {folder} was fitted to {names[where]!r}: "
-            "put the columns in the same order"
+            "give data with the same columns"
         )
+    table = without_gaps(data, table, nan, estimator.mean_)
     try:
-        lift_to_file(estimator.model_, table.rows, out, progress)
+        names_out = [str(name) for name in estimator.get_feature_names_out()]
+        filler = getattr(estimator, "gap_filler_", None)
+        lift_to_file(estimator.model_, table.rows, out, progress, names=names_out, filler=filler)
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
+    for line in table.notes:
+        note(line)
     return len(table.rows), estimator.model_.n_outputs
+
+
+def _for_another_file(given: ReadOptions, before: ReadOptions, data: Path) -> ReadOptions:
+    """How to read another file: as said, else as the run's own was read; what its kind has no use for is left out."""
+    merged = given.over(before)
+    unfit: dict[str, Any] = {name: None for name in of_no_use(merged, data.suffix.lower()) if name not in given.given()}
+    return replace(merged, **unfit)
 
 
 def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:
@@ -291,27 +346,7 @@ def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:
         raise InputError(f"--nan {given.nan} is unknown: use drop, mean or pairwise") from None
 
 
-def without_gaps(data: Path, table: Table, nan: str) -> Table:
-    """The table with its gaps dealt with as asked for; refused where nothing was asked, with what each way would keep."""
-    if table.rows.dtype.kind != "f":
-        return table
-    gaps = np.concatenate([np.isnan(table.rows[part]).any(axis=1) for part in row_batches(*table.rows.shape)])
-    if not gaps.any() or nan == "pairwise":
-        return table
-    count, n = int(gaps.sum()), len(gaps)
-    if nan == "refuse":
-        raise InputError(
-            f"{data}: {count:,} of {n:,} rows have gaps (NaN): --nan drop keeps {n - count:,}, --nan pairwise uses what is there, "
-            "--nan mean fills in the column's mean"
-        )
-    if nan == "drop":
-        return Table(table.rows[~gaps], table.names)
-    rows = np.array(table.rows)
-    mean = np.nan_to_num(np.nanmean(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0))
-    return Table(np.where(np.isnan(rows), mean, rows).astype(rows.dtype), table.names)
-
-
-def _refuse_other_settings(run: Run, given: _Given, key: str | None) -> None:
+def _refuse_other_settings(run: Run, given: _Given, reading: ReadOptions) -> None:
     """Settings that are given with --resume must be those of the run."""
     for name, value in given.said().items():
         kept = getattr(run.record.settings, name)
@@ -319,10 +354,13 @@ def _refuse_other_settings(run: Run, given: _Given, key: str | None) -> None:
             raise InputError(
                 f"the run in {run.folder} was started with {name} {kept}, not {value}: leave out --{name}, or --overwrite"
             )
-    if key is not None and key != run.record.input.key:
-        raise InputError(
-            f"the run in {run.folder} was started with key {run.record.input.key}, not {key}: leave out --key, or --overwrite"
-        )
+    for name, value in reading.given().items():
+        kept = getattr(run.record.input.reading, name)
+        if kept != value:
+            option = name.replace("_", "-")
+            raise InputError(
+                f"the run in {run.folder} was started with {option} {kept}, not {value}: leave out --{option}, or --overwrite"
+            )
 
 
 def _versions() -> dict[str, str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import mmap
 import os
+import shutil
+import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -14,12 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.table import check_rows
+from symlift.runs.readers.table import check_rows, extra
 from symlift.storage.atomic import write_atomically
 
 __all__ = ["WRITABLE", "RowSink", "check_writable", "forget_pages", "open_rows", "write_rows"]
 
-WRITABLE = (".npy", ".npz", ".csv")
+WRITABLE = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
+_NEEDS = {".parquet": "pyarrow.parquet", ".zarr": "zarr"}
+_CHUNK = 16 << 20  # bytes
 
 
 class RowSink:
@@ -42,44 +48,126 @@ class RowSink:
 
 
 def check_writable(path: Path) -> None:
-    """A suffix that can be written, in a folder that exists."""
-    if path.suffix.lower() not in WRITABLE:
+    """A suffix that can be written, in a folder that exists, with what writing it takes."""
+    suffix = path.suffix.lower()
+    if suffix not in WRITABLE:
         raise InputError(f"{path} has a suffix that cannot be written: use one of {', '.join(WRITABLE)}")
-    if path.is_dir():
+    if path.is_dir() and suffix != ".zarr":
         raise InputError(f"{path} is a folder: give the name of a file")
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written, its folder {path.parent} does not exist: make it first")
+    if suffix in _NEEDS:
+        extra(_NEEDS[suffix], path)
 
 
 @contextmanager
 def open_rows(
-    path: str | os.PathLike[str], shape: tuple[int, int], dtype: DTypeLike = np.float64, key: str = "rows"
+    path: str | os.PathLike[str],
+    shape: tuple[int, int],
+    dtype: DTypeLike = np.float64,
+    key: str = "rows",
+    names: Sequence[str] | None = None,
 ) -> Iterator[RowSink]:
-    """A :class:`RowSink` into a ``.npy``, ``.npz`` or ``.csv``; the file appears whole at the end, or not at all."""
+    """A :class:`RowSink` into a file of a kind in :data:`WRITABLE`; it appears whole at the end, or not at all.
+
+    Formats with named columns get ``names``.
+    """
     path, dtype = Path(path), np.dtype(dtype)
     check_writable(path)
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with ExitStack() as stack:
-        temporary = stack.enter_context(write_atomically(path))
-        file: IO[bytes]
-        if path.suffix.lower() == ".npz":
-            archive = stack.enter_context(zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED))
-            file = stack.enter_context(archive.open(f"{key}.npy", "w", force_zip64=True))
-        else:
-            file = stack.enter_context(temporary.open("wb"))
-        if path.suffix.lower() == ".csv":
-            digits = "%.9g" if dtype == np.float32 else "%.17g" if dtype.kind == "f" else "%d"
-            sink = RowSink(shape, dtype, lambda block: np.savetxt(file, block, fmt=digits, delimiter=","))
-        else:
-            np.lib.format.write_array_header_1_0(file, header)
-            sink = RowSink(shape, dtype, lambda block: file.write(block.view(np.uint8).data))
+        write = _OPEN[path.suffix.lower()](path, shape, dtype, key, names, stack)
+        sink = RowSink(shape, dtype, write)
         yield sink
         if sink.done != shape[0]:
             raise ValueError(f"{path}: {sink.done} of {shape[0]} rows were written")
 
 
+_Write = Callable[[NDArray], Any]
+
+
+def _open_npy(
+    path: Path, shape: tuple[int, int], dtype: np.dtype, key: str, _: Sequence[str] | None, stack: ExitStack
+) -> _Write:
+    temporary = stack.enter_context(write_atomically(path))
+    file: IO[bytes]
+    if path.suffix.lower() == ".npz":
+        archive = stack.enter_context(zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED))
+        file = stack.enter_context(archive.open(f"{key}.npy", "w", force_zip64=True))
+    else:
+        file = stack.enter_context(temporary.open("wb"))
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return lambda block: file.write(block.view(np.uint8).data)
+
+
+def _open_text(
+    path: Path, _: tuple[int, int], dtype: np.dtype, __: str, names: Sequence[str] | None, stack: ExitStack
+) -> _Write:
+    temporary = stack.enter_context(write_atomically(path))
+    file = stack.enter_context(temporary.open("wb"))
+    digits = "%.9g" if dtype == np.float32 else "%.17g" if dtype.kind == "f" else "%d"
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    if names is not None:
+        line = io.StringIO()
+        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(names)
+        file.write(line.getvalue().encode())
+    return lambda block: np.savetxt(file, block, fmt=digits, delimiter=delimiter)
+
+
+def _open_parquet(
+    path: Path, shape: tuple[int, int], dtype: np.dtype, _: str, names: Sequence[str] | None, stack: ExitStack
+) -> _Write:
+    arrow, parquet = extra("pyarrow", path), extra("pyarrow.parquet", path)
+    labels = list(names) if names is not None else [f"x{i}" for i in range(shape[1])]
+    schema = arrow.schema([(label, arrow.from_numpy_dtype(dtype)) for label in labels])
+    temporary = stack.enter_context(write_atomically(path))
+    writer = stack.enter_context(parquet.ParquetWriter(temporary, schema))
+    return lambda block: writer.write_table(
+        arrow.table([arrow.array(np.ascontiguousarray(c)) for c in block.T], schema=schema)
+    )
+
+
+def _open_zarr(
+    path: Path, shape: tuple[int, int], dtype: np.dtype, _: str, __: Sequence[str] | None, stack: ExitStack
+) -> _Write:
+    """A folder: made aside, and swapped in at the end."""
+    zarr = extra("zarr", path)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    stack.push(_swap_in(temporary, path))
+    rows = max(1, min(shape[0], _CHUNK // max(shape[1] * dtype.itemsize, 1)))
+    array = zarr.open(str(temporary / "array"), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1]))
+    done = 0
+
+    def write(block: NDArray) -> None:
+        nonlocal done
+        array[done : done + len(block)] = block
+        done += len(block)
+
+    return write
+
+
+def _swap_in(temporary: Path, path: Path) -> Callable[..., bool]:
+    def leave(kind: type[BaseException] | None, *_: object) -> bool:
+        try:
+            if kind is None:
+                if path.exists():
+                    path.rename(temporary / "old")
+                (temporary / "array").rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return False
+
+    return leave
+
+
+_OPEN = {
+    ".npy": _open_npy, ".npz": _open_npy, ".csv": _open_text, ".tsv": _open_text, ".parquet": _open_parquet,
+    ".zarr": _open_zarr,
+}  # fmt: skip
+
+
 def write_rows(path: str | os.PathLike[str], array: ArrayLike, key: str = "rows") -> None:
-    """Write rows (n, d) to a ``.npy``, ``.npz`` or ``.csv``, whole or not at all."""
+    """Write rows (n, d) to a file of a kind in :data:`WRITABLE`, whole or not at all."""
     rows = np.asarray(array)
     check_rows(Path(path), rows.shape, rows.dtype)
     with open_rows(path, (rows.shape[0], rows.shape[1]), rows.dtype, key) as sink:

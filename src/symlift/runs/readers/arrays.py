@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.table import Table, check_rows, choose, extra
+from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.options import ReadOptions
+from symlift.runs.readers.table import Sheet, check_rows, choose, extra
 
 __all__ = ["read_npy", "read_npz", "read_zarr"]
+
+_CODECS = frozenset(
+    ["blosc", "zlib", "gzip", "zstd", "lz4", "lzma", "bz2", "shuffle", "delta", "fixedscaleoffset", "astype", "packbits",
+     "quantize", "bitround", "crc32", "crc32c", "adler32", "bytes", "transpose", "sharding_indexed"]
+)  # fmt: skip
 
 
 def _check_npy_header(path: Path, file: IO[bytes], size: int) -> None:
@@ -36,36 +44,69 @@ def _check_npy_header(path: Path, file: IO[bytes], size: int) -> None:
         raise InputError(f"{path} is truncated: {there} of {needed} bytes of data are there; write it again")
 
 
-def read_npy(path: Path, _: str | None) -> Table:
+def read_npy(path: Path, _: ReadOptions) -> Sheet:
     with path.open("rb") as file:
         _check_npy_header(path, file, path.stat().st_size)
-    return Table(np.load(path, mmap_mode="r", allow_pickle=False))
+    return Sheet.of(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def read_npz(path: Path, key: str | None) -> Table:
+def read_npz(path: Path, options: ReadOptions) -> Sheet:
     with zipfile.ZipFile(path) as archive:
         members = {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
-        member = members[choose(path, key, members)]
+        member = members[choose(path, options.key, members)]
+        check_size(path, member.file_size, min(member.compress_size, path.stat().st_size), what="the array")
         with archive.open(member) as file:
             _check_npy_header(path, file, member.file_size)
         with archive.open(member) as file:
             rows: NDArray = np.lib.format.read_array(file, allow_pickle=False)
             file.read(1)  # at the end of a member zipfile compares its checksum
-    return Table(rows)
+    return Sheet.of(rows)
 
 
-def read_zarr(path: Path, key: str | None) -> Table:
-    for entry in path.rglob("*"):
-        # a codec named in the metadata is run by the library, and one of them is pickle
-        if entry.name in (".zarray", ".zgroup", ".zmetadata", "zarr.json") and "pickle" in json.dumps(
-            json.loads(entry.read_text(encoding="utf-8")), ensure_ascii=False
-        ):
-            raise InputError(f"{path} is stored with pickle, which is never loaded: save a plain array of numbers")
+def read_zarr(path: Path, options: ReadOptions) -> Sheet:
+    _check_codecs(path)
     zarr = extra("zarr", path)
     store = zarr.open(str(path), mode="r")
     if not hasattr(store, "shape"):
-        store = store[choose(path, key, sorted(str(name) for name, _ in store.arrays()))]
-    elif key is not None:
+        store = store[choose(path, options.key, sorted(str(name) for name, _ in store.arrays()))]
+    elif options.key is not None:
         raise InputError(f"{path} holds one array: leave out --key")
-    check_rows(path, tuple(store.shape), np.dtype(store.dtype))
-    return Table(np.asarray(store[...]))
+    shape, dtype = tuple(int(s) for s in store.shape), np.dtype(store.dtype)
+    check_rows(path, shape, dtype)
+    stored = sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
+    check_size(path, math.prod(shape) * dtype.itemsize, stored, what="the array")
+    # a chunk is unpacked whole, however little of it is asked for
+    check_size(
+        path, math.prod(int(s) for s in store.chunks) * dtype.itemsize, stored, what="the array in smaller chunks"
+    )
+    return Sheet.of(np.asarray(store[...]))
+
+
+def _check_codecs(path: Path) -> None:
+    """A codec named in the metadata is run by the library: only those that are known, and never pickle."""
+    for entry in path.rglob("*"):
+        if entry.name not in (".zarray", ".zgroup", ".zmetadata", "zarr.json"):
+            continue
+        check_size(entry, 20 * entry.stat().st_size)
+        meta = json.loads(entry.read_text(encoding="utf-8"))
+        for codec in _codecs(meta):
+            if "pickle" in codec:
+                raise InputError(f"{path} is stored with pickle, which is never loaded: save a plain array of numbers")
+            if codec not in _CODECS:
+                raise InputError(
+                    f"{path} is stored with {codec[:40]!r}, which is not read: save a plain array of numbers"
+                )
+
+
+def _codecs(meta: Any) -> Iterator[str]:
+    """Names of all codecs in the metadata of zarr, of version 2 ("id") or 3 ("name" among "codecs")."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            if key in ("compressor", "filters", "codecs", "index_codecs"):
+                yield from (
+                    str(c.get("id", c.get("name", ""))) for c in (value if isinstance(value, list) else [value]) if c
+                )
+            yield from _codecs(value)
+    elif isinstance(meta, list):
+        for value in meta:
+            yield from _codecs(value)

@@ -1,88 +1,243 @@
-"""Tables as text: ``.csv``, with or without a header."""
+"""Tables as text: ``.csv``, ``.tsv``, ``.txt``, whatever their encoding, delimiter and decimals; with or without a header."""
 
 from __future__ import annotations
 
+import codecs
 import csv
-import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from symlift.errors import InputError
-from symlift.runs.readers.table import Table
+from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.columns import Columns
+from symlift.runs.readers.fields import find_decimal, kind_of
+from symlift.runs.readers.header import is_header, is_units
+from symlift.runs.readers.options import ReadOptions
+from symlift.runs.readers.table import Sheet
 
-__all__ = ["read_csv"]
+__all__ = ["layout_of", "read_text", "sheet_of"]
 
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE)
+_HEAD = 200  # lines that are looked at first
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+          (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+_SPACE = " "  # any run of blanks
+# bytes that texts do not have (26 ended files of DOS), and those that are nothing in Windows' code page
+_CONTROL = set(range(9)) | set(range(14, 32)) - {26}
+_NOT_1252 = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 
 
-def read_csv(path: Path, _: str | None) -> Table:
-    delimiter, names, skip = _csv_head(path)
-    try:
-        # comments: a '#' further down is a mistake and should be told
-        rows = np.loadtxt(str(path.resolve()), dtype=np.float64, delimiter=delimiter, skiprows=skip, ndmin=2,
-                          comments=None, quotechar='"', encoding="utf-8-sig")  # fmt: skip
-    except ValueError as error:
-        if not isinstance(error, UnicodeDecodeError):
-            _locate_csv_error(path, delimiter, names, skip)
-        raise
-    if rows.size == 0:
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of a file are to be read; ``skip`` records come before the first of numbers."""
+
+    delimiter: str
+    decimal: str
+    width: int
+    skip: int
+    names: tuple[str, ...] | None
+    plain: bool  # numbers only, as far as was looked
+    notes: tuple[str, ...]
+
+
+def read_text(path: Path, options: ReadOptions) -> Sheet:
+    encoding = find_encoding(path)
+    with path.open(encoding=encoding, newline="") as file:
+        lines = [line for line in islice(file, _HEAD * 2) if line.strip()]
+    if not lines:
         raise InputError(f"{path} has no rows of numbers: give data that is not empty")
-    if names is not None and len(names) != rows.shape[1]:
-        raise InputError(f"{path} has {len(names)} names in its header, but {rows.shape[1]} columns: make them agree")
-    if names is not None and not names[0] and np.array_equal(rows[:, 0], np.arange(len(rows))):
-        raise InputError(
-            f"{path} counts its rows in a first column without a name: save it without the index (index=False)"
+    delimiter = options.delimiter or find_delimiter(lines, path.suffix.lower(), options.decimal)
+    with path.open(encoding=encoding, newline="") as file:
+        head = list(islice(_records(file, delimiter), _HEAD))
+    layout = layout_of(path, head, delimiter, options, text=True)
+    check_size(path, 8 * layout.width * (path.stat().st_size * len(lines) // sum(map(len, lines))))
+    if encoding not in ("utf-8", "utf-8-sig"):
+        layout = Layout(**{**vars(layout), "notes": (f"the text is read as {encoding}", *layout.notes)})
+    if layout.plain:
+        try:
+            # the fast way, for what is numbers throughout; a '#' further down is a mistake and should be said
+            rows = np.loadtxt(str(path.resolve()), dtype=np.float64, skiprows=_lines_before(path, encoding, delimiter, layout.skip),
+                              delimiter=None if delimiter == _SPACE else delimiter, ndmin=2, comments=None, quotechar='"',
+                              encoding=encoding)  # fmt: skip
+        except ValueError:
+            pass  # a gap or a word further down: the careful way counts and names them
+        else:
+            if rows.shape[1] == layout.width:
+                return Sheet.of(rows, layout.names, layout.notes)
+    with path.open(encoding=encoding, newline="") as file:
+        return sheet_of(path, _records(file, delimiter), layout)
+
+
+def sheet_of(path: Path, records: Iterable[tuple[int, list[str]]], layout: Layout) -> Sheet:
+    """Records, (line, entries), as a sheet; every entry is looked at."""
+    columns = Columns(path, layout.width, layout.names, layout.decimal)
+    for line, fields in islice(records, layout.skip, None):
+        columns.add(line, fields)
+    return columns.sheet(layout.notes)
+
+
+# -- bytes as text -----------------------------------------------------------------------------------------------------
+
+
+def find_encoding(path: Path) -> str:
+    """UTF-8, what a byte order mark says, UTF-16 by its zeros, else Latin-1; InputError where it is no text."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+        for mark, name in _MARKS:
+            if start.startswith(mark):
+                return name
+        if b"\0" in start:
+            zeros = [start[k::2].count(0) / max(len(start[k::2]), 1) for k in (0, 1)]
+            if max(zeros) > 0.4 and min(zeros) < 0.05:
+                return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+            raise InputError(
+                f"{path} holds bytes that are not text: give the file its right suffix, or save it again as UTF-8"
+            )
+        if _CONTROL & set(start):
+            raise InputError(
+                f"{path} holds bytes that are not text: give the file its right suffix, or save it again as UTF-8"
+            )
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        block = start
+        try:
+            while block:
+                decoder.decode(block)
+                block = file.read(1 << 20)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            file.seek(0)
+            seen = set().union(*iter(lambda: set(file.read(1 << 20)), set()))
+            return "cp1252" if seen & set(range(0x80, 0xA0)) and not seen & _NOT_1252 else "latin-1"
+    return "utf-8"
+
+
+def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """(line, entries) of the lines that are not empty."""
+    if delimiter == _SPACE:
+        yield from ((i, line.split()) for i, line in enumerate(lines, start=1) if line.strip())
+        return
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    for fields in reader:
+        if any(field.strip() for field in fields):
+            yield reader.line_num, fields
+
+
+def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
+    """How many lines come before the first one of numbers."""
+    if skip == 0:
+        return 0
+    with path.open(encoding=encoding, newline="") as file:
+        return next(islice(_records(file, delimiter), skip - 1, None))[0]
+
+
+# -- what separates entries --------------------------------------------------------------------------------------------
+
+
+def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
+    """What cuts most lines into equally many entries; tabs and semicolons first, which no number holds."""
+    told = lines[0].strip().lower()
+    if told.startswith("sep=") and len(told) == 5:  # a line for Excel
+        return told[4]
+    order = ["\t", ";", "|", ",", _SPACE] if suffix != ".tsv" else ["\t"]
+    if decimal == "," and suffix != ".tsv":
+        order.remove(",")
+    best, share = order[0] if len(order) == 1 else ("," if decimal != "," else ";"), 0.0
+    table = [line for line in lines if not line.lstrip().startswith(("#", "%"))] or lines
+    for delimiter in order:
+        widths = Counter(len(fields) for _, fields in _records(table, delimiter))
+        width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
+        if width > 1 and count / len(table) >= 0.9:
+            return delimiter
+        if width > 1 and count / len(table) > share + 0.2:
+            best, share = delimiter, count / len(table)
+    return best
+
+
+# -- where the table begins --------------------------------------------------------------------------------------------
+
+
+def layout_of(
+    path: Path, head: list[tuple[int, list[str]]], delimiter: str, options: ReadOptions, text: bool = False
+) -> Layout:
+    """How to read records of which ``head`` are the first."""
+    records = [fields for _, fields in head]
+    marked = [bool(fields) and fields[0].lstrip().startswith(("#", "%")) for fields in records]
+    comments = next((i for i, mark in enumerate(marked) if not mark), len(records))
+    widths = Counter(len(fields) for fields in records[comments:])
+    if not widths:
+        raise InputError(f"{path} has no rows of numbers: give data that is not empty")
+    width = max(widths.items(), key=lambda item: (item[1], item[0]))[0]
+    start, notes = comments, []
+    while start < len(records) - 1 and len(records[start]) < width and _is_preamble(records[start:], width, options):
+        start += 1
+    decimal = options.decimal or find_decimal([f for fields in records[start:] for f in fields], delimiter)
+    before = [fields for fields in records[comments:start] if not (text and fields[0].lower().startswith("sep="))]
+    if before:
+        notes.append(
+            f"{len(before)} lines before the table are skipped" if len(before) > 1 else "the first line is skipped"
         )
-    return Table(rows, names)
+    if decimal == "," and options.decimal is None:
+        notes.append("numbers have decimal commas")
+    names, skip, more = _names(path, records, comments, start, width, decimal, options)
+    last = before[-1] if before else []
+    if names is None and options.header is None and len(last) > 1 and all(kind_of(field) == "text" for field in last):
+        raise InputError(
+            f"{path} has {len(last)} names in its header, but {width} columns: make them agree, or give --no-header"
+        )
+    body = records[skip:]
+    if not body:
+        raise InputError(f"{path} has no rows of numbers: give data that is not empty")
+    plain = text and decimal == "." and all(len(f) == width and all(kind_of(x) == "number" for x in f) for f in body)
+    plain = plain and not any("," in x for fields in body for x in fields)
+    return Layout(delimiter, decimal, width, skip, names, plain, (*notes, *more))
 
 
-def _csv_head(path: Path) -> tuple[str, tuple[str, ...] | None, int]:
-    """Delimiter, names of the columns if the first line has them, and how many lines to skip before the numbers.
-
-    A first line is a header where most of it is not numbers, or where it counts its columns from 0 (as pandas writes).
-    """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        before, first = 0, ""
-        for line in file:
-            if line.strip():
-                first = line
-                break
-            before += 1
-    delimiter = max(",;\t", key=first.count)
-    marked = first.lstrip().startswith("#")
-    fields = next(csv.reader([first.lstrip().lstrip("#") if marked else first], delimiter=delimiter), [])
-    fields = [field.strip() for field in fields]
-    words = sum(1 for field in fields if not _NUMBER.fullmatch(field))
-    labels = fields if fields and fields[0] else fields[1:]  # an index has no name
-    counts = len(labels) > 2 and labels == [str(i) for i in range(len(labels))]
-    if any(fields) and (marked or counts or 2 * words > len(fields)):
-        return delimiter, tuple(fields), before + 1
-    return delimiter, None, before
+def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> bool:
+    """Whether the first of some short lines is none of the table: it has words in it, and is not a header without the labels'."""
+    first, below = records[0], [fields for fields in records[1:] if len(fields) == width]
+    if all(kind_of(field) == "number" for field in first):
+        return False
+    named = options.header is not False and len(first) == width - 1 and len(records[1]) == width
+    return not (named and first != [""] and width > 2 and is_header(first, [fields[1:] for fields in below], "."))
 
 
-def _locate_csv_error(path: Path, delimiter: str, names: tuple[str, ...] | None, skip: int) -> None:
-    """Say which line and which column could not be read; returns where all of them look right."""
-    width = None if names is None else len(names)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for _ in range(skip):
-            next(file)
-        reader = csv.reader(file, delimiter=delimiter)
-        for fields in reader:
-            line = skip + reader.line_num
-            if not fields:
-                continue
-            width = len(fields) if width is None else width
-            if len(fields) != width:
-                raise InputError(
-                    f"{path}, line {line}: {len(fields)} entries where the lines before have {width}: make all rows equally long"
-                )
-            for column, field in enumerate(fields, start=1):
-                if _NUMBER.fullmatch(field):
-                    continue
-                if not field.strip():
-                    raise InputError(f"{path}, line {line}, column {column} is empty: fill it in or drop the row")
-                shown = field if len(field) <= 30 else field[:27] + "..."
-                comma = delimiter != "," and _NUMBER.fullmatch(field.replace(",", "."))
-                remedy = "write decimals with a point" if comma else "correct it or drop the column"
-                raise InputError(f"{path}, line {line}, column {column}: {shown!r} is not a number: {remedy}")
+def _names(
+    path: Path, records: list[list[str]], comments: int, start: int, width: int, decimal: str, options: ReadOptions
+) -> tuple[tuple[str, ...] | None, int, list[str]]:
+    """Names of the columns, how many records to skip before the numbers, and notes."""
+    first, below = records[start], [fields for fields in records[start + 1 :] if len(fields) == width]
+    if options.header is False:
+        return None, start, []
+    notes: list[str] = []
+    if options.header or is_header(first, below or [[""] * width], decimal):
+        names = _fit_names(path, [field.strip() for field in first], below, width)
+        if options.header is None and all(kind_of(field, decimal) in ("number", "gap") for field in first):
+            shown = ", ".join(name for name in names[:3])
+            notes.append(f"the first line ({shown} …) is taken as a header: --no-header reads it as data")
+        start += 1
+        if len(below) > 1 and len(records[start]) == width and is_units(records[start], records[start + 1 :], decimal):
+            notes.append("the line below the header holds units and is skipped")
+            start += 1
+        return names, start, notes
+    if comments and start == comments:  # as numpy.savetxt writes a header
+        last = list(records[comments - 1])
+        last[0] = last[0].lstrip().lstrip("#%").strip()
+        if len(last) == width and any(last) and (width > 1 or " " not in last[0]):
+            return tuple(field.strip() for field in last), start, []
+    return None, start, []
+
+
+def _fit_names(path: Path, names: list[str], below: list[list[str]], width: int) -> tuple[str, ...]:
+    """As many names as there are columns: a last delimiter too many is forgiven, and labels of rows need no name."""
+    if len(names) == width + 1 and not names[-1]:
+        names = names[:-1]
+    if len(names) == width - 1:
+        trailing = below and all(not fields[-1].strip() for fields in below)
+        names = [*names, ""] if trailing else ["", *names]
+    if len(names) != width:
+        raise InputError(f"{path} has {len(names)} names in its header, but {width} columns: make them agree")
+    return tuple(names)

@@ -1,0 +1,56 @@
+"""``symlift inspect``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from symlift.cli.console import AsJson, print_json
+from symlift.cli.reading import (
+    Bin,
+    Columns,
+    DataFile,
+    Decimal,
+    Delimiter,
+    Drop,
+    Header,
+    IndexCol,
+    Keep,
+    Key,
+    Transpose,
+    reading_of,
+)
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    data: DataFile,
+    key: Key = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    index_col: IndexCol = None,
+    transpose: Transpose = False,
+    keep: Keep = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    width: Bin = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is in a data file and whether it is fit for recovery: counts, gaps, repeats, dependence.  Nothing is fitted.
+
+    Example: symlift inspect log.csv
+    """
+    reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
+    from symlift.runs.inspect import inspect as look
+    from symlift.runs.readers.kinds import local_file
+
+    with local_file(data) as file:
+        found = look(file, reading, data)
+    if as_json:
+        print_json({**asdict(found), "fit": found.fit})
+        return
+    for line in found.lines():
+        typer.echo("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))

@@ -1,0 +1,64 @@
+"""Data frames that hold more than numbers, whoever made them (pandas, polars): said before anything is converted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.errors import InputError
+
+__all__ = ["check_frame", "column_names"]
+
+
+def check_frame(X: Any) -> None:
+    """InputError where a column of a data frame holds dates or text; anything that is no frame passes."""
+    names, kinds = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if names is None or kinds is None:
+        return
+    wrong = [
+        (name, what) for i, (name, kind) in enumerate(zip(names, kinds, strict=True)) if (what := _other(X, i, kind))
+    ]
+    if not wrong:
+        return
+    shown = [str(name) for name, _ in wrong]
+    dropped = f"X.drop(columns={shown})" if hasattr(X, "iloc") else f"X.drop({shown})"
+    if len(wrong) == 1:
+        raise InputError(f"column {shown[0]!r} holds {wrong[0][1]}, not numbers: leave it out, {dropped}")
+    listing = ", ".join(f"{name!r} ({what})" for name, what in wrong[:6]) + (" …" if len(wrong) > 6 else "")
+    if len(wrong) > 6:
+        dropped = "X.select_dtypes('number')" if hasattr(X, "iloc") else "X.select(polars.selectors.numeric())"
+    raise InputError(f"{len(wrong)} columns hold no numbers, {listing}: leave them out, {dropped}")
+
+
+def _other(X: Any, position: int, kind: Any) -> str:
+    """What a column holds instead of numbers, "" where it may hold them."""
+    if hasattr(kind, "is_numeric"):  # polars
+        if kind.is_temporal():
+            return "dates"
+        return "" if kind.is_numeric() or str(kind) in ("Boolean", "Object", "Null") else "text"
+    letter = getattr(kind, "kind", "O")
+    if letter in "Mm":
+        return "dates"
+    if letter in "SU" or str(kind) in ("string", "str"):
+        return "text"
+    if letter != "O" or not hasattr(X, "iloc"):
+        return ""
+    there = X.iloc[:, position].dropna()
+    first = there.iloc[0] if len(there) else 0.0
+    if isinstance(first, str | bytes):
+        return "text"
+    return "dates" if hasattr(first, "isoformat") else ""
+
+
+def column_names(names: Sequence[str], d: int) -> NDArray[np.object_]:
+    """Names of d columns, as scikit-learn keeps them.
+
+    >>> column_names(["a", 2], 2)
+    array(['a', '2'], dtype=object)
+    """
+    if len(names) != d:
+        raise InputError(f"{len(names)} names were given for {d} columns: give one for each")
+    return np.array([str(name) for name in names], dtype=object)

@@ -1,0 +1,205 @@
+"""What is in a data file, and whether it is fit for this; nothing is fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.model import row_batches
+from symlift.runs.readers import ReadOptions, Table, read_table
+from symlift.runs.readers.bounds import size_of
+from symlift.runs.readers.gaps import count_gaps
+from symlift.runs.readers.options import column_name, listed
+from symlift.runs.readers.table import SeveralError
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.statistics.dependence import effective_rank, independent_rows
+
+__all__ = ["Inspection", "inspect"]
+
+_SAMPLED = 20_000  # rows that are looked at for what takes sorting
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What :func:`inspect` finds.
+
+    Parameters
+    ----------
+    file : its name.
+    contents : what it holds, where that is several arrays and none was chosen; the rest is empty then.
+    rows, columns, dtype : of the table.
+    names : of the columns, None where there are none.
+    notes : what was left out or found out in reading.
+    gaps, columns_with_gaps : how many rows have gaps, and how many gaps each column has that has any.
+    infinite : how many entries are infinite.
+    constant, index_like, alike : columns that do not vary, that count the rows, and that repeat an earlier one.
+    duplicate_rows : rows (of the first 20,000) that repeat another one.
+    independent : how many independent rows the rows are worth; fewer than there are where they follow each other in time.
+    rank : how many directions the columns really use.
+    problems : what has to be done first, in words; empty where the file is fit.
+    command : what to run next.
+    """
+
+    file: str
+    contents: tuple[str, ...] = ()
+    rows: int = 0
+    columns: int = 0
+    dtype: str = ""
+    names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    gaps: int = 0
+    columns_with_gaps: dict[str, int] = field(default_factory=dict)
+    infinite: int = 0
+    constant: tuple[str, ...] = ()
+    index_like: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+    duplicate_rows: int = 0
+    independent: float | None = None
+    rank: float | None = None
+    problems: tuple[str, ...] = ()
+    command: str = ""
+
+    @property
+    def fit(self) -> bool:
+        """Whether it can be recovered from as it is."""
+        return not self.contents and not self.problems
+
+    def lines(self) -> list[str]:
+        """For people."""
+        if self.contents:
+            return [f"{self.file} holds {listed(self.contents, 100)}", f"next: {self.command}"]
+        size = size_of(self.rows * self.columns * np.dtype(self.dtype).itemsize)
+        out = [f"{self.file}: {self.rows:,} rows of {self.columns:,} columns, {self.dtype}, {size}"]
+        out += [f"names: {listed(self.names, 8)}"] if self.names is not None else []
+        out += [f"note: {line}" for line in self.notes]
+        worst = sorted(self.columns_with_gaps.items(), key=lambda item: -item[1])[:3]
+        where = ", ".join(f"{name} ({count:,})" for name, count in worst)
+        out.append(f"gaps: {self.gaps:,} of {self.rows:,} rows" + (f", most in {where}" if where else ""))
+        for what, columns in (("constant", self.constant), ("row numbers", self.index_like), ("repeated", self.alike)):
+            out += [f"{what}: columns {listed(columns, 8)}"] if columns else []
+        out += [f"repeated rows: {self.duplicate_rows:,}"] if self.duplicate_rows else []
+        if self.independent is not None and self.rank is not None:
+            dependent = ": they follow each other in time" if self.independent < 0.5 * self.rows else ""
+            out.append(f"rows are worth {self.independent:,.0f} independent ones{dependent}")
+            out.append(f"columns use {self.rank:.1f} directions")
+        out += [f"problem: {problem}" for problem in self.problems]
+        out.append(f"{'fit' if self.fit else 'not yet fit'} for recovery; next: {self.command}")
+        return out
+
+
+def inspect(path: Path, options: ReadOptions, shown: Path | None = None) -> Inspection:
+    """Look at a data file; ``shown`` is its name in what is said, where it is another."""
+    name = path if shown is None else shown
+    try:
+        table = read_table(path, options=options)
+    except SeveralError as error:
+        key = quote(error.there[0].split(" (")[0])
+        return Inspection(str(name), contents=error.there, command=f"symlift inspect {quote(str(name))} --key {key}")
+    gaps, of_column = count_gaps(table.rows)
+    constant, infinite = _extremes(table.rows)
+    sample = _sample(table.rows)
+    living = np.flatnonzero(~constant)
+    few = sample[:, living]
+    index = living[_ramps(few)]
+    found: dict[str, Any] = {
+        "rows": table.rows.shape[0], "columns": table.rows.shape[1], "dtype": str(table.rows.dtype), "names": table.names,
+        "notes": table.notes, "gaps": int(gaps.sum()), "infinite": infinite,
+        "columns_with_gaps": {_name(table, int(i)): int(of_column[i]) for i in np.flatnonzero(of_column)},
+        "constant": _names(table, np.flatnonzero(constant)), "index_like": _names(table, index),
+        "alike": _names(table, _repeated(sample)), "duplicate_rows": len(sample) - len(np.unique(sample, axis=0)),
+    }  # fmt: skip
+    if len(living) and not infinite:
+        found |= {
+            "independent": independent_rows(few) * table.rows.shape[0] / len(few), "rank": effective_rank(few),
+        }  # fmt: skip
+    problems, remedy = _problems(found, len(living))
+    command = f"symlift recover {quote(str(name))}{_as_typed(options)}{remedy}"
+    return Inspection(str(name), **found, problems=tuple(problems), command=command)
+
+
+def _name(table: Table, i: int) -> str:
+    return column_name(table.names, i).strip("'")
+
+
+def _names(table: Table, which: NDArray) -> tuple[str, ...]:
+    return tuple(_name(table, int(i)) for i in which)
+
+
+def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], int]:
+    """(d,) columns that take one value only, and how many entries are infinite; a memory map is never copied."""
+    low = high = np.full(rows.shape[1], np.nan)
+    infinite = 0
+    for part in row_batches(*rows.shape):
+        block = rows[part]
+        low, high = np.fmin(low, np.fmin.reduce(block, axis=0)), np.fmax(high, np.fmax.reduce(block, axis=0))
+        infinite += int(np.isinf(block).sum()) if block.dtype.kind == "f" else 0
+    return ~(np.nan_to_num(high) > np.nan_to_num(low)), infinite
+
+
+def _sample(rows: NDArray) -> NDArray[np.float64]:
+    """The first rows, with the column's mean for gaps: rows in their order, for what depends on time."""
+    some = np.array(rows[:_SAMPLED], dtype=np.float64)
+    some[~np.isfinite(some)] = np.nan
+    there = np.sum(~np.isnan(some), axis=0)
+    mean = np.nansum(some, axis=0) / np.maximum(there, 1)
+    return np.where(np.isnan(some), mean, some)
+
+
+def _ramps(sample: NDArray) -> NDArray[np.bool_]:
+    """Columns that rise or fall with the row number all the way, by the measure with which a fit leaves them out."""
+    settings = PlaceSettings()
+    if len(sample) < settings.index_rows:
+        return np.zeros(sample.shape[1], dtype=bool)
+    from scipy.stats import rankdata
+
+    ranks = rankdata(sample, axis=0) - (len(sample) + 1) / 2
+    ramp = np.arange(len(sample)) - (len(sample) - 1) / 2
+    size = np.sqrt(np.sum(ranks**2, axis=0) * np.sum(ramp**2))
+    return np.abs(ramp @ ranks) > settings.index * np.maximum(size, 1e-300)
+
+
+def _repeated(sample: NDArray) -> NDArray[np.int64]:
+    """Columns that are the same as an earlier one."""
+    first = np.unique(sample, axis=1, return_index=True)[1] if sample.shape[1] < 5_000 else np.arange(sample.shape[1])
+    return np.setdiff1d(np.arange(sample.shape[1]), first)
+
+
+def _problems(found: dict[str, Any], living: int) -> tuple[list[str], str]:
+    """What stands in the way, and the options that get around it."""
+    n, d = found["rows"], found["columns"]
+    problems, remedy = [], ""
+    if found["infinite"]:
+        problems.append(f"{found['infinite']:,} entries are infinite: correct them in the file")
+    if found["gaps"]:
+        kept = n - found["gaps"]
+        remedy = " --nan drop" if kept > max(0.5 * n, 2 * d) else " --nan pairwise"
+        problems.append(
+            f"{found['gaps']:,} of {n:,} rows have gaps: --nan drop keeps {kept:,}, --nan pairwise uses what is there"
+        )
+    if living < 2:
+        problems.append(f"{living} of {d} columns vary: a grid needs at least 2")
+    if n < 2 or d > n:
+        remedy += " --transpose" if d > 4 * n else ""
+        problems.append(
+            f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give --transpose"
+        )
+    return problems, remedy
+
+
+def _as_typed(options: ReadOptions) -> str:
+    """Options of reading as they are typed."""
+    words = []
+    for name, value in options.given().items():
+        flag = "--" + name.replace("_", "-")
+        if name == "header":
+            words.append("--header" if value else "--no-header")
+        elif value is True:
+            words.append(flag)
+        else:
+            words += [f"{flag} {quote(str(v))}" for v in (value if isinstance(value, tuple) else (value,))]
+    return "".join(f" {word}" for word in words)

@@ -1,0 +1,114 @@
+"""HDF5: ``.h5`` and ``.hdf5``, and MATLAB 7.3, which is HDF5 with its axes the other way round (extra ``data``).
+
+Nothing outside of the file is followed: neither links to other files, nor data that are stored in them.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.errors import InputError
+from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.options import ReadOptions, listed
+from symlift.runs.readers.table import SeveralError, Sheet, check_rows, extra
+
+__all__ = ["datasets_of", "open_hdf5", "read_dataset", "read_hdf5", "read_mat73"]
+
+_MOST_OBJECTS, _DEEPEST = 20_000, 32
+
+
+def open_hdf5(path: Path) -> Any:
+    """The file, opened for reading."""
+    return extra("h5py", path).File(path, "r")
+
+
+def read_hdf5(path: Path, options: ReadOptions) -> Sheet:
+    with open_hdf5(path) as file:
+        return Sheet.of(read_dataset(path, _chosen(path, file, options.key)))
+
+
+def read_mat73(path: Path, options: ReadOptions) -> Sheet:
+    with open_hdf5(path) as file:
+        dataset = _chosen(path, file, options.key, skip=("#refs#", "#subsystem#"))
+        kind = dataset.attrs.get("MATLAB_class", b"")
+        name = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+        if name in ("char", "cell", "struct", "function_handle") or "MATLAB_empty" in dataset.attrs:
+            what = "empty" if "MATLAB_empty" in dataset.attrs else f"a {name}"
+            raise InputError(
+                f"{path}, variable {dataset.name[1:]}, is {what}, not a matrix of numbers: save a plain one"
+            )
+        return Sheet.of(read_dataset(path, dataset, turned=True))
+
+
+def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Every data set of numbers with one axis or more, by its path; soft and external links are not followed."""
+    h5py = extra("h5py", path)
+    found: dict[str, Any] = {}
+    todo: list[tuple[Any, str, int]] = [(file, "", 0)]
+    seen = 0
+    while todo:
+        group, where, depth = todo.pop()
+        for name in group:
+            seen += 1
+            if seen > _MOST_OBJECTS or depth > _DEEPEST:
+                raise InputError(
+                    f"{path} holds more than {_MOST_OBJECTS:,} objects, or nests them deeply: choose one with --key"
+                )
+            if name in skip or not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                continue
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                todo.append((item, f"{where}/{name}", depth + 1))
+            elif isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "fiub" and item.ndim:
+                found[f"{where}/{name}"] = item
+    return dict(sorted(found.items()))
+
+
+def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
+    """The rows of a data set, after a look at what it declares."""
+    if dataset.external or dataset.is_virtual:
+        raise InputError(f"{path}, {dataset.name} is kept in other files, which are not followed: save it in one file")
+    shape = tuple(int(s) for s in (dataset.shape[::-1] if turned else dataset.shape))
+    check_rows(path, shape, dataset.dtype)
+    stored = dataset.id.get_storage_size()
+    check_size(path, math.prod(shape) * dataset.dtype.itemsize, min(stored, path.stat().st_size), what="the array")
+    # a chunk is unpacked whole, however little of it is asked for
+    check_size(
+        path, math.prod(dataset.chunks or (0,)) * dataset.dtype.itemsize, stored, what="the array in smaller chunks"
+    )
+    values: NDArray = np.asarray(dataset[()])
+    return values.T if turned else values
+
+
+def _chosen(path: Path, file: Any, key: str | None, skip: tuple[str, ...] = ()) -> Any:
+    h5py = extra("h5py", path)
+    if key is not None:
+        link, parts = file, [part for part in key.split("/") if part]
+        for part in parts:
+            if not isinstance(link, h5py.Group) or part not in link:
+                link = None
+                break
+            if not isinstance(link.get(part, getlink=True), h5py.HardLink):
+                raise InputError(
+                    f"{path}, {key} is a link, which is not followed: give the path of the data themselves"
+                )
+            link = link[part]
+        if isinstance(link, h5py.Dataset) and parts:
+            if link.shape is None:
+                raise InputError(f"{path}, {key} is empty: choose another one with --key")
+            return link
+    there = datasets_of(path, file, skip)
+    sizes = [f"{name} ({'x'.join(map(str, item.shape))})" for name, item in there.items()]
+    if key is not None:
+        raise InputError(f"{path} has no array {key!r}: choose one with --key, from {listed(sizes) or 'none'}")
+    tables = [item for item in there.values() if item.ndim == 2]
+    if not there:
+        raise InputError(f"{path} holds no arrays of numbers: save one as a plain data set")
+    if len(tables) > 1 or (not tables and len(there) > 1):
+        raise SeveralError(path, "array", sizes)
+    return tables[0] if tables else next(iter(there.values()))

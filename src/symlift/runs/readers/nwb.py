@@ -1,0 +1,106 @@
+"""Neurodata Without Borders, ``.nwb``: spikes of the units, counted in bins, or one of the time series (extra ``data``).
+
+Read as the HDF5 that it is: which group holds what is fixed by the standard, and nothing of its schema need be loaded for that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.errors import InputError
+from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.hdf5 import datasets_of, open_hdf5, read_dataset
+from symlift.runs.readers.options import ReadOptions, listed
+from symlift.runs.readers.table import SeveralError, Sheet
+
+__all__ = ["read_nwb"]
+
+_BIN = 0.1
+_SERIES = ("acquisition/", "processing/", "stimulus/", "analysis/")
+
+
+def read_nwb(path: Path, options: ReadOptions) -> Sheet:
+    with open_hdf5(path) as file:
+        contents = _contents(path, file)
+        if not contents:
+            raise InputError(f"{path} holds neither units with spike times nor time series: choose another file")
+        sizes = [f"{name} ({what})" for name, (what, _) in contents.items()]
+        key = options.key
+        if key is None and len(contents) == 1:
+            key = next(iter(contents))
+        if key is None:
+            raise SeveralError(path, "recording", sizes)
+        wanted = key.strip("/").removesuffix("/data")
+        matching = [name for name in contents if name == wanted] or [
+            name for name in contents if name.rpartition("/")[2] == wanted
+        ]
+        if len(matching) != 1:
+            raise InputError(f"{path} has no recording {key!r}: choose one with --key, from {listed(sizes)}")
+        item = contents[matching[0]][1]
+        if matching[0] == "units":
+            return _counts(path, item, _BIN if options.bin is None else options.bin, options.bin is None)
+        if options.bin is not None:
+            raise InputError(f"{path}, {key} is no list of spike times: leave out --bin, which is for --key units")
+        rows = read_dataset(path, item) if item.ndim != 1 else read_dataset(path, _Column(item))
+        return Sheet.of(rows)
+
+
+class _Column:
+    """A data set with one axis, as one with two."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self.shape = (*dataset.shape, 1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dataset, name)
+
+    def __getitem__(self, part: Any) -> NDArray:
+        values: NDArray = np.asarray(self.dataset[part])
+        return values.reshape(self.shape)
+
+
+def _contents(path: Path, file: Any) -> dict[str, tuple[str, Any]]:
+    """What can be read: (its size in words, the group or data set) by name."""
+    found: dict[str, tuple[str, Any]] = {}
+    units = file.get("units")
+    if units is not None and "spike_times" in units and "spike_times_index" in units:
+        found["units"] = (f"spikes of {len(units['spike_times_index'])} units", units)
+    for name, item in datasets_of(path, file).items():
+        series = name[1:].removesuffix("/data")
+        if name.endswith("/data") and series.startswith(_SERIES):
+            found[series] = (" x ".join(str(s) for s in item.shape), item)
+    return found
+
+
+def _counts(path: Path, units: Any, width: float, unsaid: bool) -> Sheet:
+    """Spikes of each unit in bins of ``width`` seconds, from the first spike of all to the last."""
+    for name in ("spike_times", "spike_times_index"):
+        item = units[name]
+        if item.ndim != 1 or item.dtype.kind not in "fiu" or item.external or item.is_virtual:
+            raise ValueError(f"{name} is no list of numbers")
+        check_size(path, item.size * item.dtype.itemsize, item.id.get_storage_size(), what="the spike times")
+    times = np.asarray(units["spike_times"][()], dtype=np.float64)
+    ends = np.asarray(units["spike_times_index"][()]).astype(np.int64)
+    if len(ends) == 0 or len(times) == 0:
+        raise InputError(f"{path} has units, but no spikes: choose a time series with --key")
+    if np.any(np.diff(ends, prepend=0) < 0) or ends[-1] != len(times) or not np.isfinite(times).all():
+        raise ValueError("spike times and their index do not agree")
+    first, last = float(times.min()), float(times.max())
+    bins = int(min((last - first) / width, 1e15)) + 1
+    check_size(path, bins * len(ends) * 8, what=f"fewer, wider bins than {bins:,} (--bin), or the counts")
+    unit = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+    at = np.minimum(((times - first) / width).astype(np.int64), bins - 1)
+    rows = np.bincount(at * len(ends) + unit, minlength=bins * len(ends)).reshape(bins, len(ends)).astype(np.float64)
+    names = tuple(f"unit {_label(i)}" for i in (units["id"][()] if "id" in units else range(len(ends))))
+    asked = "; --bin changes that" if unsaid else ""
+    note = f"{len(times):,} spikes of {len(ends)} units are counted in {bins:,} bins of {width:g} s{asked}"
+    return Sheet.of(rows, names if len(names) == len(ends) else None, (note,))
+
+
+def _label(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

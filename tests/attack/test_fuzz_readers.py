@@ -1,0 +1,164 @@
+"""Bytes that nobody wrote: every reader reads them or refuses them in one line, in bounded time and memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from test_readers import GOOD, GOOD4, GOOD73, PACKED, arrow, mat, npy, npz, pq, xlsx
+
+from symlift import InputError
+from symlift.runs.readers import ReadOptions, read_table
+from symlift.runs.readers.gaps import without_gaps
+
+pytestmark = pytest.mark.fuzz
+
+SEEDS = {
+    ".npy": [GOOD[".npy"], npy(np.arange(6, dtype=">i2").reshape(3, 2, order="F"))],
+    ".npz": [GOOD[".npz"], npz(a=np.eye(2), b=np.ones((2, 2), np.float32))],
+    ".mat": [GOOD[".mat"], GOOD4, GOOD73, PACKED, mat(X=np.eye(3, dtype=np.int8), Y={"a": 1})],
+    ".h5": [GOOD[".h5"]],
+    ".nwb": [GOOD[".nwb"]],
+    ".parquet": [GOOD[".parquet"], pq({"a": [1, None], "t": ["u", "v"]})],
+    ".arrow": [GOOD[".arrow"], arrow({"a": [1, None], "t": ["u", "v"]})],
+    ".xlsx": [GOOD[".xlsx"], xlsx([["a", "b"], [1, 2.5], ["x", None]])],
+    ".csv": [b"a,b\n1,2\n3,4\n", b"1;2\n3;4\n", b'"a, b",c\n1e5,-2\n',
+             b"t;x\n2024-01-01;1,5\n2024-01-02;\n", "ä,b\n1,2\n".encode("utf-16")],
+    ".tsv": [b"a\tb\n1\t2\n"],
+    ".txt": [b"  1 2\n 3 4\n", b"# a b\n1 2\n3 4\n"],
+}  # fmt: skip
+PIECES = [b"'", b"(", b")", b"-", b"9" * 20, b"O", b"|O", b"<U0", b"\n", b",", b'"', b"\0", b"\xff", b"{", b"#", b"1e999",
+          b";", b"\t", b"nan", b"PK\x03\x04", b"\x93NUMPY",
+          b"True", b"None", b"[" * 3000, b"\xef\xbb\xbf", b"\xff\xfe", b"<c16", b"V8",
+          b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\0", b"sep=;\n", b"2024-01-01", b"1.234,5"]  # fmt: skip
+OPTIONS = st.builds(
+    ReadOptions,
+    key=st.none() | st.sampled_from(["X", "units", "a", "/", "Sheet"]),
+    columns=st.just(()) | st.just(("a",)) | st.just(("1-2",)),
+    drop=st.just(()) | st.just(("1",)),
+    index_col=st.none() | st.just("1"),
+    transpose=st.booleans(),
+    keep=st.booleans(),
+    header=st.none() | st.booleans(),
+    decimal=st.none() | st.sampled_from(",."),
+)
+
+
+def mutate(draw, content: bytearray) -> bytes:
+    for _ in range(draw(st.integers(1, 5))):
+        at = draw(st.integers(0, len(content)))
+        kind = draw(st.sampled_from(["flip", "cut", "insert", "delete", "replace"]))
+        if kind == "flip" and at < len(content):
+            content[at] = draw(st.integers(0, 255))
+        elif kind == "cut":
+            del content[at:]
+        elif kind == "insert":
+            content[at:at] = draw(st.sampled_from(PIECES) | st.binary(max_size=8))
+        elif kind == "delete":
+            del content[at : at + draw(st.integers(1, 8))]
+        else:
+            piece = draw(st.sampled_from(PIECES))
+            content[at : at + len(piece)] = piece
+    return bytes(content)
+
+
+@st.composite
+def mutated(draw, suffix):
+    return mutate(draw, bytearray(draw(st.sampled_from(SEEDS[suffix])))), draw(st.just(ReadOptions()) | OPTIONS)
+
+
+def read_or_refuse(path: Path, options: ReadOptions) -> None:
+    try:
+        table = without_gaps(path, read_table(path, options=options), "mean")
+    except InputError as error:
+        message = str(error)
+        assert (path.name in message or "--" in message) and "\n" not in message, message  # noqa: PT018 - or it is read
+        return
+    assert table.rows.ndim == 2
+    assert table.rows.size > 0
+    assert table.rows.dtype.kind in "fiub"
+    assert table.names is None or len(table.names) == table.rows.shape[1]
+
+
+@pytest.mark.parametrize("suffix", SEEDS)
+def test_fuzzed_files_are_read_or_refused(tmp_path_factory, suffix):
+    folder = tmp_path_factory.mktemp("fuzz")
+
+    @given(mutated(suffix))
+    def check(file):
+        content, options = file
+        path = folder / f"fuzz{suffix}"
+        path.unlink(missing_ok=True)  # an earlier example may still be mapped
+        path.write_bytes(content)
+        read_or_refuse(path, options)
+
+    check()
+
+
+@given(st.data())
+def test_inside_of_what_is_compressed(tmp_path_factory, data):
+    """Checksums keep random changes from reaching what is inside: here they are made before packing."""
+    folder = tmp_path_factory.getbasetemp() / "inside"
+    folder.mkdir(exist_ok=True)
+    path = folder / "fuzz.mat"
+    size = int.from_bytes(PACKED[132:136], "little")
+    inner = mutate(data.draw, bytearray(zlib.decompress(PACKED[136 : 136 + size])))
+    packed = zlib.compress(inner)
+    path.write_bytes(PACKED[:132] + len(packed).to_bytes(4, "little") + packed)
+    read_or_refuse(path, ReadOptions())
+
+
+VALUES = (
+    st.none()
+    | st.integers()
+    | st.text(max_size=6)
+    | st.lists(st.integers(-3, 10**9), max_size=3)
+    | st.just("<f4")
+    | st.just("|O")
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["shape", "chunks", "dtype", "order", "fill_value", "filters", "compressor", "zarr_format"]),
+        VALUES,
+    )
+)
+def test_fuzzed_zarr(tmp_path_factory, changes):
+    path = tmp_path_factory.getbasetemp() / "fuzz.zarr"
+    shutil.rmtree(path, ignore_errors=True)
+    zarr.save_array(str(path), np.eye(4))
+    meta = json.loads((path / ".zarray").read_text())
+    (path / ".zarray").write_text(json.dumps(meta | changes))
+    read_or_refuse(path, ReadOptions())
+
+
+TEXTS = st.lists(
+    st.lists(
+        st.sampled_from(
+            ["1", "-2.5", "1,5", "", "x", "n/a", "2024-01-01", "1e3", '"', "#", "1.000,5", "é", "12:30", "a b", "=1"]
+        ),
+        max_size=5,
+    ),
+    max_size=12,
+)
+
+
+@given(
+    TEXTS,
+    st.sampled_from([",", ";", "\t", " ", "|"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["utf-8", "utf-16", "latin-1"]),
+    OPTIONS,
+)
+def test_texts_of_all_kinds(tmp_path_factory, rows, delimiter, end, encoding, options):
+    path = tmp_path_factory.getbasetemp() / "fuzz.csv"
+    path.write_bytes(end.join(delimiter.join(row) for row in rows).encode(encoding))
+    read_or_refuse(path, options)
