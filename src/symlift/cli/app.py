@@ -125,6 +125,7 @@ def recover(
     """
     _not_both(quiet, verbose)
     _check_early(data, grid, periodic, solver, resume)
+    from symlift.cli.ending import last_lines, numbers
     from symlift.runs import recover as runs
 
     report: Path | None = None
@@ -151,10 +152,14 @@ def recover(
     if not quiet and run.fresh:
         for message in run.record.warnings:
             warn(message, FitWarning)
+    if verbose:
+        for line in numbers(run):
+            err.print(line, highlight=False, markup=False, soft_wrap=True)
     if as_json:
         print_json(_summary(run, report))
     elif not quiet:
-        _print_run(run, report)
+        for line in last_lines(run, _summary(run, report)):
+            typer.echo(line)
 
 
 @app.command()
@@ -283,28 +288,6 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "seconds": round(record.timings.total, 3), "placement": placement, "signals": signals,
         "report": None if report is None else str(report),
     }  # fmt: skip
-
-
-def _print_run(run: Run, report: Path | None) -> None:
-    """What a person wants to know about a run."""
-    summary = _summary(run, report)
-    ends = ["closed" if wraps else "open" for wraps in summary["periodic"]]
-    shape = "x".join(str(s) for s in summary["grid"])
-    typer.echo(f"grid: {shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}")
-    if run.record.diagnosis is not None:
-        typer.echo(f"verdict: {run.record.diagnosis}")
-        for step in run.record.diagnosis.next_steps:
-            typer.echo(f"next: {step.text}")
-    if summary["score"] is not None:
-        typer.echo(f"score: {summary['score']:.4g}")
-    state = "in" if run.fresh else "was done already, in"
-    typer.echo(
-        f"{summary['n']} rows of {summary['d']} columns: solver {summary['solver']}, seed {summary['seed']}, "
-        f"{state} {summary['seconds']:.1f} s"
-    )
-    for name in ("run", "placement", "signals", "report"):
-        if summary[name] is not None:
-            typer.echo(f"{name}: {summary[name]}")
 
 
 def _not_both(quiet: bool, verbose: bool) -> None:
