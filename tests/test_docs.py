@@ -146,7 +146,7 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
 
 
 def test_public_names_are_on_the_reference_page():
-    from symlift import datasets, metrics
+    from symlift import datasets, metrics, plotting
 
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE))
@@ -154,6 +154,7 @@ def test_public_names_are_on_the_reference_page():
         missing = {f"{module.__name__}.{public}" for public in module.__all__} - shown
         # small helpers that stand beside what is shown
         assert missing <= {"symlift.datasets.Digits", "symlift.datasets.identity"}
+    assert {f"symlift.plotting.{public}" for public in plotting.__all__ if public.startswith("plot_")} <= shown
     assert {f"symlift.{public}" for public in ("LatentDomain", "load", "Grid", "LiftedModel")} <= shown
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
+from symlift.notebook import larger_is_better, on_scale
 from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import Run, number
 
@@ -83,15 +84,9 @@ def _test(test: Test) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _upward(test: Test) -> bool:
-    """Whether larger numbers are better: a test is passed on that side of its threshold."""
-    value, threshold = test.value, test.threshold
-    return value is None or threshold is None or value == threshold or (value > threshold) == bool(test.passed)
-
-
 def _limit(test: Test) -> str:
     """The threshold in words."""
-    return f"needs at {'least' if _upward(test) else 'most'} {show(test.threshold)}"
+    return f"needs at {'least' if larger_is_better(test) else 'most'} {show(test.threshold)}"
 
 
 def evidence_bar(test: Test) -> Markup:
@@ -102,9 +97,8 @@ def evidence_bar(test: Test) -> Markup:
     value, threshold = number(test.value), number(test.threshold)
     if value is None or threshold is None:
         return Markup("")
-    share = 0.1 <= threshold <= 1 and 0 <= value <= 1
-    top = 1.0 if share else 2 * abs(threshold) or 1.0
-    length, tick = (300 * min(max(part / top, 0.0), 1.0) for part in (value, threshold))
+    along, limit, top = on_scale(value, threshold)
+    length, tick = 300 * along, 300 * limit
     arrow = '<path class="beyond" d="M300,3L308,8L300,13Z"/>' if value > top else ""
     label = f"{pretty(test.name)}: {show(test.value)} on a scale from 0 to {show(top)}, threshold {show(threshold)}"
     return Markup(
