@@ -473,3 +473,15 @@ def test_colour_is_for_terminals_that_want_it(here, call, monkeypatch):
 
 def test_completion_is_offered():
     assert "--install-completion" in runner.invoke(app, ["--help"]).output
+
+
+def test_interrupted_while_it_is_imported_is_one_line(here):
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n        if name == 'symlift.cli.console':\n            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from symlift.cli import main\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -25,15 +26,10 @@ class Watch:
 
     def __init__(self, console: Console, bar: bool = True, lines: bool = False) -> None:
         self.console, self.lines, self.stage, self.start = console, lines, "", time.monotonic()
+        self.left = _TimeLeft()
         self.bar: Bar | None = None
         if bar:
-            from rich import progress as parts
-
-            self.bar = parts.Progress(
-                parts.SpinnerColumn(), parts.TextColumn("{task.description}"), parts.BarColumn(bar_width=24),
-                parts.TimeElapsedColumn(), parts.TextColumn("[dim]left[/dim]"), parts.TimeRemainingColumn(),
-                console=console, transient=True,
-            )  # fmt: skip
+            self.bar = _bar(console, self.left)
             self.task = self.bar.add_task("", total=None)
 
     def __enter__(self) -> Self:
@@ -51,12 +47,57 @@ class Watch:
         if self.lines and name != self.stage:
             self.say(f"{time.monotonic() - self.start:7.1f} s  {name}")
         self.stage = name
+        share = self.left.note(name, share)
         if self.bar is not None:
             self.bar.update(self.task, description=stage, total=None if share is None else 1.0, completed=share or 0)
 
     def say(self, line: str) -> None:
         """One line above the bar."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class _TimeLeft:
+    """How long the part that runs will still take, by the share that is done; parts follow each other, each from 0 to 1."""
+
+    def __init__(self) -> None:
+        self.stage, self.share, self.began = "", 0.0, time.monotonic()
+        self.ends: float | None = None
+
+    def note(self, stage: str, share: float | None) -> float | None:
+        """The share that a stage has: a step of the last stage that had one goes on with it."""
+        if share is None:
+            if self.stage and stage.startswith(f"{self.stage}:"):
+                return self.share
+            self.stage, self.ends = "", None
+            return None
+        now = time.monotonic()
+        if not self.stage or share < self.share:
+            self.began, self.ends = now, None
+        elif share > 0:
+            self.ends = self.began + (now - self.began) / share
+        self.stage, self.share = stage, share
+        return share
+
+    def words(self) -> str:
+        """What is left, in words; nothing where it is not known."""
+        if self.ends is None:
+            return ""
+        seconds = max(0.0, self.ends - time.monotonic())
+        return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
+
+
+def _bar(console: Console, left: _TimeLeft) -> Bar:
+    from rich import progress as parts
+    from rich.text import Text
+
+    class Left(parts.ProgressColumn):
+        def render(self, task: parts.Task) -> Text:  # noqa: ARG002 - the time is known without it
+            return Text(left.words(), style="dim")
+
+    return parts.Progress(
+        parts.SpinnerColumn(), parts.TextColumn("{task.description}", markup=False), parts.BarColumn(bar_width=24),
+        parts.TimeElapsedColumn(), Left(), console=console, transient=True,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -69,7 +110,8 @@ def watching(verbose: int, progress: Progress | None = None) -> Iterator[Progres
     from rich.console import Console
 
     console = Console(stderr=True)
-    seen = console.is_terminal or console.is_jupyter
+    # a notebook shows bars where it has widgets
+    seen = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
     with Watch(console, bar=seen, lines=not seen or verbose > 1) as watch:
         yield watch
 
