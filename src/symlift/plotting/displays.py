@@ -72,7 +72,7 @@ def _along(axes: Axes, placement: Placement) -> None:
         rotation = 90 - np.rad2deg(turn)
     else:
         x, y, rotation = at, np.zeros(len(at)), np.full(len(at), 60.0)
-        axes.set(ylim=(-1, 2), yticks=[], xlabel="grid step")
+        axes.set(ylim=(-0.5, 1.2), yticks=[], xlabel="grid step")
     dots = axes.scatter(x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2)
     _colour_bar(axes, dots, "confidence")
     if len(on) <= _MOST_NAMES:

@@ -40,7 +40,11 @@ def gallery_panel(run: Run) -> dict[str, Any] | None:
     grid, model = run.model.grid, run.model
     chosen = shown_samples(run)
     channels = min(model.channels, _MOST_CHANNELS) if grid.ndim == 2 else 1
-    observed, recovered = run.observed[chosen].astype(np.float64), run.fields[chosen][..., :channels]
+    observed, recovered = run.observed[chosen].astype(np.float64), run.fields[chosen]
+    if run.placement is not None:
+        # columns in their places are read as they were measured: with the mean, which lifting takes out
+        recovered = recovered + model.lift(2 * model.mean[None, :]).reshape(recovered.shape[1:])
+    recovered = recovered[..., :channels]
     spans = [(float(part.min()), float(part.max())) for part in (observed, recovered)]
     pixels = [draw.pixel_map(model.n_features, grid.shape), _side_by_side(grid.shape, channels)]
     pairs = []
