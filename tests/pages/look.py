@@ -44,6 +44,14 @@ _WIDE = """(() => {
   return wide.slice(-3);
 })()"""
 
+# whether the paper is darker than the ink
+_IS_DARK = """(() => {
+  const sum = (text) => text.match(/[0-9.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0);
+  const body = getComputedStyle(document.body), clear = body.backgroundColor === "rgba(0, 0, 0, 0)";
+  const paper = clear ? getComputedStyle(document.documentElement).backgroundColor : body.backgroundColor;
+  return sum(paper) < sum(body.color);
+})()"""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -85,6 +93,8 @@ def look(browser: Browser, name: str, url: str, own: str, keep: bool) -> Iterato
             wrong = [f"{wide} px wide: {', '.join(browser.run(_WIDE))}"] if wide > width else []
             if not browser.run("[...document.images].every((i) => i.complete && i.naturalWidth > 0)"):
                 wrong.append("a picture is missing")
+            if dark != browser.run(_IS_DARK):
+                wrong.append("has the wrong colours")
             asked = [address for address in browser.requests() if not address.startswith((own, "data:", "blob:"))]
             wrong += [f"asks for {address}" for address in asked]
             wrong += [f"complains: {str(event['params'])[:160]}" for event in browser.complaints()]
@@ -112,7 +122,7 @@ def contact_sheet(looks: list[Look], path: Path) -> None:
         label = f"{Path(one.name).stem} {one.width} {'dark' if one.dark else 'light'}"
         draw.text((x, y), label[:26], fill="white")
     path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+    sheet.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> int:
