@@ -4,8 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 # small matrices: a second BLAS thread gains nothing, and waiting threads cost a busy machine dearly
 export OMP_NUM_THREADS ?= 1
+# what the theme says about its successor is not for those who build the pages
+export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-portable lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-portable test-pages lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -20,6 +22,10 @@ test-full: $(READY) lint
 test-portable: $(READY)
 	$(BIN)/python tests/portable.py $(ALL) -- -n 2 --dist worksteal
 
+# reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
+test-pages: $(READY)
+	$(BIN)/python tests/pages/look.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -29,7 +35,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# the gallery's scripts are run, and their pictures drawn anew
 docs: $(READY)
+	$(BIN)/python docs/_gallery.py
 	$(BIN)/mkdocs build --strict
 
 bench: $(READY)

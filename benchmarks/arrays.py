@@ -1,7 +1,7 @@
 """Columns as they really come: every row of the table of arrays, three seeds, each (row, seed) a record of its own.
 
     python benchmarks/arrays.py run [--only natural] [--seeds 3]     records that are not there yet
-    python benchmarks/arrays.py summary                              the README's short table
+    python benchmarks/arrays.py summary                              the table of docs/measured.md
     python benchmarks/arrays.py table                                median and worst next to the targets
     python benchmarks/arrays.py run --textures                       the same on the pictures that thresholds were set
     on (kept apart)
@@ -295,7 +295,7 @@ def table(textures: bool) -> None:
 
 
 def summary() -> None:
-    """The short table of the README: rows that have all three records."""
+    """The table of docs/measured.md: rows that have all three records."""
     print("| array | placed, median (worst of 3) | processor seconds, slowest |")
     print("|---|---|---|")
     for name in rows():

@@ -248,7 +248,7 @@ PAPER = {
 
 
 def print_table() -> None:
-    """The committed rows, as the README shows them."""
+    """The committed rows, as docs/measured.md shows them."""
     print(
         "| problem | paper r (GPU time) | r, median (worst of 5) | S exact, median (worst) | seconds, median (slowest) |"
     )

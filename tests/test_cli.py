@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -193,7 +194,10 @@ def test_placement_is_told_where_columns_are_points(here, call):
     assert 0.5 <= told["confidence"] <= 1
     assert told["report"] is None
     assert len((here / "field-symlift" / "placement.csv").read_text().splitlines()) == 21
-    assert "placement: field-symlift/placement.csv\n" in call(*arguments, "--overwrite", "--no-check")[1]
+    out = call(*arguments, "--overwrite", "--no-check")[1]
+    assert out.endswith(
+        "\n20 columns were fitted to a 4 × 5 grid; nothing has been checked yet\nplacement: field-symlift/placement.csv\n"
+    )
 
 
 def test_without_the_check_there_is_no_verdict(here, call):
@@ -222,18 +226,33 @@ def test_warnings_are_one_line_on_stderr(here, call):
 
 
 def test_verdict_and_score_are_told(here, call, monkeypatch):
-    found = Diagnosis(Verdict.UNIDENTIFIABLE, 0.875, next_steps=(NextStep("fit a ring instead"),))
+    found = Diagnosis(
+        Verdict.UNIDENTIFIABLE,
+        0.875,
+        next_steps=(NextStep("fit a ring instead", {}, "symlift recover DATA --periodic"),),
+    )
     monkeypatch.setattr(LatentDomain, "score", lambda self, X: 0.25, raising=False)
-    monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X: found, raising=False)
+    monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X, **_: found, raising=False)
     out = call("recover", "x.npy", *RANDOM)[1]
-    assert f"verdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\nnext: fit a ring instead\n" in out
-    assert "score: 0.25" in out
+    assert "score: 0.25 (higher is better, among fits of these rows on this grid)" in out
+    # the answer comes last: a sentence, where it is, whether to believe it, what to do next, the report
+    assert out.endswith(
+        "\nThe 12 columns show signs of a 3 × 4 grid, but these data do not single out one answer; confidence 0.88\n"
+        f"verdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\n"
+        "next: fit a ring instead (symlift recover DATA --periodic)\n"
+        "report: x-symlift/report.html\n"
+    )
 
 
 def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call, monkeypatch):
     err = call("recover", "x.npy", *RANDOM, "--verbose")[2]
-    told = [line.removesuffix(" …") for line in err.splitlines()]
-    assert told == ["reading", "fitting", "fitting: drawing", "checking", "writing", "drawing"]
+    told = [found[1] for line in err.splitlines() if (found := re.match(r" +\d+\.\d s  (.*)", line))]
+    assert told == [
+        "reading", "fitting", "fitting: drawing", "checking", "checking: first half of the rows",
+        "checking: second half of the rows", "checking: control", "writing", "drawing",
+    ]  # fmt: skip
+    # and the numbers of each test
+    assert re.search(r"^stationarity: -?[\d.e-]+, threshold 0\.03, (not )?passed$", err, re.MULTILINE)
     screen = io.StringIO()
     monkeypatch.setattr("symlift.cli.console.err", Console(file=screen, force_terminal=True, width=100))
     assert call("recover", "x.npy", *RANDOM, "--overwrite", "--signals")[0] == 0
@@ -454,3 +473,15 @@ def test_colour_is_for_terminals_that_want_it(here, call, monkeypatch):
 
 def test_completion_is_offered():
     assert "--install-completion" in runner.invoke(app, ["--help"]).output
+
+
+def test_interrupted_while_it_is_imported_is_one_line(here):
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n        if name == 'symlift.cli.console':\n            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from symlift.cli import main\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

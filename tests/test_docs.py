@@ -72,6 +72,41 @@ def test_population_is_decoded_and_the_uneven_one_is_no_better_than_its_plane(tm
     assert (tmp_path / "population.png").is_file()
 
 
+def load_gallery() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gallery", DOCS / "_gallery.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_gallery_shows_its_scripts_as_they_are():
+    gallery = load_gallery()
+    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == gallery.page(), "run python docs/_gallery.py"
+    assert {path.stem for path in (ROOT / "examples" / "gallery").glob("*.py")} == set(gallery.NAMES)
+    assert {path.stem for path in (DOCS / "images" / "gallery").iterdir()} == set(gallery.NAMES)
+
+
+@pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
+@pytest.mark.parametrize(
+    ("script", "n"),
+    [
+        pytest.param("shuffled_digits", 2500, marks=pytest.mark.slow),
+        ("line_of_sensors", 3000),
+        ("ring_of_neurons", 800),
+        ("a_derivative", 3000),
+    ],
+)
+def test_scripts_of_the_gallery_draw(script, n):
+    figure = load_gallery().load(script).main(n)
+    assert len(figure.axes) >= 2
+    title = figure.get_suptitle()
+    assert all(float(number) > 0.95 for number in re.findall(r"0\.\d+", title))
+    if script == "line_of_sensors":
+        assert figure.axes[0].get_title(loc="left") + figure.axes[0].get_title() == "24 columns placed, 1 left out"
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
 def test_examples_are_short_and_take_a_folder(path):
     text = path.read_text(encoding="utf-8")
@@ -148,7 +183,7 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
 
 
 def test_public_names_are_on_the_reference_page():
-    from symlift import datasets, metrics
+    from symlift import datasets, metrics, plotting
 
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE))
@@ -156,6 +191,7 @@ def test_public_names_are_on_the_reference_page():
         missing = {f"{module.__name__}.{public}" for public in module.__all__} - shown
         # small helpers that stand beside what is shown
         assert missing <= {"symlift.datasets.Digits", "symlift.datasets.identity"}
+    assert {f"symlift.plotting.{public}" for public in plotting.__all__ if public.startswith("plot_")} <= shown
     assert {f"symlift.{public}" for public in ("LatentDomain", "load", "Grid", "LiftedModel")} <= shown
 
 

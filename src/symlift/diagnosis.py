@@ -16,6 +16,7 @@ from symlift.core.model import LiftedModel
 from symlift.metrics.equivariance import equivariance_error
 from symlift.metrics.placement import placement_agreement
 from symlift.metrics.recovery import signal_recovery
+from symlift.notebook import diagnosis_html
 from symlift.solvers.contract import Reach, Solution
 from symlift.statistics.dependence import effective_rank, independent_rows
 from symlift.statistics.selection import held_out_in_window
@@ -97,6 +98,9 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return f"{self.verdict.words} (confidence {self.confidence:.2f})"
+
+    def _repr_html_(self) -> str:
+        return diagnosis_html(self)
 
     def value(self, name: str) -> float | None:
         """The number of one test, None where it was not made."""

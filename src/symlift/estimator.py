@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,12 +20,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symlift.core.angles import fundamental
 from symlift.core.frames import check_frame, column_names
 from symlift.core.grid import Grid
-from symlift.core.model import has_gaps, row_batches
+from symlift.core.model import has_gaps, row_batches, varying
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import GridCandidate, Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.statistics.prediction import GapFiller
+from symlift.storage.sample_file import Samples, SamplesError, read_samples, write_samples
+from symlift.watch import watching
 
 if TYPE_CHECKING:
     from symlift.estimator_file import EstimatorRecord
@@ -35,6 +37,8 @@ __all__ = ["LatentDomain", "load"]
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
+#: what is fitted again for a diagnosis, by the seed that it gets
+_REFITS = {0: "first half of the rows", 1: "second half of the rows", 2: "control"}
 _NOT_FOUND = (
     "held-out rows show no identifiable domain on this grid: do not trust the result; "
     "check the grid's shape and periodicity, or give more rows"
@@ -53,7 +57,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         "orthogonal" that they are a rotation of the points, "linear" any invertible map.
     channels : how many columns there are at each point, or "auto".
     random_state : seed, ``numpy.random.RandomState`` or None.  The same seed on the same machine gives the same result.
-    verbose : 1 prints each stage to the standard error stream.
+    verbose : 1 shows a progress bar on a terminal and in notebooks, elsewhere a line for each stage; 2 prints the lines as well.
     solver_options : a mapping of further options for the solver, such as ``{"preset": "gsn15", "seconds": 60}`` for "neural".
 
     Attributes
@@ -67,6 +71,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     generators_ : (P, d, d), translation generators in observation coordinates; made on first access.
     evidence_ : what speaks for the result, on rows that it was not fitted to.
     trace_ : what each stage of the solver did.
+    diagnosis_ : what :meth:`diagnose` last found for this fit, else None; saved with it.
+    samples_ : some rows of the fit, drawn at random, which reports and plots show.
 
     >>> X = np.random.default_rng(0).laplace(size=(200, 9))
     >>> est = LatentDomain(grid=(9,), periodic=True, solver="random", random_state=0).fit(X)
@@ -108,10 +114,14 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """
         self._check_settings()
         rows = self._rows(X, reset=True, names=names)
-        watch = progress or (_print_stage if self.verbose else no_progress)
+        with watching(self.verbose, progress) as watch:
+            self._find(rows, watch)
+        return self
+
+    def _find(self, rows: NDArray, watch: Progress) -> None:
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
-        varies = _varying(rows)
+        varies = varying(rows)
         usable = int(varies.sum())
         if usable < 2:
             raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
@@ -125,15 +135,16 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"{len(constant)} constant columns get weight 0 (the first is {self._column(int(constant[0]))})",
                 FitWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(rows)
         self._adopt(solution)
+        self.samples_ = self._some(rows)
+        self.diagnosis_: Diagnosis | None = None
         if not solution.evidence.found:
-            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
-        return self
+            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=3)
 
     def _check_settings(self) -> None:
         check_solver(self.solver)
@@ -231,12 +242,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         proposed = propose_grid(rows[:, varies], rng, progress)
         if proposed is not None:
             if proposed.doubt:
-                warnings.warn(proposed.doubt, FitWarning, stacklevel=3)
+                warnings.warn(proposed.doubt, FitWarning, stacklevel=4)
             return proposed.grid, proposed.candidates
         warnings.warn(
             f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
             FitWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0), ()
 
@@ -287,6 +298,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             )
         return filler.fill(rows)
 
+    def _some(self, rows: NDArray) -> Samples:
+        """Rows that are kept to be looked at, without gaps."""
+        samples = Samples.draw(rows)
+        filler = getattr(self, "gap_filler_", None)
+        return samples if filler is None else replace(samples, observed=filler.fill(samples.observed))
+
     def name_columns(self, names: Sequence[str]) -> None:
         """Give the columns names, as fitting a frame does; placement and saved files carry them."""
         check_is_fitted(self)
@@ -319,11 +336,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002 - scikit-learn's signature
         """Names of the signals: ``p12`` on a line or ring, ``r3c7`` on a grid, ``s1r3c7`` in 3-D, with ``k0`` for channels."""
         check_is_fitted(self)
-        letters = ("p",) if self.grid_.ndim == 1 else ("s", "r", "c")[-self.grid_.ndim :]
-        points = ["".join(f"{a}{i}" for a, i in zip(letters, at, strict=True)) for at in self.grid_.indices().tolist()]
-        if self.n_channels_ > 1:
-            points = [f"{point}k{k}" for point in points for k in range(self.n_channels_)]
-        return np.array(points, dtype=object)
+        return np.array(self.grid_.point_names(self.n_channels_), dtype=object)
 
     def shift(self, X: ArrayLike, t: float | Sequence[float]) -> NDArray:
         """Observations moved by t grid steps along the recovered symmetry, mean + E⁺ ρ̂(t) E (X - mean)."""
@@ -359,7 +372,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         rows = np.asarray(self._rows(X), dtype=np.float64)
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
-    def diagnose(self, X: ArrayLike, blocks: ArrayLike | None = None) -> Diagnosis:
+    def diagnose(self, X: ArrayLike, blocks: ArrayLike | None = None, *, progress: Progress | None = None) -> Diagnosis:
         """Is the result real?  A verdict, its confidence and the tests behind it, from the data alone.
 
         Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
@@ -371,22 +384,28 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         options = {} if trained else self._options()
 
         def refit(part: NDArray, seed: int, reach: Reach | None) -> Solution:
-            varies = _varying(part)
+            watch(_REFITS.get(seed, f"fit {seed + 1}"), None)
+            varies = varying(part)
             further = {} if reach is None else {"reach": reach}
             solver = "fast" if trained else self.solver
             rng = np.random.default_rng(seed)
             return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
 
-        found = diagnose(self.solution_, rows, refit, trained, None if blocks is None else np.asarray(blocks))
+        with watching(self.verbose, progress) as watch:
+            found = diagnose(self.solution_, rows, refit, trained, None if blocks is None else np.asarray(blocks))
         for step in found.next_steps:
             if "grid" in step.params:
                 warnings.warn(step.text, FitWarning, stacklevel=2)
+        self.diagnosis_ = found
         return found
 
     # -- keeping a fit -------------------------------------------------------------------------------------------------
 
-    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write the model (safetensors and JSON), the settings and the evidence into ``folder``; :func:`load` reads it back."""
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False, samples: bool = True) -> None:
+        """Write the model (safetensors and JSON), the settings and the evidence into ``folder``; :func:`load` reads it back.
+
+        Some rows of the data are written, too, which `symlift report` draws: ``samples=False`` keeps them out of the folder.
+        """
         from symlift.estimator_file import write_estimator, write_gaps
         from symlift.storage.model_file import MODEL_FILES, save_model
 
@@ -398,14 +417,16 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         filler: GapFiller | None = getattr(self, "gap_filler_", None)
         if filler is not None:
             write_gaps(filler, folder)
+        if samples and hasattr(self, "samples_"):
+            write_samples(self.samples_, folder)
 
     def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
-        """Write the page about this fit, one file that opens offline; with rows X, samples of them are shown."""
+        """Write the page about this fit, one file that opens offline; samples are of the rows X, else of those of the fit."""
         from symlift.report import write_page
 
         check_is_fitted(self)
-        rows = None if X is None else self._rows(X)
-        return write_page(path, self.model_, self._record(), self.placement_, rows)
+        samples = getattr(self, "samples_", None) if X is None else self._some(self._rows(X))
+        return write_page(path, self.model_, self._record(), self.placement_, samples)
 
     def _record(self) -> EstimatorRecord:
         """Settings, evidence, trace and placement, as they are kept."""
@@ -419,6 +440,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             feature_names=None if names is None else [str(name) for name in names],
             evidence=self.evidence_, trace=self.trace_,
             placement=None if self.placement_ is None else PlacementRecord.of(self.placement_),
+            diagnosis=getattr(self, "diagnosis_", None),
         )  # fmt: skip
 
 
@@ -441,15 +463,7 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)
     est.gap_filler_ = read_gaps(folder, model.n_features)
     est._adopt(Solution(model, record.evidence, record.trace, placement))
+    est.diagnosis_ = record.diagnosis
+    with suppress(SamplesError):  # a model can be used without them
+        est.samples_ = read_samples(folder, model.n_features)
     return est
-
-
-def _varying(rows: NDArray) -> NDArray[np.bool_]:
-    """Columns that take more than one value, (d,); gaps are no values."""
-    low, high = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
-    return np.nan_to_num(high) > np.nan_to_num(low)
-
-
-def _print_stage(stage: str, share: float | None) -> None:
-    percent = "" if share is None else f" ({100 * share:.0f} %)"
-    print(f"symlift: {stage}{percent}", file=sys.stderr)

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from symlift.core.grid import Grid
+from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
 from symlift.solvers.contract import REASONS, Evidence, Placement, Stage, Trace
 from symlift.statistics.prediction import GapFiller
@@ -80,6 +81,7 @@ class EstimatorRecord(BaseModel):
     evidence: Evidence = Evidence()
     trace: Trace = Trace()
     placement: PlacementRecord | None = None
+    diagnosis: Diagnosis | None = None
 
 
 def write_estimator(record: EstimatorRecord, folder: str | os.PathLike[str]) -> None:

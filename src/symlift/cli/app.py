@@ -152,6 +152,7 @@ def recover(
         raise InputError("--exit-code tells the verdict, and --no-check leaves it out: give one of them")
     reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
     _check_early(data, grid, periodic, solver, resume)
+    from symlift.cli.ending import last_lines, numbers
     from symlift.runs import recover as runs
     from symlift.runs.readers.kinds import local_file
 
@@ -179,10 +180,14 @@ def recover(
     if not quiet and run.fresh:
         for message in run.record.warnings:
             warn(message, FitWarning)
+    if verbose:
+        for line in numbers(run):
+            err.print(line, highlight=False, markup=False, soft_wrap=True)
     if as_json:
         print_json(_summary(run, report))
     elif not quiet:
-        _print_run(run, report)
+        for line in last_lines(run, _summary(run, report)):
+            typer.echo(line)
     if exit_code and (run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"):
         raise typer.Exit(3)
 
@@ -330,28 +335,6 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "seconds": round(record.timings.total, 3), "placement": placement, "signals": signals,
         "report": None if report is None else str(report),
     }  # fmt: skip
-
-
-def _print_run(run: Run, report: Path | None) -> None:
-    """What a person wants to know about a run."""
-    summary = _summary(run, report)
-    ends = ["closed" if wraps else "open" for wraps in summary["periodic"]]
-    shape = "x".join(str(s) for s in summary["grid"])
-    typer.echo(f"grid: {shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}")
-    if run.record.diagnosis is not None:
-        typer.echo(f"verdict: {run.record.diagnosis}")
-        for step in run.record.diagnosis.next_steps:
-            typer.echo(f"next: {step.text}")
-    if summary["score"] is not None:
-        typer.echo(f"score: {summary['score']:.4g}")
-    state = "in" if run.fresh else "was done already, in"
-    typer.echo(
-        f"{summary['n']} rows of {summary['d']} columns: solver {summary['solver']}, seed {summary['seed']}, "
-        f"{state} {summary['seconds']:.1f} s"
-    )
-    for name in ("run", "placement", "signals", "report"):
-        if summary[name] is not None:
-            typer.echo(f"{name}: {summary[name]}")
 
 
 def _silent(_: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from symlift.errors import FitWarning, InputError
+from symlift.watch import Watch
 
 __all__ = ["Steps", "err", "print_json", "seconds_of", "show", "stderr_line", "warn"]
 
@@ -20,41 +20,16 @@ err = Console(stderr=True)
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on one line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say each step on stderr, and how a failed one failed.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Each stage and its numbers on stderr, and how a failed one failed.")
+]
 
 
-class Steps:
+class Steps(Watch):
     """One progress bar on stderr where a person watches; lines with --verbose; otherwise nothing."""
 
     def __init__(self, quiet: bool, verbose: bool = False) -> None:
-        self.verbose, self.stage = verbose, ""
-        self.bar: Progress | None = None
-        if err.is_terminal and not quiet:
-            columns = (
-                SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-                TimeRemainingColumn(),
-            )  # fmt: skip
-            self.bar = Progress(*columns, console=err, transient=True)
-            self.task = self.bar.add_task("", total=None)
-
-    def __enter__(self) -> Self:
-        if self.bar is not None:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-    def __call__(self, stage: str, fraction: float | None) -> None:
-        name = stage.split(" (")[0]  # what follows in brackets are figures, which change all the time
-        if self.verbose and name != self.stage:
-            err.print(f"{stage} …", highlight=False)
-        self.stage = name
-        if self.bar is not None:
-            self.bar.update(
-                self.task, description=stage, total=None if fraction is None else 1.0, completed=fraction or 0
-            )
+        super().__init__(err, bar=err.is_terminal and not quiet, lines=verbose)
 
 
 def seconds_of(text: str) -> float:

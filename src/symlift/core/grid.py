@@ -120,6 +120,16 @@ class Grid:
             raise InputError(f"an index lies outside of the open grid {self}")
         return np.ravel_multi_index(tuple(np.moveaxis(wrapped, -1, 0)), self.shape).astype(np.int64)
 
+    def point_names(self, channels: int = 1) -> list[str]:
+        """Names of the points: ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D, with ``k0`` for channels.
+
+        >>> Grid((2, 2)).point_names()
+        ['r0c0', 'r0c1', 'r1c0', 'r1c1']
+        """
+        letters = ("p",) if self.ndim == 1 else ("s", "r", "c")[-self.ndim :]
+        names = ["".join(f"{a}{i}" for a, i in zip(letters, at, strict=True)) for at in self.indices().tolist()]
+        return names if channels == 1 else [f"{name}k{k}" for name in names for k in range(channels)]
+
     def coordinates(self) -> NDArray[np.float64]:
         """Centred coordinates t_n = n - (N - 1)/2 of each point, (size, P)."""
         return self.indices() - (np.array(self.shape) - 1) / 2

@@ -26,7 +26,7 @@ from symlift.errors import InputError
 if TYPE_CHECKING:
     from symlift.core.differentiable import LiftedModule
 
-__all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has_gaps", "row_batches"]
+__all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has_gaps", "row_batches", "varying"]
 
 EmbeddingKind = Literal["identity", "zero-pad", "linear"]
 
@@ -71,6 +71,16 @@ def has_gaps(X: NDArray) -> bool:
     (True, False)
     """
     return X.dtype.kind == "f" and any(bool(np.isnan(X[part]).any()) for part in row_batches(*X.shape))
+
+
+def varying(X: NDArray) -> NDArray[np.bool_]:
+    """Columns that take more than one value, (d,); gaps are no values.
+
+    >>> varying(np.array([[1.0, 2.0, np.nan], [1.0, 3.0, 4.0]]))
+    array([False,  True, False])
+    """
+    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    return np.nan_to_num(high) > np.nan_to_num(low)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symlift.core.grid import Grid
+from symlift.plotting.displays import plot_diagnosis, plot_generators, plot_placement, plot_ring, plot_signals
 from symlift.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ __all__ = [
     "frame",
     "gallery",
     "new_figure",
+    "plot_diagnosis",
+    "plot_generators",
+    "plot_placement",
+    "plot_ring",
+    "plot_signals",
     "save_figure",
     "styled",
     "write_figure",

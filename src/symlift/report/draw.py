@@ -19,6 +19,7 @@ __all__ = [
     "Scale",
     "bars",
     "chart",
+    "colour_bar",
     "curve",
     "dots",
     "field_png",
@@ -27,6 +28,7 @@ __all__ = [
     "pixel_map",
     "polyline",
     "ring",
+    "short",
     "smooth_ring",
     "sparkline",
 ]
@@ -34,7 +36,6 @@ __all__ = [
 GAP = 255  # palette entry that is transparent
 _MOST_PIXELS = 512  # on either side of a picture
 _MOST_POINTS = 1024  # of a curve
-_INK = ((0.0, (255, 255, 255)), (0.3, (190, 211, 230)), (0.65, (66, 115, 171)), (1.0, (14, 34, 64)))
 _DIVERGING = (
     (0.0, (128, 58, 14)),
     (0.25, (217, 140, 84)),
@@ -51,7 +52,8 @@ def palette(stops: Sequence[tuple[float, tuple[int, int, int]]]) -> NDArray[np.u
     return np.concatenate([np.stack(channels, axis=1), [[255, 255, 255]]]).round().astype(np.uint8)
 
 
-INK = palette(_INK)
+#: fields, as photographs are printed: black is low, white is high, on light and dark paper alike
+GREY = palette(((0.0, (0, 0, 0)), (1.0, (255, 255, 255))))
 DIVERGING = palette(_DIVERGING)
 
 
@@ -86,16 +88,35 @@ def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.
 
 
 def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float) -> str:
-    """A signal laid out by ``pixels`` (:func:`pixel_map`), white at ``low`` and ink at ``high``; thinned if large."""
+    """A signal laid out by ``pixels`` (:func:`pixel_map`), black at ``low`` and white at ``high``; thinned if large."""
     every = math.ceil(max(pixels.shape) / _MOST_PIXELS)
     pixels = pixels[::every, ::every]
-    return png(np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), INK)
+    return png(np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), GREY)
 
 
 def heat_png(matrix: NDArray[np.float64]) -> tuple[str, float]:
     """A signed matrix with white at zero, and the value at full colour (99.5 of 100 entries are below)."""
     limit = float(np.percentile(np.abs(matrix), 99.5)) or float(np.abs(matrix).max(initial=0.0)) or 1.0
     return png(_levels(matrix, -limit, limit), DIVERGING), limit
+
+
+def colour_bar(colours: NDArray[np.uint8], low: float, high: float, kind: str, label: str) -> Markup:
+    """What the colours of a picture mean: a strip of them between the values at its ends."""
+    strip = png(np.arange(GAP, dtype=np.uint8)[None, :], colours)
+    return Markup(
+        '<span class="colour-bar"><span>{}</span>'
+        '<img class="{} strip" src="{}" width="255" height="1" alt="{}"><span>{}</span></span>'
+    ).format(short(low), kind, strip, f"{label}: from {short(low)} to {short(high)}", short(high))
+
+
+def short(value: float) -> str:
+    """A number at the end of an axis.
+
+    >>> short(-0.12345), short(0.0), short(1234.5), short(-1e-12)
+    ('−0.123', '0', '1.23e+03', '0')
+    """
+    text = f"{abs(value):.3g}" if abs(value) > 1e-9 else "0"
+    return f"−{text}" if value < 0 and text != "0" else text
 
 
 def fold(matrix: NDArray[np.float64], most: int = 128) -> NDArray[np.float64]:
@@ -162,42 +183,63 @@ def polyline(x: NDArray[np.float64], y: NDArray[np.float64], closed: bool = Fals
     return f"M{points}{'Z' if closed else ''}"
 
 
+_SMALL = (34, 6, 196, 80)  # left, top, right, bottom of the plotting area of a small picture, which is 200 by 108
+
+
 def curve(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
-    """A signal on a line."""
-    values = thinned(values)
-    x = np.linspace(2, 158, len(values))
-    y = _height(values, low, high, 68, 4)
-    zero = _height(np.zeros(1), low, high, 68, 4)[0]
-    return Markup(
-        '<svg class="signal" viewBox="0 0 160 72" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<path class="base" d="M0,{} H160"/><path class="line" d="{}"/></svg>'
-    ).format(label, f"{zero:.1f}", polyline(x, y))
+    """A signal on a line, over grid steps."""
+    last, values = len(values) - 1, thinned(values)
+    left, _, right, _ = _SMALL
+    path = polyline(np.linspace(left, right, len(values)), _up(values, low, high))
+    return _small(f'<path class="line" d="{path}"/>', low, high, last, "grid step", label)
 
 
 def bars(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
-    """Numbers without an order of their own: one bar each, from zero."""
-    values = thinned(values)
-    x = 2 + (np.arange(len(values)) + 0.5) * 156 / len(values)
-    y = _height(values, low, high, 68, 4)
-    zero = _height(np.zeros(1), low, high, 68, 4)[0]
-    path = "".join(f"M{a:.1f},{zero:.1f}V{b:.1f}" for a, b in zip(x, y, strict=True))
-    width = min(6.0, 156 / len(values) * 0.62)
+    """Numbers without an order of their own: one bar for each column, from zero."""
+    last, values = len(values) - 1, thinned(values)
+    left, _, right, _ = _SMALL
+    x = left + (np.arange(len(values)) + 0.5) * (right - left) / len(values)
+    zero = _up(np.zeros(1), low, high)[0]
+    path = "".join(f"M{a:.1f},{zero:.1f}V{b:.1f}" for a, b in zip(x, _up(values, low, high), strict=True))
+    width = min(6.0, (right - left) / len(values) * 0.62)
+    return _small(f'<path class="bars" stroke-width="{width:.2f}" d="{path}"/>', low, high, last, "column", label)
+
+
+def _up(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    return _height(values, low, high, _SMALL[3], _SMALL[1])
+
+
+def _small(body: str, low: float, high: float, last: int, name: str, label: str) -> Markup:
+    """A small picture with its two axes: values at the ends of the one, the first and last number on the other."""
+    left, top, right, bottom = _SMALL
+    zero = _up(np.zeros(1), low, high)[0]
     return Markup(
-        '<svg class="signal" viewBox="0 0 160 72" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<path class="base" d="M0,{} H160"/><path class="bars" stroke-width="{}" d="{}"/></svg>'
-    ).format(label, f"{zero:.1f}", f"{width:.2f}", path)
+        '<svg class="signal" viewBox="0 0 200 108" role="img" aria-label="{}">'
+        '<path class="axis" d="M{l},{t}V{b}"/><path class="base" d="M{l},{z}H{r}"/>{}'
+        '<text class="tick end" x="{i}" y="{u}">{}</text><text class="tick end" x="{i}" y="{b}">{}</text>'
+        '<text class="tick" x="{l}" y="93">0</text><text class="tick end" x="{r}" y="93">{}</text>'
+        '<text class="name mid" x="{m}" y="104">{}</text></svg>'
+    ).format(
+        label, Markup(body), short(high), short(low), last, name,  # noqa: S704 - numbers only, made here
+        l=left, t=top, r=right, b=bottom, z=f"{zero:.1f}", i=left - 4, u=top + 7, m=(left + right) / 2,
+    )  # fmt: skip
 
 
 def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
     """A signal on a ring: a closed curve around a circle, zero on the circle, from the top clockwise."""
     fine = smooth_ring(values)
-    radius = 30 + 17 * np.clip(fine / max(abs(low), abs(high), 1e-300), -1, 1)
+    reach = max(abs(low), abs(high), 1e-300)
+    radius = 30 + 17 * np.clip(fine / reach, -1, 1)
     angle = 2 * np.pi * np.arange(len(fine)) / len(fine)
-    path = polyline(50 + radius * np.sin(angle), 50 - radius * np.cos(angle), closed=True)
+    path = polyline(60 + radius * np.sin(angle), 60 - radius * np.cos(angle), closed=True)
+    ticks = Markup("").join(
+        Markup('<text class="tick mid" x="{}" y="{}">{}</text>').format(x, y, words)
+        for x, y, words in ((60, 9, "0°"), (112, 63, "90°"), (60, 118, "180°"), (9, 63, "270°"))
+    )
     return Markup(
-        '<svg class="signal ring" viewBox="0 0 100 100" role="img" aria-label="{}">'
-        '<circle class="base" cx="50" cy="50" r="30"/><path class="line" d="{}"/></svg>'
-    ).format(label, path)
+        '<svg class="signal ring" viewBox="0 0 120 120" role="img" aria-label="{}">'
+        '<circle class="base" cx="60" cy="60" r="30"/><path class="line" d="{}"/>{}</svg>'
+    ).format(label, path, ticks)
 
 
 def sparkline(values: Sequence[float], label: str) -> Markup:

@@ -17,6 +17,7 @@ __all__ = ["Blocks", "cut", "flat", "of_evidence", "of_trace", "pretty", "show"]
 _MOST_FACTS, _MOST_ROWS, _MOST_COLUMNS, _MOST_TEXT, _MOST_SERIES, _MOST_SETTINGS = 24, 24, 8, 80, 6, 80
 # as many stages of one name are steps of one thing, and drawn as curves
 _MANY = 5
+_ROUNDING = 5e-7
 
 
 class Blocks:
@@ -96,9 +97,10 @@ def of_trace(trace: Trace) -> Blocks:
     return blocks
 
 
-def of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
-    """What speaks for the result, where there is a number."""
-    known = ((entry.name, getattr(evidence, entry.name)) for entry in fields(evidence) if entry.name != "found")
+def of_evidence(evidence: Evidence, but: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """What speaks for the result, where there is a number; ``but`` those that the page shows already, from other rows."""
+    left_out = {"found", *but}
+    known = ((entry.name, getattr(evidence, entry.name)) for entry in fields(evidence) if entry.name not in left_out)
     return [(name, show(value)) for name, value in known if value not in (None, "", ())]
 
 
@@ -156,6 +158,8 @@ def show(value: Any) -> str:
 
     >>> show(-0.25), show(12000), show([1, 2, 3, 4, 5]), show(float("nan"))
     ('−0.25', '12,000', '5 values (1 → 5)', '–')
+    >>> show(-0.0), show(-3e-9), show(10033.0)
+    ('0', '0', '10,033')
     """
     if value is None:
         return "–"
@@ -164,8 +168,12 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−") if abs(value) < 10**15 else "very large"
     if isinstance(value, float):
+        if value.is_integer() and abs(value) < 1e9:  # a count
+            return show(int(value))
         text = "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{abs(value):.4g}"
-        return f"−{text}" if value < 0 else text
+        if abs(value) < _ROUNDING:  # of numbers of order one it is what rounding leaves, and has no sign
+            text = "0"
+        return f"−{text}" if value < 0 and text != "0" else text
     if isinstance(value, list | tuple):
         if len(value) > 4:
             numbers = [item for item in value if _plain(item) is not None]

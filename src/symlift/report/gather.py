@@ -6,8 +6,6 @@ Names and numbers come from outside.  What cannot be used becomes a note.
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,31 +17,26 @@ from numpy.typing import NDArray
 
 from symlift.core.model import MAX_DENSE, LiftedModel
 from symlift.core.torus import TorusGroup
+from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
 from symlift.estimator_file import ESTIMATOR_FILE, EstimatorRecord, read_estimator
 from symlift.runs.record import RECORD, RunRecord, open_run
 from symlift.solvers.contract import Placement
 from symlift.storage.model_file import load_model
+from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
-__all__ = ["Run", "number", "read_run", "spread_rows"]
+__all__ = ["Run", "number", "read_run"]
 
 _MOST_BYTES = 256 * 2**20  # of any one file beside the model: a report needs a few hundred kilobytes of it
-_MOST_SAMPLES = 64
 
 T = TypeVar("T")
-
-
-def spread_rows(n: int) -> NDArray[np.int64]:
-    """Up to 64 row numbers, spread evenly over all of ``n``."""
-    return np.unique(np.linspace(0, n - 1, min(n, _MOST_SAMPLES)).round().astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """A run as the report sees it; absent parts are None or empty, and ``notes`` says why.
 
-    ``observed`` (k, d) are the kept samples, ``rows`` (k,) says where in the data they stood, and ``labels`` (k,) are
-    angles in radians, where a ring's samples have any.
+    ``samples`` are rows of the data, drawn at random from all of them.
     """
 
     folder: Path
@@ -51,9 +44,7 @@ class Run:
     record: RunRecord | None
     estimator: EstimatorRecord
     placement: Placement | None
-    observed: NDArray[np.float64] | None
-    rows: NDArray[np.int64]
-    labels: NDArray[np.float64] | None
+    samples: Samples | None
     notes: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -61,6 +52,29 @@ class Run:
         """What the data are called: the input's name, else the folder's."""
         given = "" if self.record is None else self.record.input.name.strip()
         return given or self.folder.resolve().name or "run"
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What was found when the result was checked: with the run, or by the estimator itself."""
+        found = None if self.record is None else self.record.diagnosis
+        return found if found is not None else self.estimator.diagnosis
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows the fit had, where that is known."""
+        if self.record is not None:
+            return self.record.input.shape[0]
+        return self.samples.total or None if self.samples is not None else None
+
+    @property
+    def observed(self) -> NDArray | None:
+        """The kept samples (k, d)."""
+        return None if self.samples is None else self.samples.observed
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Where in the data the kept samples stood, (k,)."""
+        return np.zeros(0, dtype=np.int64) if self.samples is None else self.samples.row
 
     @property
     def seconds(self) -> float | None:
@@ -80,11 +94,17 @@ class Run:
         return model.is_sparse or isinstance(model.group, TorusGroup) or size > MAX_DENSE
 
     @cached_property
+    def fields(self) -> NDArray[np.float64]:
+        """The kept samples lifted, (k, grid points, channels)."""
+        shape = self.model.grid.size, self.model.channels
+        if self.observed is None:
+            return np.zeros((0, *shape))
+        return self.model.lift(self.observed).reshape(-1, *shape)
+
+    @property
     def signals(self) -> NDArray[np.float64]:
         """The kept samples lifted, (k, grid points): of several channels the first."""
-        if self.observed is None:
-            return np.zeros((0, self.model.grid.size))
-        return self.model.lift(self.observed)[:, :: self.model.channels]
+        return self.fields[..., 0]
 
     @cached_property
     def decomposed(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -109,9 +129,12 @@ def read_run(folder: Path) -> Run:
     notes: dict[str, str] = {}
     record = _read(folder / RECORD, lambda: open_run(folder).record, notes)
     estimator = _read(folder / ESTIMATOR_FILE, lambda: read_estimator(folder), notes) or EstimatorRecord()
-    observed, rows, labels = _read_samples(folder / "samples.npz", model.n_features, notes)
+    try:
+        samples = read_samples(folder, model.n_features)
+    except SamplesError as error:
+        samples, notes["samples"] = None, str(error)
     placement = _read_placement(model, record, estimator, notes)
-    return Run(folder, model, record, estimator, placement, observed, rows, labels, notes)
+    return Run(folder, model, record, estimator, placement, samples, notes)
 
 
 def _read(path: Path, read: Callable[[], T], notes: dict[str, str]) -> T | None:
@@ -147,44 +170,3 @@ def _read_placement(
         notes["placement"] = f"the places of the columns in {ESTIMATOR_FILE} do not fit the model"
         return None
     return placement
-
-
-Samples = tuple[NDArray[np.float64] | None, NDArray[np.int64], NDArray[np.float64] | None]
-
-
-def _read_samples(path: Path, d: int, notes: dict[str, str]) -> Samples:
-    """Observed rows (k ≤ 64, d), finite ones only, their numbers, and their labels if they have any.
-
-    The signals are lifted from them again rather than read: what is shown is what the model does.
-    """
-    nothing = None, np.zeros(0, dtype=np.int64), None
-    if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-        notes["samples"] = f"no samples were kept with this run ({path.name} is missing)"
-        return nothing
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
-                raise ValueError("too large")
-        with np.load(path, allow_pickle=False) as kept:
-            values = np.asarray(kept["observed"])
-            numbers = np.asarray(kept["row"]) if "row" in kept else np.arange(len(values))
-            labels = np.asarray(kept["label"]) if "label" in kept else None
-        if values.ndim != 2 or values.shape[1] != d or values.dtype.kind not in "fiub":
-            notes["samples"] = f"the kept samples do not fit the model: shape {values.shape} where (k, {d}) is needed"
-            return nothing
-        if numbers.shape != values.shape[:1] or numbers.dtype.kind not in "iu":
-            numbers = np.arange(len(values))
-    except (zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, OSError, EOFError, NotImplementedError):
-        notes["samples"] = f"the kept samples cannot be read ({path.name} is damaged)"
-        return nothing
-    values = values[:_MOST_SAMPLES].astype(np.float64)
-    # the page holds float32
-    sound = np.all(np.abs(values) < 1e30, axis=1)
-    if not sound.any():
-        notes["samples"] = f"{path.name} holds no finite sample"
-        return nothing
-    usable = labels is not None and labels.shape == numbers.shape and labels.dtype.kind in "fiu"
-    kept_labels = labels[:_MOST_SAMPLES][sound].astype(np.float64) if labels is not None and usable else None
-    if kept_labels is not None and not np.isfinite(kept_labels).all():
-        kept_labels = None
-    return values[sound], numbers[:_MOST_SAMPLES][sound].astype(np.int64), kept_labels

@@ -75,7 +75,7 @@ def move_payload(run: Run) -> dict[str, Any]:
         "coordinates": _floats(coordinates),
         "theta": _floats(group.theta),
         "r": _floats(model.r),
-        "ink": _bytes(draw.INK),
+        "ink": _bytes(draw.GREY),
         "pixels": _pixels(draw.pixel_map(grid.size, grid.shape)) if kind == "image" else None,
         "observation": None,
     }

@@ -12,28 +12,30 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 import symlift
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
 from symlift.estimator_file import EstimatorRecord
 from symlift.report import facts
-from symlift.report.gather import Run, number, read_run, spread_rows
+from symlift.report.gather import Run, number, read_run
 from symlift.report.moving import move_panel
 from symlift.report.places import places_panel
 from symlift.report.signals import gallery_panel, moments_panel, ring_of
 from symlift.report.spectrum import generators_panel, spectrum_panel
-from symlift.report.verdict import how_to_read, shape_words, verdict_panel
-from symlift.runs.record import Status
+from symlift.report.take import take_panel
+from symlift.report.verdict import evidence_bar, how_to_read, verdict_panel
+from symlift.runs.answer import answer, shape_words
+from symlift.runs.record import RECORD, Status
 from symlift.solvers.contract import Placement
 from symlift.storage.atomic import write_atomically
+from symlift.storage.sample_file import Samples
 
 __all__ = ["render", "write_page", "write_report"]
 
 _MOST_WARNINGS, _MOST_VERSIONS = 5, 12
+_OTHER = "locality_on_a_"
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
@@ -50,15 +52,12 @@ def write_page(
     model: LiftedModel,
     estimator: EstimatorRecord,
     placement: Placement | None,
-    rows: NDArray | None = None,
+    samples: Samples | None = None,
 ) -> Path:
-    """Write the page of a fit that is in memory; with ``rows``, some of them are shown."""
+    """Write the page of a fit that is in memory."""
     target = Path(path)
-    shown = np.arange(0) if rows is None else spread_rows(len(rows))
-    observed = None if rows is None else np.asarray(rows[shown], dtype=np.float64)
-    notes = {"samples": "no rows were given with this page"} if rows is None else {}
-    name = Path(target.stem)
-    return _write(Run(name, model, None, estimator, placement, observed, shown, None, notes), target)
+    notes = {"samples": "no rows were kept with this fit"} if samples is None else {}
+    return _write(Run(Path(target.stem), model, None, estimator, placement, samples, notes), target)
 
 
 def _write(run: Run, target: Path) -> Path:
@@ -76,13 +75,17 @@ def _write(run: Run, target: Path) -> Path:
 
 def render(run: Run) -> str:
     """The page as text."""
-    css, script, template = _parts()
+    css, move, save, template = _parts()
     return template.render(
-        css=Markup(css),  # noqa: S704 - our own file
-        js=Markup(script),  # noqa: S704 - our own file
-        # the browser runs this script and no other, whatever a name may contain
-        script_hash=base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii"),
+        css=Markup(css),  # noqa: S704 - our own files
+        js=Markup(move),  # noqa: S704
+        save=Markup(save),  # noqa: S704
+        # the browser runs these scripts and no other, whatever a name may contain
+        hashes=[
+            base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (move, save)
+        ],
         header=_header(run),
+        alternatives=_alternatives(run),
         verdict=verdict_panel(run),
         gallery=gallery_panel(run),
         no_samples=run.notes.get("samples"),
@@ -95,36 +98,54 @@ def render(run: Run) -> str:
         moments=None if run.is_large else moments_panel(run),
         convergence=_convergence(run),
         reading=how_to_read(run.model.grid),
+        take=take_panel(run),
         footer=_footer(run),
         notes=_notes(run),
     )
 
 
 @cache
-def _parts() -> tuple[str, str, jinja2.Template]:
-    """Style, script and template of every page."""
+def _parts() -> tuple[str, str, str, jinja2.Template]:
+    """Style, scripts and template of every page."""
     here = files("symlift.report")
-    css, script, text = (
-        here.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js", "template.html.j2")
-    )
+    names = ("report.css", "report.js", "save.js", "template.html.j2")
+    css, move, save, text = (here.joinpath(name).read_text(encoding="utf-8") for name in names)
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, loader=None
     )
-    return css, script, environment.from_string(text)
+    return css, move, save, environment.from_string(text)
 
 
 def _header(run: Run) -> dict[str, Any]:
-    record = run.record
     n_features = f"{facts.show(run.model.n_features)} columns"
     entries = [
         ("Domain", shape_words(run.model.grid)),
-        ("Data", n_features if record is None else f"{facts.show(record.input.shape[0])} rows × {n_features}"),
+        ("Data", n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}"),
         ("Channels", facts.show(run.model.channels) if run.model.channels > 1 else None),
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
-        ("Score", None if record is None or number(record.score) is None else facts.show(record.score)),
     ]
-    return {"name": facts.cut(run.name, 200), "entries": [(k, v) for k, v in entries if v], "status": _status(run)}
+    said = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
+    return {
+        "name": facts.cut(run.name, 200), "answer": said, "entries": [(k, v) for k, v in entries if v],
+        "status": _status(run),
+    }  # fmt: skip
+
+
+def _alternatives(run: Run) -> dict[str, Any] | None:
+    """The grid that was found, and how well others do: those that the solver tried, and those of the diagnosis."""
+    grid, sure = run.model.grid, number(run.model.grid.confidence)
+    tests = {} if run.diagnosis is None else {test.name: test for test in run.diagnosis.tests}
+    others = [
+        {"name": f"{name.removeprefix(_OTHER).capitalize()} of {grid.size:,} points", "value": facts.show(test.value),
+         "words": "explains less, as it should" if test.passed else "does as well: see the next steps",
+         "bar": evidence_bar(test)}
+        for name, test in tests.items() if name.startswith(_OTHER)
+    ]  # fmt: skip
+    if not others and sure is None:
+        return None
+    found = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
+    return {"found": shape_words(grid), "how": found, "others": others}
 
 
 def _solver(run: Run) -> str:
@@ -149,7 +170,8 @@ def _notes(run: Run) -> list[str]:
     said = [f"Warning: {facts.cut(text, 300)}" for text in told[:_MOST_WARNINGS]]
     if len(told) > _MOST_WARNINGS:
         said.append(f"{len(told) - _MOST_WARNINGS} more warnings are in run.json.")
-    missing = [text for name, text in run.notes.items() if name != "samples"]
+    # a saved estimator has no record, and nothing is wrong with that
+    missing = [text for name, text in run.notes.items() if name != "samples" and text != f"{RECORD} is missing"]
     return said + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
 
 
@@ -175,8 +197,14 @@ def _duration(seconds: float) -> str:
 
 def _convergence(run: Run) -> facts.Blocks:
     blocks = facts.of_trace(run.estimator.trace)
-    blocks.add_facts(facts.of_evidence(run.estimator.evidence))
+    shown = () if run.diagnosis is None else [test.name for test in run.diagnosis.tests]
+    blocks.add_facts(facts.of_evidence(run.estimator.evidence, but=shown))
     if run.record is not None:
+        score = number(run.record.score)
+        if score is not None:
+            blocks.add_facts(
+                [("score, higher is better: for fits of the same rows on the same grid", facts.show(score))]
+            )
         blocks.add_facts((f"seconds, {name}", facts.show(value)) for name, value in run.record.timings if value)
     return blocks
 

@@ -7,14 +7,16 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
+from symlift.report import draw
 from symlift.report.facts import cut
 from symlift.report.gather import Run
 from symlift.solvers.contract import Placement
 
 __all__ = ["places_panel"]
 
-_MOST_CELLS, _MOST_NAMED, _NAME, _UNSURE = 400, 6, 12, 0.5
+_MOST_CELLS, _MOST_ROUND, _MOST_NAMED, _NAME, _UNSURE = 400, 64, 6, 12, 0.5
 
 #: reasons in words; a duplicate has a place, that of its twin
 _REASONS = {
@@ -33,23 +35,18 @@ def places_panel(run: Run) -> dict[str, Any] | None:
         return None
     grid, names = placement.grid, _names(placement)
     empty = int(np.sum(placement.coverage() == 0))
-    why = ""
-    if grid.ndim > 2:
-        why = f"a map of {grid.ndim} axes does not fit a page"
-    elif grid.size > _MOST_CELLS:
-        why = f"{grid.size} points are too many for a page"
-    if why:
-        table = "placement.csv" if (run.folder / "placement.csv").is_file() else "placement_ of the loaded estimator"
-        why = f"The map is left out: {why}. It is in {table}."
+    named = grid.ndim <= 2 and grid.size <= _MOST_CELLS
     prefix = _common([name for name, left_out in zip(names, placement.left_out, strict=True) if not left_out])
-    cells = [] if why else _cells(placement, names, len(prefix))
+    cells = _cells(placement, names, len(prefix)) if named else []
     width = grid.shape[-1] if grid.ndim == 2 else 0
     return {
         "rows": [cells[start : start + width] for start in range(0, len(cells), width)] if width else [],
         "line": cells if grid.ndim == 1 else [],
         "ring": grid.is_ring,
         "prefix": prefix,
-        "note": why,
+        "circle": ring_map(cells) if grid.is_ring and 3 <= len(cells) <= _MOST_ROUND else None,
+        "file": "placement.csv" if (run.folder / "placement.csv").is_file() else "",
+        "picture": None if named else _confidence_map(placement),
         "placed": int(np.sum(~placement.left_out)),
         "columns": len(names),
         "left_out": int(np.sum(placement.left_out)),
@@ -94,11 +91,55 @@ def _cells(placement: Placement, names: list[str], skip: int) -> list[dict[str, 
             "number": number,
             "name": cut(names[columns[0]][skip:], _NAME) or "–" if columns else "",
             "more": len(columns) - 1 if columns else 0,
-            "title": cut(", ".join(names[column] for column in columns[:20]), 240),
+            "title": cut(", ".join(f"{names[c]} ({placement.confidence[c]:.2f})" for c in columns[:20]), 240),
+            "sure": _sureness(placement, columns),
             "unsure": any(not placement.confidence[column] >= _UNSURE for column in columns),
         }
         for number, columns in enumerate(at)
     ]
+
+
+def _sureness(placement: Placement, columns: list[int]) -> str:
+    """The least confidence of columns at one point, as the style sheet wants it; 0 where there are none."""
+    known = np.nan_to_num(placement.confidence[columns]).clip(0, 1)
+    return f"{known.min(initial=1.0) if len(columns) else 0.0:.2f}"
+
+
+def ring_map(cells: list[dict[str, Any]]) -> Markup:
+    """The names of the columns around a circle, the first point at the top, clockwise."""
+    words = [cell["name"] + (f" +{cell['more']}" if cell["more"] else "") for cell in cells]
+    radius, room = 100, 16 + 6.2 * max(map(len, words))
+    middle = radius + room
+    body = [Markup('<circle class="base" cx="{m}" cy="{m}" r="{r}"/>').format(m=f"{middle:g}", r=radius)]
+    for cell, name in zip(cells, words, strict=True):
+        turn = 2 * np.pi * cell["number"] / len(cells)
+        left = np.sin(turn) < -1e-9  # so that names read from left to right
+        x, y = middle + radius, middle  # to the right of the middle, before it is turned into its place
+        degrees = np.rad2deg(turn) - 90
+        spot = Markup('<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="4.5"/>').format(cell["sure"], x, y)
+        text = Markup('<text class="tick{}" x="{}" y="{}"{}>{}</text>').format(
+            " end" if left else "", f"{x - 9 if left else x + 9:g}", f"{y + 3.5:g}",
+            Markup(' transform="rotate(180 {} {})"').format(f"{x:g}", f"{y:g}") if left else "", name,
+        )  # fmt: skip
+        body.append(
+            Markup('<g transform="rotate({} {m} {m})">{}{}</g>').format(f"{degrees:.2f}", spot, text, m=f"{middle:g}")
+        )
+    return Markup('<svg class="ring-map" viewBox="0 0 {s} {s}" role="img" aria-label="{}">{}</svg>').format(
+        f"The columns around a ring of {len(cells)} points", Markup("").join(body), s=f"{2 * middle:g}"
+    )
+
+
+def _confidence_map(placement: Placement) -> dict[str, Any]:
+    """A picture of how sure the places are, where there are too many points for names; black where no column sits."""
+    grid, on = placement.grid, ~placement.left_out
+    sure = np.zeros(grid.size)
+    np.maximum.at(sure, placement.point[on], np.nan_to_num(placement.confidence[on]).clip(0, 1))
+    where = draw.pixel_map(grid.size, grid.shape)
+    return {
+        "uri": draw.field_png(sure, where, 0.0, 1.0), "rows": where.shape[0], "columns": where.shape[1],
+        "bar": draw.colour_bar(draw.GREY, 0.0, 1.0, "field", "Confidence"), "slices": grid.ndim == 3,
+        "alt": f"Confidence of the columns' places at the {grid.size} points of the grid {grid}",
+    }  # fmt: skip
 
 
 def _reasons(placement: Placement, names: list[str]) -> list[dict[str, str]]:

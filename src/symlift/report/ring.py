@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from symlift.core.angles import fundamental
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
-from symlift.report.draw import polyline, smooth_ring, thinned
+from symlift.report.draw import polyline, short, smooth_ring, thinned
 
 __all__ = [
     "RingCode", "energy_distance", "output_curves", "overlap", "polar_code", "principal_components", "ring_code",
-    "ring_panel", "transport",
+    "ring_panel", "stratified", "transport",
 ]  # fmt: skip
 
-_SIDE, _MARGIN = 240, 14
+_SIDE, _MARGIN = 240, 26
 _MOST_CURVES, _MOST_CURVE_POINTS, _MOST_DOTS = 48, 240, 600
 
 
@@ -93,6 +93,23 @@ def _distances(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     return np.sqrt(np.maximum(squares, 0))
 
 
+def stratified(phase: NDArray[np.float64], count: int, seed: int = 0) -> NDArray[np.int64]:
+    """About ``count`` numbers of samples, one at random from each of ``count`` equal parts of the circle, and in its order.
+
+    Parts without a sample are made up for at random.
+
+    >>> stratified(np.array([0.1, 3.3, 3.4, 3.5, 3.6]), 2).tolist()[0]
+    0
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(phase))
+    part = np.floor(np.mod(phase, 2 * np.pi) / (2 * np.pi) * count).astype(np.int64) % count
+    chosen = [members[0] for k in range(count) if len(members := order[part[order] == k])]
+    rest = order[~np.isin(order, chosen)][: count - len(chosen)]
+    both = np.concatenate([np.array(chosen, dtype=np.int64), rest])
+    return both[np.argsort(np.mod(phase[both], 2 * np.pi), kind="stable")]
+
+
 # -- pictures ----------------------------------------------------------------------------------------------------------
 
 
@@ -110,18 +127,26 @@ def _svg(body: list[str], label: str, extra: float = 0) -> Markup:
     )
 
 
+def _text(x: float, y: float, words: str, kind: str = "tick mid") -> str:
+    return str(Markup('<text class="{}" x="{}" y="{}">{}</text>').format(kind, f"{x:g}", f"{y:g}", words))
+
+
 def output_curves(Y: NDArray, angles: NDArray) -> Markup:
-    """Lifted signals (n, N) along the ring, each in the hue of its angle; few enough to see single curves."""
-    chosen = np.linspace(0, len(Y) - 1, min(len(Y), _MOST_CURVES)).astype(int)
+    """Lifted signals (n, N) along the ring, each in the hue of its angle; few enough to see single curves, from all round it."""
+    chosen = stratified(angles, min(len(Y), _MOST_CURVES))
     reach = float(np.abs(Y[chosen]).max(initial=0.0)) or 1.0
-    middle = _SIDE / 2
-    body = [f'<path class="axis" d="M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>']
+    middle, left, right = _SIDE / 2, _MARGIN + 8, _SIDE - 12
+    body = [f'<path class="axis" d="M{left},{_MARGIN}V{_SIDE - _MARGIN}M{left},{middle}H{right}"/>']
     for i in chosen:
         fine = thinned(smooth_ring(Y[i]), _MOST_CURVE_POINTS)
         fine = np.append(fine, fine[0])
-        x = np.linspace(_MARGIN, _SIDE - _MARGIN, len(fine))
+        x = np.linspace(left, right, len(fine))
         y = middle - (middle - _MARGIN) * fine / reach
         body.append(f'<path style="fill:none;stroke:{_colour(angles[i])};stroke-width:1" d="{polyline(x, y)}"/>')
+    for turn in (0, 90, 180, 270, 360):
+        body.append(_text(left + (right - left) * turn / 360, _SIDE - 10, f"{turn}°"))
+    for level in (1, 0, -1):
+        body.append(_text(left - 4, middle - level * (middle - _MARGIN) + 3, short(level * reach), "tick end"))
     return _svg(body, f"{len(chosen)} signals along the ring, coloured by angle")
 
 
@@ -136,6 +161,8 @@ def polar_code(phase: NDArray, amplitude: NDArray, angles: NDArray) -> Markup:
     body = [f'<circle class="axis" fill="none" cx="{middle}" cy="{middle}" r="{r:.1f}"/>' for r in (radius / 2, radius)]
     body.append(f'<path class="axis" d="M{middle},{_MARGIN}V{_SIDE - _MARGIN}M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>')
     body += _dots(x, y, [_colour(a) for a in angles[chosen]])
+    body += [_text(middle, 18, "0°"), _text(_SIDE - 11, middle + 4, "90°"), _text(middle, _SIDE - 12, "180°"),
+             _text(12, middle + 4, "270°"), _text(middle + 3, middle - radius - 2 + 12, short(reach), "tick")]  # fmt: skip
     return _svg(body, f"Phase and amplitude of {len(chosen)} samples, coloured by angle")
 
 
@@ -163,6 +190,8 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
         chosen = np.linspace(0, len(points) - 1, min(len(points), _MOST_DOTS)).astype(int)
         place = middle + half * np.clip(points[chosen] / reach, -1, 1) * (1, -1)
         body += _dots(place[:, 0], place[:, 1], [_colour(a) for a in hues[chosen]], hollow)
+    body += [_text(middle, _SIDE - 10, "first component"), f'<g transform="rotate(-90 14 {middle})">'
+             + _text(14, middle, "second component") + "</g>"]  # fmt: skip
     return _svg(body, "Real samples as dots and moved samples as circles, in two principal components")
 
 

@@ -8,59 +8,77 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from symlift.core.angles import fundamental
 from symlift.report import draw
 from symlift.report.gather import Run
-from symlift.report.ring import ring_panel
+from symlift.report.ring import ring_panel, stratified
 
 __all__ = ["gallery_panel", "moments_panel", "ring_of", "shown_samples"]
 
 _SHOWN = 8
 _MOST_NUMBERS = 500_000  # of the pictures of the gallery: large fields are shown in smaller number
+_MOST_CHANNELS = 4
 _ENOUGH_FOR_MOMENTS = 40
+_MOST_COLUMNS = 600  # of a picture of correlations: of more columns, some
 
 
 def shown_samples(run: Run) -> NDArray[np.int64]:
-    """Which of the kept samples are drawn: those that deviate most from the mean say most.
-
-    Deviations that differ by rounding alone are equal, and of equal ones the first are taken, on any processor.
-    """
+    """Which of the kept samples are drawn: some at random, on a ring one from each part of it."""
     if run.observed is None:
         return np.zeros(0, dtype=np.int64)
     model = run.model
-    deviation = run.signals.var(axis=1)
-    # where all signals vanish, what is left of them is rounding of numbers of this size
-    size = float(np.abs(run.observed).max() + np.abs(model.mean).max()) / model.scale
-    unit = max(float(deviation.max()), (1e-6 * size) ** 2) or 1.0
     count = max(1, min(_SHOWN, _MOST_NUMBERS // (model.n_features + model.grid.size)))
-    return np.sort(np.argsort(-np.round(deviation / unit, 6), kind="stable")[:count])
+    if model.grid.is_ring:
+        return stratified(np.angle(fundamental(run.signals)), count)
+    return np.sort(np.random.default_rng(0).choice(len(run.observed), min(count, len(run.observed)), replace=False))
 
 
 def gallery_panel(run: Run) -> dict[str, Any] | None:
-    """Pairs of what was observed and what is recovered; None without samples."""
+    """Pairs of what was observed and what is recovered, on one scale each; None without samples."""
     if run.observed is None:
         return None
     grid, model = run.model.grid, run.model
     chosen = shown_samples(run)
-    observed, recovered = run.observed[chosen], run.signals[chosen]
-    pairs = []
+    channels = min(model.channels, _MOST_CHANNELS) if grid.ndim == 2 else 1
+    observed, recovered = run.observed[chosen].astype(np.float64), run.fields[chosen]
+    if run.placement is not None:
+        # columns in their places are read as they were measured: with the mean, which lifting takes out
+        recovered = recovered + model.lift(2 * model.mean[None, :]).reshape(recovered.shape[1:])
+    recovered = recovered[..., :channels]
     spans = [(float(part.min()), float(part.max())) for part in (observed, recovered)]
-    pixels = [draw.pixel_map(model.n_features, grid.shape), draw.pixel_map(grid.size, grid.shape)]
+    pixels = [draw.pixel_map(model.n_features, grid.shape), _side_by_side(grid.shape, channels)]
+    pairs = []
     for index, raw, signal in zip(run.rows[chosen].tolist(), observed, recovered, strict=True):
         labels = f"Row {index} as observed", f"Row {index} recovered"
         if grid.ndim == 1:
             line = draw.ring if grid.is_ring else draw.curve
             low, high = _with_zero(spans[0])
-            pictures = [draw.bars(raw, low, high, labels[0]), line(signal, *_with_zero(spans[1]), labels[1])]
+            pictures = [draw.bars(raw, low, high, labels[0]), line(signal[:, 0], *_with_zero(spans[1]), labels[1])]
         else:
             pictures = [
                 Markup('<img class="field" src="{}" width="{}" height="{}" alt="{}">').format(
                     draw.field_png(values, where, *span), where.shape[1], where.shape[0], label
                 )
-                for values, where, span, label in zip((raw, signal), pixels, spans, labels, strict=True)
+                for values, where, span, label in zip((raw, signal.T.ravel()), pixels, spans, labels, strict=True)
             ]
         pairs.append({"index": index, "observed": pictures[0], "recovered": pictures[1]})
     kind = "ring" if grid.is_ring else ("line", "image", "slices")[grid.ndim - 1]
-    return {"kind": kind, "pairs": pairs, "kept": len(run.observed), "channels": model.channels}
+    scales = [] if grid.ndim == 1 else [draw.colour_bar(draw.GREY, *span, "field", "Grey levels") for span in spans]
+    return {
+        "kind": kind, "pairs": pairs, "kept": len(run.observed), "channels": model.channels, "drawn": channels,
+        "scales": scales, "total": run.n_rows, "reach": draw.short(max(map(abs, spans[1]))), "shape": grid.shape,
+    }  # fmt: skip
+
+
+def _side_by_side(shape: tuple[int, ...], channels: int) -> NDArray[np.int32]:
+    """The picture of a field; that of several channels beside each other, where entry c · size + n is point n of channel c."""
+    size = int(np.prod(shape))
+    one = draw.pixel_map(size, shape)
+    if channels == 1:
+        return one
+    gap = np.full((one.shape[0], 1), -1, dtype=np.int32)
+    parts = [part for c in range(channels) for part in (one + c * size, gap)]
+    return np.concatenate(parts[:-1], axis=1)
 
 
 def _with_zero(span: tuple[float, float]) -> tuple[float, float]:
@@ -70,9 +88,9 @@ def _with_zero(span: tuple[float, float]) -> tuple[float, float]:
 def ring_of(run: Run) -> dict[str, Any] | None:
     """Curves, polar code and moved samples, where the grid is a ring of one channel and samples were kept."""
     model = run.model
-    if run.observed is None or len(run.observed) < 2 or not model.grid.is_ring or model.channels > 1 or run.is_large:
+    if run.samples is None or len(run.samples.row) < 2 or not model.grid.is_ring or model.channels > 1 or run.is_large:
         return None
-    return ring_panel(model, run.observed, run.labels)
+    return ring_panel(model, run.samples.observed, run.samples.label)
 
 
 def moments_panel(run: Run) -> dict[str, Any]:
@@ -81,13 +99,16 @@ def moments_panel(run: Run) -> dict[str, Any]:
     if run.observed is None or kept < _ENOUGH_FOR_MOMENTS:
         return {"pictures": [], "kept": kept, "needed": _ENOUGH_FOR_MOMENTS}
     pictures = []
-    for rows, words in ((run.observed, "observed"), (run.signals, "recovered")):
-        deviation = rows.std(axis=0)
+    for rows, words, name in ((run.observed, "observed", "column"), (run.signals, "recovered", "grid point")):
+        some = rows[:, :: -(-rows.shape[1] // _MOST_COLUMNS)].astype(np.float64)
+        deviation = some.std(axis=0)
         # a column that differs from its mean by rounding alone is constant
-        varies = deviation > 1e-9 * np.abs(rows).max(initial=0.0)
-        unit = np.where(varies, (rows - rows.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)
+        varies = deviation > 1e-9 * np.abs(some).max(initial=0.0)
+        unit = np.where(varies, (some - some.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)
         folded = draw.fold(unit.T @ unit / kept)
-        uri, _ = draw.heat_png(folded)
-        pictures.append({"uri": uri, "rows": len(folded), "columns": folded.shape[1], "words": words,
+        uri, limit = draw.heat_png(folded)
+        bar = draw.colour_bar(draw.DIVERGING, -limit, limit, "map", "Correlation")
+        pictures.append({"uri": uri, "rows": len(folded), "columns": folded.shape[1], "words": words, "bar": bar,
+                         "name": name, "last": rows.shape[1] - 1,
                          "alt": f"Correlations of the {rows.shape[1]} {words} columns"})  # fmt: skip
     return {"pictures": pictures, "kept": kept, "needed": _ENOUGH_FOR_MOMENTS}

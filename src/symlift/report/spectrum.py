@@ -30,7 +30,11 @@ def generators_panel(run: Run) -> list[dict[str, Any]]:
     out = []
     for axis, L in enumerate(run.model.generators()):
         pictures = []
-        for matrix, words in ((L, "columns as they came"), (W @ L @ inverse, "carried to the grid")):
+        carried = W @ L @ inverse
+        for matrix, words, name in (
+            (L, "columns as they came", "column"),
+            (carried, "carried to the grid", "grid point"),
+        ):
             folded = draw.fold(matrix)
             uri, limit = draw.heat_png(folded)
             pictures.append(
@@ -41,7 +45,9 @@ def generators_panel(run: Run) -> list[dict[str, Any]]:
                     "words": words,
                     "size": f"{matrix.shape[0]} × {matrix.shape[1]}",
                     "folded": folded.shape != matrix.shape,
-                    "limit": f"{limit:.2g}",
+                    "bar": draw.colour_bar(draw.DIVERGING, -limit, limit, "map", "Entries"),
+                    "name": name,
+                    "last": matrix.shape[0] - 1,
                     "alt": f"Heat map of generator {axis + 1}, {words}, {matrix.shape[0]} by {matrix.shape[1]}",
                 }
             )
@@ -86,7 +92,7 @@ def _frequency_charts(theta: NDArray, r: NDArray) -> list[dict[str, Any]]:
         order = np.argsort(np.round(np.abs(theta[0]), 9), kind="stable")
         x, y = (
             Scale(0, len(order) + 1, "plane, by frequency", ((1, "1"), (len(order), str(len(order))))),
-            Scale.angle(reach, "|θ|, radians a step", signed=False),
+            Scale.angle(reach, "|θ|, radians per step", signed=False),
         )
         body = draw.dots(np.arange(1, len(order) + 1), np.abs(theta[0][order]), r[order], x, y)
         svg = draw.chart(x, y, body, f"Frequencies of {len(order)} planes, sorted")
@@ -107,7 +113,7 @@ def _filter_chart(theta: NDArray, r: NDArray, lone: NDArray) -> Markup:
     """``lone`` is the weight of the constant mode, which an odd dimension has."""
     size = np.sqrt(np.sum(theta**2, axis=0))
     size, weight = np.append(size, np.zeros(len(lone))), np.append(r, lone)
-    x = Scale.angle(float(size.max(initial=0.0)), "|θ|, radians a step", signed=False)
+    x = Scale.angle(float(size.max(initial=0.0)), "|θ|, radians per step", signed=False)
     y = Scale.upward(float(weight.max(initial=0.0)), "|r|")
     body = draw.dots(size, weight, weight, x, y, stems=len(weight) <= 200)
     return draw.chart(x, y, body, f"Resolving filter: {len(weight)} weights against frequency")
@@ -143,5 +149,6 @@ def _kernel(grid: Grid, theta: NDArray, r: NDArray) -> dict[str, Any]:
         body = f'<path class="base" d="{base}"/><path class="line" d="{line}"/>'
         return {"svg": draw.chart(x, y, body, label), "uri": None}
     where = draw.pixel_map(grid.size, grid.shape)
-    uri = draw.field_png(values, where, min(0.0, float(values.min())), float(values.max()))
-    return {"svg": None, "uri": uri, "rows": where.shape[0], "columns": where.shape[1], "alt": label}
+    low, high = min(0.0, float(values.min())), float(values.max())
+    uri, bar = draw.field_png(values, where, low, high), draw.colour_bar(draw.GREY, low, high, "field", "Kernel")
+    return {"svg": None, "uri": uri, "bar": bar, "rows": where.shape[0], "columns": where.shape[1], "alt": label}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
+from symlift.notebook import larger_is_better, on_scale
 from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import Run, number
 
-__all__ = ["how_to_read", "shape_words", "verdict_panel"]
+__all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
 _MOST_TESTS, _MOST_STEPS, _MOST_WORDS = 40, 6, 300
 
@@ -52,7 +55,7 @@ _UNCHECKED = (
 
 def verdict_panel(run: Run) -> dict[str, Any]:
     """The verdict by its words, the tests that decide it, those for information, and what to do next."""
-    found = None if run.record is None else run.record.diagnosis
+    found = run.diagnosis
     kind, badge, sentence = _UNCHECKED if found is None else _MEANING[found.verdict]
     panel: dict[str, Any] = {
         "kind": kind, "badge": badge, "sentence": sentence, "said": None, "confidence": None, "deciding": [],
@@ -66,19 +69,43 @@ def _found(found: Diagnosis) -> dict[str, Any]:
     tests = found.tests[:_MOST_TESTS]
     return {
         "said": words[:1].upper() + words[1:],
-        "confidence": None if sure is None else f"{sure:.0%}" if 0 <= sure <= 1 else show(sure),
+        "confidence": None if sure is None else f"{sure:.2f}",
         "deciding": [_test(test) for test in tests if test.threshold is not None],
         "informing": [_test(test) for test in tests if test.threshold is None],
         "steps": [_step(step) for step in found.next_steps[:_MOST_STEPS]],
     }
 
 
-def _test(test: Test) -> dict[str, str]:
+def _test(test: Test) -> dict[str, Any]:
     outcome = {True: "passed", False: "not passed", None: ""}[test.passed]
     return {
-        "name": pretty(test.name).capitalize(), "value": show(test.value), "threshold": show(test.threshold),
-        "outcome": outcome, "reading": cut(test.reading, _MOST_WORDS),
+        "name": pretty(test.name).capitalize(), "value": show(test.value), "limit": _limit(test),
+        "outcome": outcome, "reading": cut(test.reading, _MOST_WORDS), "bar": evidence_bar(test),
     }  # fmt: skip
+
+
+def _limit(test: Test) -> str:
+    """The threshold in words."""
+    return f"needs at {'least' if larger_is_better(test) else 'most'} {show(test.threshold)}"
+
+
+def evidence_bar(test: Test) -> Markup:
+    """The number as a bar from zero, and a tick at its threshold: shares on a scale from 0 to 1, others up to twice the threshold.
+
+    A bar that ends in an arrow goes on beyond the scale.
+    """
+    value, threshold = number(test.value), number(test.threshold)
+    if value is None or threshold is None:
+        return Markup("")
+    along, limit, top = on_scale(value, threshold)
+    length, tick = 300 * along, 300 * limit
+    arrow = '<path class="beyond" d="M300,3L308,8L300,13Z"/>' if value > top else ""
+    label = f"{pretty(test.name)}: {show(test.value)} on a scale from 0 to {show(top)}, threshold {show(threshold)}"
+    return Markup(
+        '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<rect class="track" x="0" y="3" width="300" height="10"/><rect class="amount" x="0" y="3" width="{}" height="10"/>'
+        '{}<path class="tick-mark" d="M{},0V16"/></svg>'
+    ).format(label, f"{length:.1f}", Markup(arrow), f"{tick:.1f}")  # noqa: S704 - our own
 
 
 def _step(step: NextStep) -> dict[str, str]:
@@ -98,22 +125,6 @@ def _call(params: Mapping[str, Any]) -> str:
         return ""
     given = ((key, tuple(value) if isinstance(value, list) else value) for key, value in params.items())
     return cut(f"LatentDomain({', '.join(f'{key}={value!r}' for key, value in given)})", _MOST_WORDS)
-
-
-def shape_words(grid: Grid) -> str:
-    """A grid in words.
-
-    >>> shape_words(Grid((15,), periodic=True)), shape_words(Grid((4, 6), periodic=(False, True)))
-    ('Ring of 15 points', '4 × 6 grid, axis 2 closed')
-    """
-    sizes = " × ".join(str(n) for n in grid.shape)
-    if grid.ndim == 1:
-        return f"{'Ring' if grid.is_ring else 'Line'} of {sizes} points"
-    kind = f"{sizes} grid"
-    closed = [str(axis + 1) for axis, wraps in enumerate(grid.periodic) if wraps]
-    if len(closed) == grid.ndim:
-        return f"{kind}, all axes closed"
-    return kind if not closed else f"{kind}, axis {' and '.join(closed)} closed"
 
 
 def how_to_read(grid: Grid) -> list[tuple[str, str]]:
@@ -145,5 +156,8 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
             "the observations least, and the phase the one that resolves best. Both are choices, and they show in the "
             "kernel.",
         ),
-        ("Scale", "Heights are relative. Within one row of pictures all samples share one scale; two rows do not."),
+        (
+            "Scale",
+            "Recovered values are relative: their zero and their unit are chosen, not measured. All samples share one scale.",
+        ),
     ]

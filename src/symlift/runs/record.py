@@ -5,7 +5,7 @@ A run folder holds
 - ``model.safetensors``, ``model.json``, ``estimator.json``: the model, for :func:`symlift.load`, with the evidence and the trace;
 - ``run.json``: status, input (name, hash, shape), settings, versions, timings, score and diagnosis;
 - ``placement.csv``: where each column sits, where columns are points;
-- ``samples.npz``: a few rows, ``observed`` (k, d) and ``recovered`` (k, grid points), which the report draws;
+- ``samples.npz``: some rows, ``observed`` (k, d), drawn at random from all, and their numbers ``row``; the report shows them;
 - ``signals.npy``: all recovered signals, where they were asked for;
 - ``training/``: checkpoints and curves of solvers that train, from which a killed run goes on.
 

@@ -35,7 +35,7 @@ from symlift.storage.atomic import write_atomically
 
 __all__ = ["RunFailedError", "recover", "transform"]
 
-SAMPLES, SAMPLED_ROWS, SCORED_ROWS = 64, 4096, 20_000
+SCORED_ROWS = 20_000
 
 
 def no_note(line: str) -> None:
@@ -166,7 +166,7 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
         estimator, notes = _fit(table, settings, run.record.input.reading.keep, run.folder, progress)
         fitted = time.perf_counter()
         progress("checking", None)
-        _judge(run.record, estimator, table.rows, notes)
+        _judge(run.record, estimator, table.rows, notes, progress)
         judged = time.perf_counter()
         progress("writing", None)
         claim.clear()
@@ -220,14 +220,20 @@ def _fit(
     return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
 
 
-def _judge(record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str]) -> None:
+def _judge(record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str], progress: Progress) -> None:
     """Score and diagnosis; a fit is not lost because they fail."""
+
+    def watch(stage: str, share: float | None) -> None:
+        progress(f"checking: {stage}", share)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", (FitWarning, UserWarning))
         for name in ("score", "diagnosis") if record.settings.check else ("score",):
             try:
-                found = estimator.score(rows[:SCORED_ROWS]) if name == "score" else estimator.diagnose(rows)
-                setattr(record, name, found)
+                if name == "score":
+                    record.score = estimator.score(rows[:SCORED_ROWS])
+                else:
+                    record.diagnosis = estimator.diagnose(rows, progress=watch)
             except Exception as error:
                 notes.append(f"{name} failed ({' '.join(f'{type(error).__name__}: {error}'.split())})")
 
@@ -238,16 +244,6 @@ def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: P
     if estimator.placement_ is not None:
         with write_atomically(folder / "placement.csv") as temporary:
             estimator.placement_.to_csv(temporary)
-    # rows that vary most say most
-    head = np.array(rows[:SAMPLED_ROWS], dtype=np.float64)
-    shown = np.sort(np.argsort(-head.var(axis=1), kind="stable")[:SAMPLES])
-    with write_atomically(folder / "samples.npz") as temporary, temporary.open("wb") as file:
-        np.savez(
-            file,
-            observed=head[shown].astype(np.float32),
-            recovered=estimator.model_.lift(head[shown]).astype(np.float32),
-            row=shown,
-        )
     if run.record.settings.signals:
         filler = getattr(estimator, "gap_filler_", None)
         lift_to_file(estimator.model_, rows, folder / "signals.npy", progress, filler=filler)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
+from symlift.notebook import placement_html
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -138,6 +139,9 @@ class Placement:
             "column": list(range(d)), "name": names, **axes, "point": self.point.tolist(), "channel": self.channel.tolist(),
             "confidence": np.round(self.confidence, 4).tolist(), "reason": self.reason.tolist(),
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return placement_html(self)
 
     def to_frame(self) -> DataFrame:
         """The table as a pandas frame, one row for each column of the data."""

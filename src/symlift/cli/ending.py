@@ -1,0 +1,71 @@
+"""The last lines of a run: what it did, and then the answer, where it is, whether to believe it, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from symlift.core.grid import Grid
+from symlift.errors import InputError
+from symlift.estimator_file import EstimatorRecord, read_estimator
+from symlift.runs.answer import answer
+from symlift.runs.record import Run
+from symlift.solvers.contract import Placement
+from symlift.watch import diagnosis_lines, trace_lines
+
+__all__ = ["last_lines", "numbers"]
+
+
+def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
+    """What a person wants to know about a run; the answer comes at the end, where a terminal is read."""
+    record, ends = run.record, ["closed" if wraps else "open" for wraps in run.record.periodic]
+    shape = "x".join(str(s) for s in record.grid)
+    state = "in" if run.fresh else "was done already, in"
+    yield (
+        f"{record.input.shape[0]} rows of {record.input.shape[1]} columns: solver {record.solver}, seed {record.settings.seed}, "
+        f"{state} {record.timings.total:.1f} s"
+    )
+    yield f"grid: {shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}{_sure(record.grid_confidence)}"
+    if record.score is not None:
+        yield f"score: {record.score:.4g} (higher is better, among fits of these rows on this grid)"
+    yield f"run: {summary['run']}"
+    yield ""
+    grid = Grid(record.grid, record.periodic)
+    yield answer(grid, record.input.shape[1], _placement(run.folder, grid), record.diagnosis)
+    for name in ("placement", "signals"):
+        if summary.get(name) is not None:
+            yield f"{name}: {summary[name]}"
+    if record.diagnosis is not None:
+        yield f"verdict: {record.diagnosis}"
+        for step in record.diagnosis.next_steps:
+            yield f"next: {step.text}{f' ({step.command})' if step.command else ''}"
+    if summary["report"] is not None:
+        yield f"report: {summary['report']}"
+
+
+def numbers(run: Run) -> Iterator[str]:
+    """What each stage did, and the tests behind the verdict: for those who want to see everything."""
+    yield from trace_lines(_estimator(run.folder).trace)
+    if run.record.diagnosis is not None:
+        yield from diagnosis_lines(run.record.diagnosis)
+
+
+def _sure(confidence: float | None) -> str:
+    return "" if confidence is None else f" (proposed, confidence {confidence:.2f})"
+
+
+def _estimator(folder: Path) -> EstimatorRecord:
+    """A run that is done is told of even where this file was damaged since."""
+    try:
+        return read_estimator(folder)
+    except InputError:
+        return EstimatorRecord()
+
+
+def _placement(folder: Path, grid: Grid) -> Placement | None:
+    kept = _estimator(folder)
+    try:
+        return None if kept.placement is None else kept.placement.placement(grid, kept.feature_names)
+    except ValueError:
+        return None

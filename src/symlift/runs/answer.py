@@ -1,0 +1,143 @@
+"""The answer in one sentence, as the page's title and the last lines of a terminal have it, and the way to get it again."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from symlift.core.grid import Grid
+from symlift.diagnosis import Diagnosis, Verdict
+from symlift.estimator_file import EstimatorRecord
+from symlift.runs.readers.options import ReadOptions
+from symlift.runs.record import RunRecord, RunSettings
+from symlift.solvers.contract import Placement
+
+__all__ = ["answer", "command", "domain_words", "python_call", "shape_words"]
+
+_NAMED, _NAME = 3, 24
+
+
+def shape_words(grid: Grid) -> str:
+    """A grid in words.
+
+    >>> shape_words(Grid((15,), periodic=True)), shape_words(Grid((4, 6), periodic=(False, True)))
+    ('Ring of 15 points', '4 × 6 grid, axis 2 closed')
+    """
+    sizes = " × ".join(str(n) for n in grid.shape)
+    if grid.ndim == 1:
+        return f"{'Ring' if grid.is_ring else 'Line'} of {sizes} points"
+    kind = f"{sizes} grid"
+    closed = [str(axis + 1) for axis, wraps in enumerate(grid.periodic) if wraps]
+    if len(closed) == grid.ndim:
+        return f"{kind}, all axes closed"
+    return kind if not closed else f"{kind}, axis {' and '.join(closed)} closed"
+
+
+def domain_words(grid: Grid, columns: int) -> str:
+    """A grid as part of a sentence; the number of points where it is not that of the columns.
+
+    >>> domain_words(Grid((24,)), 24), domain_words(Grid((24,)), 22), domain_words(Grid((15,), periodic=True), 15)
+    ('an open line', 'an open line of 24 points', 'a ring')
+    >>> domain_words(Grid((4, 6), periodic=True), 24), domain_words(Grid((2, 3, 4)), 24)
+    ('a 4 × 6 grid, all axes closed', 'a 2 × 3 × 4 volume')
+    """
+    if grid.ndim == 1:
+        kind = "a ring" if grid.is_ring else "an open line"
+        return kind if grid.size == columns else f"{kind} of {grid.size:,} points"
+    words = shape_words(grid)
+    return f"a {words}" if grid.ndim == 2 else f"a {words.replace('grid', 'volume')}"
+
+
+def answer(grid: Grid, columns: int, placement: Placement | None, diagnosis: Diagnosis | None) -> str:
+    """What was found, in one sentence without its full stop.
+
+    >>> placed = Placement.at_points(Grid((4,)), [1, 0, 3, 2])
+    >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.PRESENT, 0.98))
+    '4 columns form an open line: x1, x0, x3 …; confidence 0.98'
+    >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.ABSENT, 0.9))
+    'No evidence that the 4 columns lie on an open line; confidence 0.90'
+    >>> answer(Grid((3, 3)), 9, None, None)
+    '9 columns were fitted to a 3 × 3 grid; nothing has been checked yet'
+    """
+    placed = columns if placement is None else int(np.sum(~placement.left_out))
+    domain = domain_words(grid, placed)
+    if diagnosis is None:
+        return f"{columns:,} columns were fitted to {domain}{_order(grid, placement)}; nothing has been checked yet"
+    verdict, confidence = diagnosis.verdict, diagnosis.confidence
+    sure = f"; confidence {confidence:.2f}" if math.isfinite(confidence) else ""
+    if verdict is Verdict.ABSENT:
+        return f"No evidence that the {columns:,} columns lie on {domain}{sure}"
+    if verdict is Verdict.UNIDENTIFIABLE:
+        return f"The {columns:,} columns show signs of {domain}, but these data do not single out one answer{sure}"
+    count = f"{placed:,} of {columns:,}" if placed < columns else f"{columns:,}"
+    if placement is None:
+        return f"{count} columns are mixtures of signals on {domain}{sure}"
+    uneven = ", though the field is not the same everywhere" if verdict is Verdict.ORDERED else ""
+    return f"{count} columns form {domain}{uneven}{_order(grid, placement)}{sure}"
+
+
+def _order(grid: Grid, placement: Placement | None) -> str:
+    """The first columns along a line or ring."""
+    if placement is None or grid.ndim > 1:
+        return ""
+    on = np.flatnonzero(~placement.left_out)
+    along = on[np.lexsort((placement.coordinates[on, 0], placement.point[on]))]
+    names = [_name(placement, column) for column in along[:_NAMED].tolist()]
+    return f": {', '.join(names)}{' …' if len(along) > _NAMED else ''}" if names else ""
+
+
+def _name(placement: Placement, column: int) -> str:
+    name = f"x{column}" if placement.names is None else " ".join(placement.names[column].split())
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+
+
+def command(record: RunRecord) -> str:
+    """The command line that makes this run again: what is not the default is said.
+
+    >>> record = RunRecord.model_validate({"status": "done", "started": "", "input": {"name": "my data.csv",
+    ...     "sha256": "", "shape": (5, 3)}, "settings": {"grid": "12x20", "periodic": True, "seed": 7, "check": False}})
+    >>> command(record)
+    "symlift recover 'my data.csv' --grid 12x20 --periodic --seed 7 --no-check"
+    """
+    words = ["symlift", "recover", record.input.name]
+    reading, read_by_default = asdict(record.input.reading), asdict(ReadOptions())
+    words += _flags({name: value for name, value in reading.items() if value != read_by_default[name]})
+    usual = RunSettings().model_dump()
+    settings = record.settings.model_dump()
+    words += _flags({name: value for name, value in settings.items() if value != usual[name] or name == "seed"})
+    return shlex.join(words)
+
+
+def _flags(given: dict[str, Any]) -> list[str]:
+    """Options as they are typed: bools as flags, several columns as the same option again."""
+    words: list[str] = []
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(flag if value else f"--no-{name}")
+        elif name in ("columns", "drop"):
+            words += [word for one in value for word in (flag, str(one))]
+        elif value is not None:
+            words += [flag, ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
+    return words
+
+
+def python_call(grid: Grid, estimator: EstimatorRecord) -> str:
+    """The same fit from Python.
+
+    >>> python_call(Grid((31,)), EstimatorRecord(random_state=0))
+    'LatentDomain(grid=(31,), random_state=0).fit(X)'
+    """
+    given: dict[str, Any] = {"grid": grid.shape}
+    if any(grid.periodic):
+        given["periodic"] = True if all(grid.periodic) else grid.periodic
+    for name in ("solver", "mixing", "channels"):
+        if getattr(estimator, name) != "auto":
+            given[name] = getattr(estimator, name)
+    if estimator.random_state is not None:
+        given["random_state"] = estimator.random_state
+    return f"LatentDomain({', '.join(f'{name}={value!r}' for name, value in given.items())}).fit(X)"

@@ -1,0 +1,153 @@
+"""Watching a fit: one progress bar where a person looks on, lines where they are asked for, and the numbers of each stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    from symlift.diagnosis import Diagnosis
+    from symlift.solvers.contract import Progress, Trace
+
+__all__ = ["Watch", "diagnosis_lines", "trace_lines", "watching"]
+
+
+class Watch:
+    """A progress callback that shows one bar, with the stage, what is being tried and the time left, and prints lines.
+
+    Without ``bar`` and ``lines`` it says nothing, which is what a pipe wants.
+    """
+
+    def __init__(self, console: Console, bar: bool = True, lines: bool = False) -> None:
+        self.console, self.lines, self.stage, self.start = console, lines, "", time.monotonic()
+        self.left = _TimeLeft()
+        self.bar: Bar | None = None
+        if bar:
+            self.bar = _bar(console, self.left)
+            self.task = self.bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def __call__(self, stage: str, share: float | None) -> None:
+        """A stage, or how far it is."""
+        name = stage.split(" (")[0]  # what follows in brackets are figures, which change all the time
+        if self.lines and name != self.stage:
+            self.say(f"{time.monotonic() - self.start:7.1f} s  {name}")
+        self.stage = name
+        share = self.left.note(name, share)
+        if self.bar is not None:
+            self.bar.update(self.task, description=stage, total=None if share is None else 1.0, completed=share or 0)
+
+    def say(self, line: str) -> None:
+        """One line above the bar."""
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class _TimeLeft:
+    """How long the part that runs will still take, by the share that is done; parts follow each other, each from 0 to 1."""
+
+    def __init__(self) -> None:
+        self.stage, self.share, self.began = "", 0.0, time.monotonic()
+        self.ends: float | None = None
+
+    def note(self, stage: str, share: float | None) -> float | None:
+        """The share that a stage has: a step of the last stage that had one goes on with it."""
+        if share is None:
+            if self.stage and stage.startswith(f"{self.stage}:"):
+                return self.share
+            self.stage, self.ends = "", None
+            return None
+        now = time.monotonic()
+        if not self.stage or share < self.share:
+            self.began, self.ends = now, None
+        elif share > 0:
+            self.ends = self.began + (now - self.began) / share
+        self.stage, self.share = stage, share
+        return share
+
+    def words(self) -> str:
+        """What is left, in words; nothing where it is not known."""
+        if self.ends is None:
+            return ""
+        seconds = max(0.0, self.ends - time.monotonic())
+        return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
+
+
+def _bar(console: Console, left: _TimeLeft) -> Bar:
+    from rich import progress as parts
+    from rich.text import Text
+
+    class Left(parts.ProgressColumn):
+        def render(self, task: parts.Task) -> Text:  # noqa: ARG002 - the time is known without it
+            return Text(left.words(), style="dim")
+
+    return parts.Progress(
+        parts.SpinnerColumn(), parts.TextColumn("{task.description}", markup=False), parts.BarColumn(bar_width=24),
+        parts.TimeElapsedColumn(), Left(), console=console, transient=True,
+    )  # fmt: skip
+
+
+@contextmanager
+def watching(verbose: int, progress: Progress | None = None) -> Iterator[Progress]:
+    """What a fit reports to: what was given, nothing, or a bar (on a terminal and in notebooks) or lines on the standard
+    error stream; lines always from ``verbose`` 2 on."""
+    if progress is not None or not verbose:
+        yield progress or _nothing
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    # a notebook shows bars where it has widgets
+    seen = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+    with Watch(console, bar=seen, lines=not seen or verbose > 1) as watch:
+        yield watch
+
+
+def _nothing(stage: str, share: float | None = None) -> None:
+    """Nobody watches."""
+
+
+def trace_lines(trace: Trace) -> Iterator[str]:
+    """What each stage of a solver did, one line each; repeated stages by their last.
+
+    >>> from symlift.solvers.contract import Stage, Trace
+    >>> list(trace_lines(Trace("fast", "", (Stage("place", 1.25, {"explained": 0.98761, "rows": 4000}),))))
+    ['place: 1.2 s, explained 0.9876, rows 4000']
+    """
+    last = {stage.name: stage for stage in trace.stages}
+    for stage in last.values():
+        yield f"{stage.name}: {', '.join([f'{stage.seconds:.1f} s', *_numbers(stage.values)])}"
+    if trace.chosen:
+        yield f"chosen: {trace.chosen}"
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """The tests behind a verdict, one line each."""
+    for test in diagnosis.tests:
+        limit = "" if test.threshold is None else f", threshold {test.threshold:.4g}"
+        outcome = {True: ", passed", False: ", not passed", None: ""}[test.passed]
+        value = "none" if test.value is None else f"{test.value:.4g}"
+        yield f"{test.name}: {value}{limit}{outcome}"
+
+
+def _numbers(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, float):
+            yield f"{name} {value:.4g}"
+        elif isinstance(value, bool | int | str):
+            yield f"{name} {value}"
+        elif isinstance(value, Mapping):
+            yield from _numbers(value)
