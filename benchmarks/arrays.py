@@ -3,8 +3,9 @@
     python benchmarks/arrays.py run [--only natural] [--seeds 3]     records that are not there yet
     python benchmarks/arrays.py summary                              the table of docs/measured.md
     python benchmarks/arrays.py table                                median and worst next to the targets
-    python benchmarks/arrays.py run --textures                       the same on the pictures that thresholds were set
-    on (kept apart)
+    python benchmarks/arrays.py run --textures       the same on the pictures that thresholds were set on (kept apart)
+    python benchmarks/arrays.py grids [--only torus] 25 arrays whose grid is not given
+    python benchmarks/arrays.py grid-table           what grid="auto" said of them
 
 A record holds the share of living columns at their true point (up to the grid's symmetries and, where living columns leave border
 rows empty, one translation), r and r_detail of the field, the mean confidence, processor seconds, peak memory, what the
@@ -33,12 +34,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import _array_cases as cases
+import _grid_cases as grid_cases
 from _array_cases import Case
 from _common import RESULTS
 from symlift import LatentDomain, Placement
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning
 from symlift.paper.store import machine
+from symlift.solvers.fast.propose import propose_grid
 
 FOLDER = RESULTS / "arrays"
 N = 20_000
@@ -298,17 +301,85 @@ def summary() -> None:
     """The table of docs/measured.md: rows that have all three records."""
     print("| array | placed, median (worst of 3) | processor seconds, slowest |")
     print("|---|---|---|")
-    for name in rows():
+    for name, row in rows().items():
         kept = [json.loads(p.read_text()) for s in range(3) if (p := _path(name, s, False)).exists()]
         if len(kept) == 3:
-            placed = [record["placed"] for record in kept]
+            # sensors at random places are on no point: R² of their coordinates
+            field = "r2" if row.asked[0][0] == "r2" else "placed"
+            values = [record[field] for record in kept]
             slow = max(record["seconds"] for record in kept)
-            print(f"| {name} | {statistics.median(placed):.3f} ({min(placed):.3f}) | {slow:.1f} |")
+            named = f"{name}, R²" if field == "r2" else name
+            print(f"| {named} | {statistics.median(values):.3f} ({min(values):.3f}) | {slow:.1f} |")
+
+
+# -- grids that nobody gave --------------------------------------------------------------------------------------------
+
+# a grid is said with confidence from here on: below, `fit` names the runner-up
+SURE = 0.6
+
+
+def grid_record(name: str, seed: int) -> dict[str, Any]:
+    """What grid="auto" makes of one array: right, unsure, or wrong; dense ones next to the fit on the true grid."""
+    X, grid = grid_cases.CASES[name](np.random.default_rng(seed))
+    before = time.process_time()
+    found = propose_grid(X, np.random.default_rng(seed))
+    seconds = time.process_time() - before
+    said = None if found is None else found.grid
+    right = (said is None) if grid is None else said is not None and _axes(said) == _axes(grid)
+    sure = said is not None and (said.confidence or 0.0) >= SURE
+    record = {
+        "seed": seed, "n": len(X), "d": X.shape[1], "true": None if grid is None else _axes(grid),
+        "found": None if said is None else _axes(said), "confidence": None if said is None else said.confidence,
+        "candidates": [] if found is None else [[c.shape, c.periodic, c.share] for c in found.candidates[:4]],
+        "outcome": "right" if right else "wrong" if sure else "unsure", "seconds": round(seconds, 2),
+    }  # fmt: skip
+    if "mixed" in name and grid is not None:
+        before = time.process_time()
+        fit_array(X, grid, seed)
+        record["fit_seconds"] = round(time.process_time() - before, 2)
+    return record
+
+
+def _axes(grid: Grid) -> list[list[Any]]:
+    """Axes of a grid in no order: which is first cannot be known."""
+    return sorted([n, wraps] for n, wraps in zip(grid.shape, grid.periodic, strict=True))
+
+
+def run_grids(only: str, seeds: int) -> None:
+    """Every record of a grid that is missing."""
+    for name in grid_cases.CASES:
+        for seed in range(seeds):
+            path = _path(f"grid {name}", seed, False)
+            if only in name and not path.exists():
+                stamp = {"row": name, "date": datetime.now(UTC).strftime("%Y-%m-%d"), "machine": machine()}
+                record = {**stamp, **grid_record(name, seed)}
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(record, indent=1) + "\n")
+                shown = f"{record['outcome']:7} found {record['found']} ({record['confidence']})"
+                print(f"{name:32} {seed}  {shown}  {record['seconds']} s", flush=True)
+
+
+def grid_table() -> None:
+    """Outcomes of all seeds."""
+    print("| array | columns | outcome of each seed | confidence, median | CPU s, slowest |")
+    print("|---|---|---|---|---|")
+    total = {"right": 0, "unsure": 0, "wrong": 0}
+    for name in grid_cases.CASES:
+        kept = [json.loads(p.read_text()) for s in range(100) if (p := _path(f"grid {name}", s, False)).exists()]
+        if not kept:
+            continue
+        outcomes = [record["outcome"] for record in kept]
+        for outcome in outcomes:
+            total[outcome] += 1
+        sure = [record["confidence"] for record in kept if record["confidence"] is not None]
+        cells = [str(kept[0]["d"]), ", ".join(outcomes), f"{statistics.median(sure):.2f}" if sure else "none"]
+        print(f"| {name} | {' | '.join(cells)} | {max(record['seconds'] for record in kept):.1f} |")
+    print("\n" + ", ".join(f"{count} {outcome}" for outcome, count in total.items()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=["run", "one", "table", "summary"])
+    parser.add_argument("what", choices=["run", "one", "table", "summary", "grids", "grid-table"])
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
@@ -320,6 +391,10 @@ def main() -> None:
         one(arguments.only, arguments.seed, arguments.textures)
     elif arguments.what == "summary":
         summary()
+    elif arguments.what == "grids":
+        run_grids(arguments.only, arguments.seeds)
+    elif arguments.what == "grid-table":
+        grid_table()
     else:
         table(arguments.textures)
 

@@ -195,7 +195,7 @@ def inspect_array(array: np.ndarray):
 
 def test_no_evidence_is_exit_code_three_where_it_is_asked_for(here, monkeypatch):
     for verdict, code in ((Verdict.ABSENT, 3), (Verdict.PRESENT, 0), (Verdict.ORDERED, 0)):
-        monkeypatch.setattr("symlift.LatentDomain.diagnose", lambda self, X, v=verdict: Diagnosis(v, 0.9))
+        monkeypatch.setattr("symlift.LatentDomain.diagnose", lambda self, X, v=verdict, **_: Diagnosis(v, 0.9))
         arguments = ("recover", "x.csv", "--grid", "4", "--solver", "random", "--no-report", "--overwrite")
         assert run_command(*arguments, "--exit-code")[0] == code
         assert run_command(*arguments)[0] == 0

@@ -23,7 +23,8 @@ from symlift.core.grid import Grid
 from symlift.core.model import has_gaps, row_batches, varying
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
-from symlift.solvers.contract import GridCandidate, Progress, Reach, Solution, no_progress
+from symlift.solvers.choose_grid import choose_grid, given_grid
+from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.sample_file import Samples, SamplesError, read_samples, write_samples
@@ -129,7 +130,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             raise InputError(
                 f"{len(rows)} rows are too few for the covariance of {usable} columns: give more rows than columns"
             )
-        grid, candidates = self._choose_grid(rows, varies, rng, watch)
+        given = given_grid(self.grid, self.periodic)
+        grid, candidates = choose_grid(given, self.periodic, rows, varies, self._places, rng, watch)
         constant = np.flatnonzero(~varies)
         if len(constant):
             warnings.warn(
@@ -218,44 +220,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """L_eff = E⁺ L̂ E, (P, d, d)."""
         check_is_fitted(self)
         return self.model_.generators()
-
-    def _choose_grid(
-        self, rows: NDArray, varies: NDArray, rng: np.random.Generator, progress: Progress
-    ) -> tuple[Grid, tuple[GridCandidate, ...]]:
-        """The grid that was given, if the columns that vary can fill it, or the one that the data propose, and what it was
-        compared with.
-        """
-        usable, d = int(varies.sum()), len(varies)
-        if isinstance(self.grid, Grid):
-            if np.any(self.periodic) and Grid(self.grid.shape, self.periodic) != self.grid:
-                raise InputError(
-                    f"the grid {self.grid} says for itself which axes close, and periodic={self.periodic!r} differs: "
-                    "leave periodic out, or give the shape alone"
-                )
-            return self._fitting(self.grid, usable, d), ()
-        if not isinstance(self.grid, str):
-            return self._fitting(Grid(self.grid, self.periodic), usable, d), ()
-        if self.grid != "auto":
-            return self._fitting(Grid.parse(self.grid, self.periodic), usable, d), ()
-        from symlift.solvers.fast.propose import propose_grid
-
-        proposed = propose_grid(rows[:, varies], rng, progress)
-        if proposed is not None:
-            if proposed.doubt:
-                warnings.warn(proposed.doubt, FitWarning, stacklevel=4)
-            return proposed.grid, proposed.candidates
-        warnings.warn(
-            f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
-            FitWarning,
-            stacklevel=4,
-        )
-        return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0), ()
-
-    def _fitting(self, grid: Grid, usable: int, d: int) -> Grid:
-        if grid.size > usable and not self._places:
-            have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
-            raise InputError(f"the grid {grid} has {grid.size} points, but X has {have}: give a smaller grid")
-        return grid
 
     def _column(self, index: int) -> str:
         names = getattr(self, "feature_names_in_", None)

@@ -34,7 +34,7 @@ from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
 from symlift.solvers.fast.place.statistic import correlations, fisher, partial_correlations, statistics_of
 from symlift.solvers.fast.place.triage import Triage, triage
 
-__all__ = ["place_columns"]
+__all__ = ["core_columns", "place_columns", "settle_single"]
 
 Channels = int | str
 
@@ -93,11 +93,9 @@ def _settle(
         several = _settle_channels(halves, c, out, make_slots(grid, depth, matched=True), rng, settings)
         if several.statistics.accepted or channels != "auto":
             return several
-    core, late = _core(rows, c, out.kept, grid.size, settings)
-    if len(core) < _least(grid):
-        core, late = _strongest(c, out.kept, grid.size), out.kept[:0]
+    core, late = core_columns(rows, c, out.kept, grid, settings)
     slots, inner = make_slots(grid), halves.of(core)
-    single = _settle_single(inner, c, slots, rng, settings)
+    single = settle_single(inner, c, slots, rng, settings)
     if single.trace["share"] < settings.on_grid and not rows.two_valued:
         scattered = _settle_scattered(single, halves, rng, settings)
         if scattered is not None:
@@ -158,7 +156,7 @@ def _settle_channels(
     return _judged("partial", halves, found, judged, S, slots, settings, whole)
 
 
-def _settle_single(
+def settle_single(
     halves: Halves, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled:
     """One column a point."""
@@ -193,7 +191,8 @@ def _settle_scattered(
         return None
     mine = np.searchsorted(kept, settled.placed)
     inside = np.ix_(np.arange(1), mine, mine)
-    on_grid, real, _ = explained_elsewhere(S[inside], S_held[inside], settled.slot, settled.slots, settings.prior_pairs)
+    # means that are not shrunk: nothing is fitted any more, and on a short line four pairs weigh much
+    on_grid, real, _ = explained_elsewhere(S[inside], S_held[inside], settled.slot, settled.slots, 0.0)
     _, ceiling, z = explained_elsewhere(S, S_held, np.zeros(len(kept), dtype=np.int64), settled.slots, 0.0)
     share = found.explained / ceiling if ceiling > 0 else 0.0
     believed = (
@@ -281,7 +280,9 @@ def _judged(
     return Settled(slots, halves.columns, found.slot, sure, figures, {"share": share, "z": z})
 
 
-def _core(rows: Rows, c: NDArray, kept: NDArray, room: int, settings: PlaceSettings) -> tuple[NDArray, NDArray]:
+def core_columns(
+    rows: Rows, c: NDArray, kept: NDArray, grid: Grid, settings: PlaceSettings
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Columns that are placed first, and those that few rows speak for (pixels that hardly ever light up), which come later.
 
     How many rows a column rests on is n over its kurtosis.
@@ -290,7 +291,8 @@ def _core(rows: Rows, c: NDArray, kept: NDArray, room: int, settings: PlaceSetti
     fourth = np.einsum("ij,ij->j", square, square, dtype=np.float64) / len(square)
     worth = len(rows.scores) / np.maximum(fourth, 1e-9)
     thin = worth < min(settings.thin_rows, 0.1 * float(np.median(worth)) if len(worth) else 0.0)
-    return _strongest(c, kept[~thin], room), kept[thin]
+    core, late = _strongest(c, kept[~thin], grid.size), kept[thin]
+    return (core, late) if len(core) >= _least(grid) else (_strongest(c, kept, grid.size), kept[:0])
 
 
 def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:

@@ -52,7 +52,7 @@ def search(
         results.append(
             refine(S, nearest_slots(y, slots.grid, slots.depth), slots, settings.widths, settings.prior_pairs)
         )
-        if _agreeing(results) >= settings.agreeing:
+        if _agreeing(results) >= settings.agreeing or len(results) == settings.starts:
             break
     # where slots are free, starts may agree on two columns that a hole keeps apart: a few restarts more see to that
     wanted = settings.agreeing + _MORE if _agreeing(results) >= settings.agreeing else _HITS
@@ -74,7 +74,7 @@ def search(
 
 def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
     """So many restarts as are worth their time: one takes 15 ms at 64 slots, 30 at 81, 250 at 256."""
-    if size > settings.restart_slots:
+    if size > settings.restart_slots or not settings.restarts:
         return 0
     return max(2, round(share * settings.restarts * min(1.0, (81 / size) ** 2)))
 

@@ -47,6 +47,8 @@ class PlaceSettings:
     #: annealed restarts at 81 slots and fewer (larger grids: in proportion to 1/slots²), and the slots above which there are none
     restarts: int = 100
     restart_slots: int = 300
+    #: starts that are tried at most, None: all there are
+    starts: int | None = None
     #: starts that must end at the same optimum to stop the search
     agreeing: int = 2
     #: share of what is real in held-out statistics that a placement must account for to be believed.  Right ones: 0.89 to 0.96 on
@@ -80,10 +82,10 @@ class PlaceSettings:
     least_ceiling: float = 0.02
     #: share of the ceiling from which nobody asks whether columns sit between the points
     on_grid: float = 0.9
-    #: columns at places of their own: the share of the ceiling that distances must explain (random places 0.994 and more; faces
-    #: 0.95, whose distances are bent to fit), how much more than displacements on the grid do (0.14 to 0.37; lattices with a
-    #: third of their points missing 0.08), and the spread of distances to the nearest column (0.41 to 1.0; lattices 0.08, and
-    #: 0.36 where 200 rows blur them)
+    #: columns at places of their own: the share of the ceiling that distances must explain (random places 0.994 and more, from 100
+    #: rows 0.93; faces 0.95, whose distances are bent to fit), how much more than displacements on the grid do (0.25 to 0.38;
+    #: lattices, also with a third of their points missing, 0.02, faces 0.07), and the spread of distances to the nearest column
+    #: (0.41 to 1.2; lattices 0.03 to 0.27, and more where few rows blur them)
     scattered: float = 0.96
     scattered_gain: float = 0.1
     irregular: float = 0.3

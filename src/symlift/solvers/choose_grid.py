@@ -1,0 +1,60 @@
+"""The grid that a fit takes: the one that was given, if the columns can fill it, or the one that the data propose."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.errors import FitWarning, InputError
+from symlift.solvers.contract import GridCandidate, Progress
+
+__all__ = ["choose_grid", "given_grid"]
+
+
+def given_grid(grid: Any, periodic: Any) -> Grid | None:
+    """What was given, as a grid; None for "auto"."""
+    if isinstance(grid, Grid):
+        if np.any(periodic) and Grid(grid.shape, periodic) != grid:
+            raise InputError(
+                f"the grid {grid} says for itself which axes close, and periodic={periodic!r} differs: "
+                "leave periodic out, or give the shape alone"
+            )
+        return grid
+    if not isinstance(grid, str):
+        return Grid(grid, periodic)
+    return None if grid == "auto" else Grid.parse(grid, periodic)
+
+
+def choose_grid(
+    given: Grid | None,
+    periodic: Any,
+    rows: NDArray,
+    varies: NDArray[np.bool_],
+    places: bool,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[Grid, tuple[GridCandidate, ...]]:
+    """The grid, and what it was compared with; ``places``: whether points without a column are no obstacle."""
+    usable, d = int(varies.sum()), len(varies)
+    if given is not None:
+        if given.size > usable and not places:
+            have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
+            raise InputError(f"the grid {given} has {given.size} points, but X has {have}: give a smaller grid")
+        return given, ()
+    from symlift.solvers.fast.propose import propose_grid
+
+    proposed = propose_grid(rows if varies.all() else rows[:, varies], rng, progress)
+    if proposed is not None:
+        if proposed.doubt:
+            warnings.warn(proposed.doubt, FitWarning, stacklevel=4)
+        return proposed.grid, proposed.candidates
+    warnings.warn(
+        f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
+        FitWarning,
+        stacklevel=4,
+    )
+    return Grid((usable,), bool(np.all(periodic)), confidence=0.0), ()
