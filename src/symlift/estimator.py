@@ -26,8 +26,8 @@ from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import GridCandidate, Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.statistics.prediction import GapFiller
-from symlift.storage.sample_file import Samples, SamplesError, read_samples, write_samples
-from symlift.watch import watching
+from symlift.storage.sample_file import Samples, SamplesError, read_samples
+from symlift.watch import refit_words, watching
 
 if TYPE_CHECKING:
     from symlift.estimator_file import EstimatorRecord
@@ -37,8 +37,6 @@ __all__ = ["LatentDomain", "load"]
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
-#: what is fitted again for a diagnosis, by the seed that it gets
-_REFITS = {0: "first half of the rows", 1: "second half of the rows", 2: "control"}
 _NOT_FOUND = (
     "held-out rows show no identifiable domain on this grid: do not trust the result; "
     "check the grid's shape and periodicity, or give more rows"
@@ -222,21 +220,14 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _choose_grid(
         self, rows: NDArray, varies: NDArray, rng: np.random.Generator, progress: Progress
     ) -> tuple[Grid, tuple[GridCandidate, ...]]:
-        """The grid that was given, if the columns that vary can fill it, or the one that the data propose, and what it was
-        compared with.
-        """
+        """The grid that was given, or the one that the data propose and what it was compared with."""
         usable, d = int(varies.sum()), len(varies)
-        if isinstance(self.grid, Grid):
-            if np.any(self.periodic) and Grid(self.grid.shape, self.periodic) != self.grid:
-                raise InputError(
-                    f"the grid {self.grid} says for itself which axes close, and periodic={self.periodic!r} differs: "
-                    "leave periodic out, or give the shape alone"
-                )
-            return self._fitting(self.grid, usable, d), ()
-        if not isinstance(self.grid, str):
-            return self._fitting(Grid(self.grid, self.periodic), usable, d), ()
-        if self.grid != "auto":
-            return self._fitting(Grid.parse(self.grid, self.periodic), usable, d), ()
+        given = Grid.given(self.grid, self.periodic)
+        if given is not None:
+            if given.size > usable and not self._places:
+                have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
+                raise InputError(f"the grid {given} has {given.size} points, but X has {have}: give a smaller grid")
+            return given, ()
         from symlift.solvers.fast.propose import propose_grid
 
         proposed = propose_grid(rows[:, varies], rng, progress)
@@ -250,12 +241,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             stacklevel=4,
         )
         return Grid((usable,), bool(np.all(self.periodic)), confidence=0.0), ()
-
-    def _fitting(self, grid: Grid, usable: int, d: int) -> Grid:
-        if grid.size > usable and not self._places:
-            have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
-            raise InputError(f"the grid {grid} has {grid.size} points, but X has {have}: give a smaller grid")
-        return grid
 
     def _column(self, index: int) -> str:
         names = getattr(self, "feature_names_in_", None)
@@ -384,7 +369,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         options = {} if trained else self._options()
 
         def refit(part: NDArray, seed: int, reach: Reach | None) -> Solution:
-            watch(_REFITS.get(seed, f"fit {seed + 1}"), None)
+            watch(refit_words(seed), None)
             varies = varying(part)
             further = {} if reach is None else {"reach": reach}
             solver = "fast" if trained else self.solver
@@ -406,19 +391,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         Some rows of the data are written, too, which `symlift report` draws: ``samples=False`` keeps them out of the folder.
         """
-        from symlift.estimator_file import write_estimator, write_gaps
-        from symlift.storage.model_file import MODEL_FILES, save_model
+        from symlift.estimator_file import write_fit
 
         check_is_fitted(self)
-        if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
-            raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
-        save_model(self.model_, folder)
-        write_estimator(self._record(), folder)
-        filler: GapFiller | None = getattr(self, "gap_filler_", None)
-        if filler is not None:
-            write_gaps(filler, folder)
-        if samples and hasattr(self, "samples_"):
-            write_samples(self.samples_, folder)
+        filler, kept = getattr(self, "gap_filler_", None), getattr(self, "samples_", None)
+        write_fit(self.model_, self._record(), filler, kept if samples else None, folder, overwrite)
 
     def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
         """Write the page about this fit, one file that opens offline; samples are of the rows X, else of those of the fit."""
