@@ -82,6 +82,19 @@ def test_columns_left_out_and_odd_names_are_drawn(monkeypatch: pytest.MonkeyPatc
     ax.get_figure().canvas.draw()  # dollars are no mathematics
 
 
+def test_columns_between_points_stand_where_they_are() -> None:
+    from dataclasses import replace
+
+    est = fit((4, 5))
+    shift = np.random.default_rng(0).uniform(-0.4, 0.4, size=(20, 2))
+    placed = replace(est.placement_, coordinates=est.placement_.coordinates + shift)
+    est.placement_ = placed
+    ax = plot_placement(est)
+    np.testing.assert_allclose(np.asarray(ax.collections[0].get_offsets())[:, ::-1], placed.coordinates)
+    assert [t.get_text() for t in ax.texts] == [f"x{i}" for i in range(20)]
+    fit.cache_clear()
+
+
 def test_a_volume_is_drawn_slice_by_slice() -> None:
     est = fit((3, 3, 3))
     picture = np.ma.filled(plot_placement(est).images[0].get_array(), np.nan)

@@ -36,7 +36,7 @@ from symlift.report.signals import shown_samples
 from symlift.report.verdict import evidence_bar
 from symlift.runs.record import InputRecord, Run, RunRecord, RunSettings, Status, Timings
 from symlift.runs.recover import recover
-from symlift.solvers.contract import Evidence, Placement, Stage, Trace, TrainingSummary
+from symlift.solvers.contract import Evidence, GridCandidate, Placement, Stage, Trace, TrainingSummary
 from symlift.storage.model_file import save_model
 from symlift.storage.sample_file import Samples
 
@@ -252,7 +252,7 @@ def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
         "Locality beyond control 8.25 needs at least 0.2 passed locality that no control reaches",
         "Locality on a ring 0.95 needs at most 0.9 not passed a ring must not explain",
         "The grid Any data can be laid out on some grid.",
-        "Line of 31 points given Ring of 31 points 0.95 does as well: see the next steps",
+        "Line of 31 points given Simpler ones, when the result was checked Ring of 31 points 0.95 does as well",
         "More numbers",
         "Effective rank 11.93",
         "What to do next A ring fits as well: try it LatentDomain(grid=(31,), periodic=True) symlift recover DATA",
@@ -422,7 +422,9 @@ def test_embedded_numbers_are_the_models_own(runs: dict[str, Path], kind: str) -
     seen = data["observation"]
     back = decode(seen["matrix"], "<i2").reshape(-1, data["dimension"]) * seen["unit"]
     observation = decode(seen["mean"], "<f4") + back @ moved
-    np.testing.assert_allclose(observation, acted[0], atol=2e-3 * np.abs(acted).max())
+    # entries are whole multiples of a unit: each is off by half of it at most
+    rounding = 0.5 * seen["unit"] * np.abs(moved).sum()
+    np.testing.assert_allclose(observation, acted[0], atol=rounding + 1e-4 * np.abs(acted).max())
 
 
 def test_pictures_show_every_point_once() -> None:
@@ -580,6 +582,21 @@ def test_bars_are_as_long_as_their_numbers(test: Test, length: float, tick: floa
     assert f'class="amount" x="0" y="3" width="{length}"' in bar
     assert f'd="M{tick},0V16"' in bar
     assert ("beyond" in bar) == beyond
+
+
+def test_grids_that_were_compared_are_shown(tmp_path: Path) -> None:
+    make_run(tmp_path, samples=8, record=None)
+    tried = (
+        GridCandidate((31,), (False,), 0.875),
+        GridCandidate((31,), (True,), 0.5),
+        GridCandidate((4, 8), (False, True), -0.1),
+    )
+    change_estimator(tmp_path, trace=replace(TRACE, candidates=tried))
+    page = page_of(tmp_path)
+    words = "Line of 31 points 0.875 taken Ring of 31 points 0.5 4 × 8 grid, axis 2 closed −0.1"
+    assert words in page.text
+    bars = [a["width"] for a in page.all("rect") if a.get("class") == "amount"]
+    assert bars == ["262.5", "150.0", "0.0"]
 
 
 def test_a_number_has_one_value_under_one_name(tmp_path: Path) -> None:
@@ -803,6 +820,22 @@ def test_a_map_without_room_for_names_shows_how_sure_it_is(tmp_path: Path, shape
     page = page_of(tmp_path)
     assert "their names find no room here" in page.text
     assert sum((a.get("alt") or "").startswith("Confidence of the columns' places") for a in page.all("img")) == 1
+
+
+@pytest.mark.parametrize("kind", ["line", "image"])
+def test_columns_between_points_are_drawn_where_they_are(tmp_path: Path, kind: str) -> None:
+    model = make_run(tmp_path, kind)
+    placed = Placement.at_points(model.grid, np.arange(model.grid.size))
+    change_estimator(tmp_path, placement=PlacementRecord.of(placed))
+    assert "between the points" not in page_of(tmp_path).text
+    off = replace(placed, coordinates=placed.coordinates + 0.25)
+    change_estimator(
+        tmp_path, placement=PlacementRecord.of(off), feature_names=[f"<{i}>" for i in range(model.grid.size)]
+    )
+    page = page_of(tmp_path)
+    assert "Columns sit between the points of the grid" in page.text
+    across = [float(a["cx"] or 0) for a in page.all("circle") if a.get("class") == "place"]
+    np.testing.assert_allclose(across, 26 * (off.coordinates[:, -1] + 1), atol=0.06)
 
 
 def test_names_stand_around_a_ring(runs: dict[str, Path]) -> None:

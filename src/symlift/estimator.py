@@ -23,12 +23,12 @@ from symlift.core.grid import Grid
 from symlift.core.model import has_gaps, row_batches, varying
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
-from symlift.solvers.choose_grid import choose_grid, given_grid
+from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.statistics.prediction import GapFiller
-from symlift.storage.sample_file import Samples, SamplesError, read_samples, write_samples
-from symlift.watch import watching
+from symlift.storage.sample_file import Samples, SamplesError, read_samples
+from symlift.watch import refit_words, watching
 
 if TYPE_CHECKING:
     from symlift.estimator_file import EstimatorRecord
@@ -38,8 +38,6 @@ __all__ = ["LatentDomain", "load"]
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
-#: what is fitted again for a diagnosis, by the seed that it gets
-_REFITS = {0: "first half of the rows", 1: "second half of the rows", 2: "control"}
 _NOT_FOUND = (
     "held-out rows show no identifiable domain on this grid: do not trust the result; "
     "check the grid's shape and periodicity, or give more rows"
@@ -130,7 +128,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             raise InputError(
                 f"{len(rows)} rows are too few for the covariance of {usable} columns: give more rows than columns"
             )
-        given = given_grid(self.grid, self.periodic)
+        given = Grid.given(self.grid, self.periodic)
         grid, candidates = choose_grid(given, self.periodic, rows, varies, self._places, rng, watch)
         constant = np.flatnonzero(~varies)
         if len(constant):
@@ -348,7 +346,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         options = {} if trained else self._options()
 
         def refit(part: NDArray, seed: int, reach: Reach | None) -> Solution:
-            watch(_REFITS.get(seed, f"fit {seed + 1}"), None)
+            watch(refit_words(seed), None)
             varies = varying(part)
             further = {} if reach is None else {"reach": reach}
             solver = "fast" if trained else self.solver
@@ -370,19 +368,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         Some rows of the data are written, too, which `symlift report` draws: ``samples=False`` keeps them out of the folder.
         """
-        from symlift.estimator_file import write_estimator, write_gaps
-        from symlift.storage.model_file import MODEL_FILES, save_model
+        from symlift.estimator_file import write_fit
 
         check_is_fitted(self)
-        if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
-            raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
-        save_model(self.model_, folder)
-        write_estimator(self._record(), folder)
-        filler: GapFiller | None = getattr(self, "gap_filler_", None)
-        if filler is not None:
-            write_gaps(filler, folder)
-        if samples and hasattr(self, "samples_"):
-            write_samples(self.samples_, folder)
+        filler, kept = getattr(self, "gap_filler_", None), getattr(self, "samples_", None)
+        write_fit(self.model_, self._record(), filler, kept if samples else None, folder, overwrite)
 
     def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
         """Write the page about this fit, one file that opens offline; samples are of the rows X, else of those of the fit."""

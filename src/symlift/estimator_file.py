@@ -12,16 +12,19 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
 from symlift.solvers.contract import REASONS, Evidence, Placement, Stage, Trace
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
+from symlift.storage.model_file import MODEL_FILES, save_model
+from symlift.storage.sample_file import Samples, write_samples
 from symlift.storage.strict_json import dumps
 
 __all__ = [
     "ESTIMATOR_FILE", "GAPS_FILE", "EstimatorRecord", "PlacementRecord", "read_estimator", "read_gaps", "write_estimator",
-    "write_gaps",
+    "write_fit", "write_gaps",
 ]  # fmt: skip
 
 ESTIMATOR_FILE = "estimator.json"
@@ -105,6 +108,25 @@ def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
     if record.version > FORMAT_VERSION:
         raise InputError(f"{path} has format version {record.version}, above {FORMAT_VERSION}: upgrade symlift")
     return record
+
+
+def write_fit(
+    model: LiftedModel,
+    record: EstimatorRecord,
+    gaps: GapFiller | None,
+    samples: Samples | None,
+    folder: str | os.PathLike[str],
+    overwrite: bool = False,
+) -> None:
+    """Write all files of a fit into ``folder``; a model that is there is replaced only with ``overwrite``."""
+    if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
+        raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
+    save_model(model, folder)
+    write_estimator(record, folder)
+    if gaps is not None:
+        write_gaps(gaps, folder)
+    if samples is not None:
+        write_samples(samples, folder)
 
 
 def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:

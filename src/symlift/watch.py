@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from symlift.diagnosis import Diagnosis
     from symlift.solvers.contract import Progress, Trace
 
-__all__ = ["Watch", "diagnosis_lines", "trace_lines", "watching"]
+__all__ = ["Watch", "diagnosis_lines", "refit_words", "trace_lines", "watching"]
 
 
 class Watch:
@@ -118,6 +118,15 @@ def watching(verbose: int, progress: Progress | None = None) -> Iterator[Progres
 
 def _nothing(stage: str, share: float | None = None) -> None:
     """Nobody watches."""
+
+
+def refit_words(seed: int) -> str:
+    """What is fitted again for a diagnosis, by the seed that it gets.
+
+    >>> refit_words(2)
+    'control'
+    """
+    return {0: "first half of the rows", 1: "second half of the rows", 2: "control"}.get(seed, f"fit {seed + 1}")
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:

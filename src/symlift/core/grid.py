@@ -90,6 +90,24 @@ class Grid:
         shape = tuple(int(s) for s in re.split("[x×,]", text.strip().lower()))
         return cls(shape, periodic)
 
+    @classmethod
+    def given(cls, grid: Any, periodic: bool | Sequence[bool] = False) -> Grid | None:
+        """What stands for a grid as one: a grid, a shape, or text; None for "auto".
+
+        >>> Grid.given((3, 4)) == Grid.given("3x4") == Grid((3, 4)), Grid.given("auto")
+        (True, None)
+        """
+        if isinstance(grid, Grid):
+            if np.any(periodic) and Grid(grid.shape, periodic) != grid:
+                raise InputError(
+                    f"the grid {grid} says for itself which axes close, and periodic={periodic!r} differs: "
+                    "leave periodic out, or give the shape alone"
+                )
+            return grid
+        if not isinstance(grid, str):
+            return cls(grid, periodic)
+        return None if grid == "auto" else cls.parse(grid, periodic)
+
     def __str__(self) -> str:
         return "x".join(str(s) for s in self.shape)
 

@@ -23,6 +23,8 @@ __all__ = ["plot_diagnosis", "plot_generators", "plot_placement", "plot_ring", "
 
 _MOST_NAMES, _NAME = 400, 12
 _PASSED, _FAILED = "#2e8b62", "#c0504a"
+# columns that are further from their points, in grid steps, are between them
+_OFF_GRID = 0.05
 
 
 def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
@@ -55,9 +57,30 @@ def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
     axes.set_title(f"{len(placement.point) - left_out} columns placed" + (f", {left_out} left out" if left_out else ""))
     if placement.grid.ndim == 1:
         _along(axes, placement)
+    elif placement.grid.ndim == 2 and _between_points(placement):
+        _scattered(axes, placement)
     else:
         _on_plane(axes, placement)
     return axes
+
+
+def _between_points(placement: Placement) -> bool:
+    at = placement.coordinates[~placement.left_out]
+    return bool(len(at)) and float(np.abs(at - np.rint(at)).max()) > _OFF_GRID
+
+
+def _scattered(axes: Axes, placement: Placement) -> None:
+    """Columns where they are, between the points of a plane."""
+    on = np.flatnonzero(~placement.left_out)
+    y, x = placement.coordinates[on].T
+    dots = axes.scatter(x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2)
+    _colour_bar(axes, dots, "confidence")
+    rows, columns = placement.grid.shape
+    axes.set(xlabel="axis 2", ylabel="axis 1", xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
+    axes.grid(alpha=0.3)
+    if len(on) <= _MOST_NAMES:
+        for column, a, b in zip(on.tolist(), x, y, strict=True):
+            axes.annotate(_name(placement, column), (a, b), (3, 3), textcoords="offset points", fontsize="x-small")
 
 
 def _along(axes: Axes, placement: Placement) -> None:

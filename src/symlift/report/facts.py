@@ -158,8 +158,8 @@ def show(value: Any) -> str:
 
     >>> show(-0.25), show(12000), show([1, 2, 3, 4, 5]), show(float("nan"))
     ('−0.25', '12,000', '5 values (1 → 5)', '–')
-    >>> show(-0.0), show(-3e-9), show(10033.0)
-    ('0', '0', '10,033')
+    >>> show(-0.0), show(-3e-9), show(10033.0), show(19999.7)
+    ('0', '0', '10,033', '20,000')
     """
     if value is None:
         return "–"
@@ -168,8 +168,8 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−") if abs(value) < 10**15 else "very large"
     if isinstance(value, float):
-        if value.is_integer() and abs(value) < 1e9:  # a count
-            return show(int(value))
+        if abs(value) < 1e9 and (value.is_integer() or abs(value) >= 1000):  # a count, or nearly one
+            return show(round(value))
         text = "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{abs(value):.4g}"
         if abs(value) < _ROUNDING:  # of numbers of order one it is what rounding leaves, and has no sign
             text = "0"

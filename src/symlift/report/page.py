@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 import hashlib
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 import symlift
+from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
 from symlift.estimator_file import EstimatorRecord
@@ -28,7 +30,7 @@ from symlift.report.take import take_panel
 from symlift.report.verdict import evidence_bar, how_to_read, verdict_panel
 from symlift.runs.answer import answer, shape_words
 from symlift.runs.record import RECORD, Status
-from symlift.solvers.contract import Placement
+from symlift.solvers.contract import GridCandidate, Placement
 from symlift.storage.atomic import write_atomically
 from symlift.storage.sample_file import Samples
 
@@ -36,6 +38,7 @@ __all__ = ["render", "write_page", "write_report"]
 
 _MOST_WARNINGS, _MOST_VERSIONS = 5, 12
 _OTHER = "locality_on_a_"
+_MOST_RUNNERS = 8
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
@@ -133,19 +136,35 @@ def _header(run: Run) -> dict[str, Any]:
 
 
 def _alternatives(run: Run) -> dict[str, Any] | None:
-    """The grid that was found, and how well others do: those that the solver tried, and those of the diagnosis."""
+    """The grid that was found, and how well others do: those that it was compared with, and those of the diagnosis."""
     grid, sure = run.model.grid, number(run.model.grid.confidence)
-    tests = {} if run.diagnosis is None else {test.name: test for test in run.diagnosis.tests}
+    compared = run.estimator.trace.candidates
+    tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [
-        {"name": f"{name.removeprefix(_OTHER).capitalize()} of {grid.size:,} points", "value": facts.show(test.value),
+        {"name": f"{test.name.removeprefix(_OTHER).capitalize()} of {grid.size:,} points", "value": facts.show(test.value),
          "words": "explains less, as it should" if test.passed else "does as well: see the next steps",
          "bar": evidence_bar(test)}
-        for name, test in tests.items() if name.startswith(_OTHER)
+        for test in tests if test.name.startswith(_OTHER)
     ]  # fmt: skip
-    if not others and sure is None:
+    if not others and not compared and sure is None:
         return None
     found = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
-    return {"found": shape_words(grid), "how": found, "others": others}
+    return {"found": shape_words(grid), "how": found, "others": others, "runners": _runners(compared, grid)}
+
+
+def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
+    """The grids that were compared, the one that was taken first: what each explains of what is real, as a bar."""
+    shown = []
+    for one in compared[:_MOST_RUNNERS]:
+        share = number(one.share)
+        other = Grid(one.shape, one.periodic)
+        bar = Markup('<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img" aria-label="{}">'
+                     '<rect class="track" x="0" y="3" width="300" height="10"/>'
+                     '<rect class="amount" x="0" y="3" width="{}" height="10"/></svg>').format(
+            f"{shape_words(other)} explains {facts.show(share)}", f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}"
+        )  # fmt: skip
+        shown.append({"name": shape_words(other), "value": facts.show(share), "taken": other == grid, "bar": bar})
+    return shown
 
 
 def _solver(run: Run) -> str:

@@ -17,6 +17,8 @@ from symlift.solvers.contract import Placement
 __all__ = ["places_panel"]
 
 _MOST_CELLS, _MOST_ROUND, _MOST_NAMED, _NAME, _UNSURE = 400, 64, 6, 12, 0.5
+# columns that are further from their points, in grid steps, are between them
+_OFF_GRID = 0.05
 
 #: reasons in words; a duplicate has a place, that of its twin
 _REASONS = {
@@ -46,6 +48,7 @@ def places_panel(run: Run) -> dict[str, Any] | None:
         "prefix": prefix,
         "circle": ring_map(cells) if grid.is_ring and 3 <= len(cells) <= _MOST_ROUND else None,
         "file": "placement.csv" if (run.folder / "placement.csv").is_file() else "",
+        "scattered": _scattered(placement, names, len(prefix)),
         "picture": None if named else _confidence_map(placement),
         "placed": int(np.sum(~placement.left_out)),
         "columns": len(names),
@@ -103,6 +106,38 @@ def _sureness(placement: Placement, columns: list[int]) -> str:
     """The least confidence of columns at one point, as the style sheet wants it; 0 where there are none."""
     known = np.nan_to_num(placement.confidence[columns]).clip(0, 1)
     return f"{known.min(initial=1.0) if len(columns) else 0.0:.2f}"
+
+
+def _scattered(placement: Placement, names: list[str], skip: int) -> Markup | None:
+    """Columns where they are, where those are not points of the grid: dots with names, over grid steps."""
+    grid, on = placement.grid, np.flatnonzero(~placement.left_out)
+    at = placement.coordinates[on]
+    if grid.is_ring or grid.ndim > 2 or not len(on) or np.abs(at - np.rint(at)).max() < _OFF_GRID:
+        return None
+    step = 26.0
+    wide, tall = step * (grid.shape[-1] + 1), step * (grid.shape[0] + 1) if grid.ndim == 2 else 84.0
+    x = step * (at[:, -1] + 1)
+    y = step * (at[:, 0] + 1) if grid.ndim == 2 else np.full(len(on), 60.0)
+    lines = [f"M{step * (i + 1):.0f},{0.6 * step:.0f}V{tall - 0.6 * step:.0f}" for i in range(grid.shape[-1])]
+    if grid.ndim == 2:
+        lines += [f"M{0.6 * step:.0f},{step * (i + 1):.0f}H{wide - 0.6 * step:.0f}" for i in range(grid.shape[0])]
+    body = [Markup('<path class="base" d="{}"/>').format("".join(lines))]
+    for column, a, b in zip(on.tolist(), x, y, strict=True):
+        name = cut(names[column][skip:], _NAME) or "–"
+        turned = (
+            Markup("")
+            if grid.ndim == 2
+            else Markup(' transform="rotate(-60 {} {})"').format(f"{a:.1f}", f"{b - 8:.1f}")
+        )
+        sure, beside = _sureness(placement, [column]), (5, 3) if grid.ndim == 2 else (0, -8)
+        body.append(
+            Markup(
+                '<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="3.5"/><text class="tick" x="{}" y="{}"{}>{}</text>'
+            ).format(sure, f"{a:.1f}", f"{b:.1f}", f"{a + beside[0]:.1f}", f"{b + beside[1]:.1f}", turned, name)
+        )
+    return Markup('<svg class="scattered" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        f"{wide:.0f}", f"{tall:.0f}", f"{len(on)} columns between the points of the grid", Markup("").join(body)
+    )
 
 
 def ring_map(cells: list[dict[str, Any]]) -> Markup:

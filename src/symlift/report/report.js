@@ -235,7 +235,7 @@
   addEventListener("hashchange", fromFragment);
   if (data.kind !== "image") addEventListener("resize", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; draw(); document.querySelectorAll("details").forEach((d) => { d.open = true; }); });
+  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; draw(); document.querySelectorAll("details:not(.settings)").forEach((d) => { d.open = true; }); });
   addEventListener("afterprint", () => { delete document.documentElement.dataset.print; draw(); });
 
   const mover = document.getElementById("mover");

@@ -67,6 +67,7 @@ def gallery_panel(run: Run) -> dict[str, Any] | None:
     return {
         "kind": kind, "pairs": pairs, "kept": len(run.observed), "channels": model.channels, "drawn": channels,
         "scales": scales, "total": run.n_rows, "reach": draw.short(max(map(abs, spans[1]))), "shape": grid.shape,
+        "same_units": run.placement is not None and abs(model.scale - 1) < 1e-9,
     }  # fmt: skip
 
 

@@ -158,6 +158,7 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
         ),
         (
             "Scale",
-            "Recovered values are relative: their zero and their unit are chosen, not measured. All samples share one scale.",
+            "Where columns are points, recovered values are the data's own. Elsewhere their zero and their unit are chosen, "
+            "not measured. All samples share one scale.",
         ),
     ]

@@ -12,21 +12,7 @@ from symlift.core.grid import Grid
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import GridCandidate, Progress
 
-__all__ = ["choose_grid", "given_grid"]
-
-
-def given_grid(grid: Any, periodic: Any) -> Grid | None:
-    """What was given, as a grid; None for "auto"."""
-    if isinstance(grid, Grid):
-        if np.any(periodic) and Grid(grid.shape, periodic) != grid:
-            raise InputError(
-                f"the grid {grid} says for itself which axes close, and periodic={periodic!r} differs: "
-                "leave periodic out, or give the shape alone"
-            )
-        return grid
-    if not isinstance(grid, str):
-        return Grid(grid, periodic)
-    return None if grid == "auto" else Grid.parse(grid, periodic)
+__all__ = ["choose_grid"]
 
 
 def choose_grid(

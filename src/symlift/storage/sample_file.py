@@ -61,7 +61,7 @@ def write_samples(samples: Samples, folder: str | os.PathLike[str]) -> None:
     if samples.label is not None:
         arrays["label"] = samples.label
     with write_atomically(Path(folder) / SAMPLES_FILE) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
