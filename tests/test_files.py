@@ -154,6 +154,9 @@ CASES = [
         rows=(1e4 * X).round(2),
         notes="decimal commas",
     ),
+    C("blanks_commas.txt", lines(X, NAMES, " ", ","), notes="decimal commas"),
+    C("blanks_commas_no_header.txt", lines(X, None, "  ", ","), names=None, notes="decimal commas"),
+    C("mac.csv", lines(X, NAMES, end="\r").encode()),
     C("excel_hint.csv", "sep=;\n" + lines(X, NAMES, ";", ",")),
     C("crlf.csv", lines(X, NAMES, end="\r\n").encode()),
     C("trailing.csv", lines([[*row, ""] for row in X], NAMES, ";"), notes="7 .empty. is left out"),
@@ -295,6 +298,12 @@ CASES = [
         "turned_names.csv",
         lines([[n, *row] for n, row in zip(NAMES, X.T, strict=True)], ["channel", *[f"{t}" for t in range(60)]]),
         options={"transpose": True},
+    ),
+    C(
+        "turned_square.csv",
+        lines([[f"n{i}", *row] for i, row in enumerate(X)], ["neuron", *[str(k) for k in range(6)]]),
+        names=tuple("012345"),
+        notes="rows have names.*give --transpose",
     ),
     C("turned.npy", lambda p: np.save(p, X.T), options={"transpose": True}, names=None),
     C(
