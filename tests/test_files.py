@@ -18,9 +18,12 @@ import zarr
 from pyarrow import feather, parquet
 from scipy.io import savemat
 
-from symlift import InputError
+from symlift import InputError, read
+from symlift.core.frames import check_frame
 from symlift.runs.readers import ReadOptions, read_table
 from symlift.runs.readers.gaps import without_gaps
+from symlift.runs.readers.header import is_header
+from symlift.runs.readers.options import positions
 
 X = np.random.default_rng(5).normal(size=(60, 6)).round(4)
 NAMES = tuple(f"T{i:02d}" for i in range(1, 7))
@@ -111,6 +114,16 @@ def by_pynwb(path: Path) -> None:
         out.write(file)
 
 
+def stream(path: Path) -> None:
+    with path.open("wb") as file, pa.ipc.new_stream(file, pa.Table.from_pandas(frame()).schema) as out:
+        out.write_table(pa.Table.from_pandas(frame()))
+
+
+def decimals() -> pa.Table:
+    column = [pa.array([f"{v:.2f}" for v in X[:, j]]).cast(pa.decimal128(10, 2)) for j in range(2)]
+    return pa.table(column, names=["a", "b"])
+
+
 @dataclass(frozen=True)
 class Case:
     """A file and what should come of it: the rows at once, or first a refusal whose remedy (a regular expression) is followed."""
@@ -154,6 +167,9 @@ CASES = [
         rows=(1e4 * X).round(2),
         notes="decimal commas",
     ),
+    C("blanks_commas.txt", lines(X, NAMES, " ", ","), notes="decimal commas"),
+    C("blanks_commas_no_header.txt", lines(X, None, "  ", ","), names=None, notes="decimal commas"),
+    C("mac.csv", lines(X, NAMES, end="\r").encode()),
     C("excel_hint.csv", "sep=;\n" + lines(X, NAMES, ";", ",")),
     C("crlf.csv", lines(X, NAMES, end="\r\n").encode()),
     C("trailing.csv", lines([[*row, ""] for row in X], NAMES, ";"), notes="7 .empty. is left out"),
@@ -296,6 +312,12 @@ CASES = [
         lines([[n, *row] for n, row in zip(NAMES, X.T, strict=True)], ["channel", *[f"{t}" for t in range(60)]]),
         options={"transpose": True},
     ),
+    C(
+        "turned_square.csv",
+        lines([[f"n{i}", *row] for i, row in enumerate(X)], ["neuron", *[str(k) for k in range(6)]]),
+        names=tuple("012345"),
+        notes="rows have names.*give --transpose",
+    ),
     C("turned.npy", lambda p: np.save(p, X.T), options={"transpose": True}, names=None),
     C(
         "labels.csv",
@@ -389,6 +411,29 @@ CASES = [
         rows=X[7:],
     ),
     C("frame.feather", lambda p: feather.write_feather(frame(), p)),
+    C("stream.arrow", stream),
+    C("decimals.parquet", lambda p: parquet.write_table(decimals(), p), rows=X[:, :2].round(2), names=("a", "b")),
+    C(
+        "odd_types.parquet",
+        lambda p: parquet.write_table(
+            pa.table(
+                {"a": X[:, 0], "yes": X[:, 1] > 0, "no": pa.nulls(60), "k": pa.array(["u"] * 60).dictionary_encode()}
+            ),
+            p,
+        ),
+        rows=np.column_stack([X[:, 0], X[:, 1] > 0]),
+        names=("a", "yes"),
+        notes=r"'no' \(empty\), 'k' \(text\)",
+    ),
+    C(
+        "whole_nulls.parquet",
+        lambda p: parquet.write_table(pa.table({"a": [1, 2, None, 4], "b": [True, False, None, True]}), p),
+        refused="1 of 4",
+        remedy="--nan (drop)",
+        rows=[[1, 1], [2, 0], [4, 1]],
+        names=("a", "b"),
+    ),
+    C("one_axis.nwb", lambda p: hdf5(p, acquisition__pupil__data=X[:, 0]), rows=X[:, :1], names=None),
     C("frame.arrow", lambda p: feather.write_feather(frame(), p, compression="uncompressed")),
     C("book.xlsx", lambda p: excel(p, data=frame())),
     C("book_times.xlsx", lambda p: excel(p, data=frame(time=pd.to_datetime(TIMES))), notes=r"'time' \(dates\)"),
@@ -468,3 +513,149 @@ def test_a_file_is_read_right_or_its_remedy_works(tmp_path, case):
 
 def test_the_table_is_long_enough():
     assert len({case.name for case in CASES}) == len(CASES) >= 40
+
+
+# -- larger than what is converted at once -----------------------------------------------------------------------------
+
+
+def test_a_long_file_is_read_as_a_short_one(tmp_path):
+    """Entries are converted in blocks: what begins in one and goes on in the next is the same column."""
+    n = 45_000
+    rows = np.arange(3.0 * n).reshape(n, 3) / 7
+    text = ["t;city;a;b;c"]
+    for i, row in enumerate(rows):
+        a, b, c = (repr(v) for v in row.tolist())
+        text.append(f"2024-01-01 00:00:{i % 60:02d};Bonn;{a};{'' if i == 44_000 else b};{c}")
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(text))
+    table = read_table(path, options=ReadOptions(keep=True))
+    assert table.names == ("t", "a", "b", "c")
+    assert np.array_equal(table.rows[:, 0], np.arange(n) % 60)
+    assert np.isnan(table.rows[44_000, 2])
+    rows[44_000, 1] = np.nan
+    assert np.array_equal(table.rows[:, 1:], rows, equal_nan=True)
+    path.write_text("\n".join([*text, "x;y;1;2;oops", "x;y;1;2;again"]))
+    with pytest.raises(
+        InputError, match=r"line 45002, column 'c': 'oops' is not a number \(2 such entries of 45,002\).*--drop c"
+    ):
+        read_table(path)
+
+
+# -- what is a header --------------------------------------------------------------------------------------------------
+
+COUNTS = np.random.default_rng(0).poisson(2, (30, 12))
+
+
+@pytest.mark.parametrize(
+    ("first", "below", "header"),
+    [
+        (range(12), COUNTS, True),
+        (range(1, 13), COUNTS, True),
+        (range(100, 1300, 100), COUNTS, True),
+        (range(2000, 2012), COUNTS, True),
+        ([1950, 1960, 1971, 1980, 1991, 2000, 2001, 2003, 2005, 2010, 2015, 2020], COUNTS, True),
+        (np.random.default_rng(1).permutation(12) + 5, COUNTS, True),
+        ([117, 3, 25, 40, 9, 12, 88, 61, 70, 1, 2, 5], COUNTS, True),
+        (COUNTS[3], COUNTS, False),
+        ([5, 3, 5, 1, 0, 2, 4, 4, 1, 0, 0, 1], COUNTS, False),
+        (range(12), [np.arange(12) + k for k in range(1, 9)], False),  # a ramp that goes on
+        ([0, 1, 2], [[2, 0, 1], [0, 0, 3]], False),  # which recurs
+        (
+            [1950, 1960, 1971, 1980, 1991, 2000, 2001, 2003, 2005, 2010, 2015, 2020],
+            np.sort(np.random.default_rng(2).integers(1900, 2100, (9, 12)), axis=1) + np.arange(12),
+            False,
+        ),
+        ([1, 2], [[0.5, 0.25], [0.1, 0.7]], False),  # too few to say
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], np.random.default_rng(3).normal(size=(9, 6)), True),
+        (["", "", ""], [[1, 2, 3]], False),
+        (["T1", "T2", "7"], [[1, 2, 3], [4, 5, 6]], True),
+        (["1", "2", "x"], [[1, 2, 3], [4, 5, 6]], False),
+        (["2024-01-01", "2024-01-02", "2024-01-03"], [[1, 2, 3], [4, 5, 7]], True),
+    ],
+)
+def test_a_first_line_of_another_kind_is_a_header(first, below, header):
+    texts = [[str(v) for v in row] for row in np.asarray(below).tolist()]
+    assert is_header([str(v) for v in first], texts, ".") is header
+
+
+# -- dates -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seconds"),
+    [
+        ("2024-03-01", "2024-03-02", 86_400), ("01.03.2024", "02.03.2024", 86_400), ("1 Mar 2024", "2 Mar 2024", 86_400),
+        ("2024-03-01T10:00:00Z", "2024-03-01T10:00:01.5Z", 1.5),
+        ("01.03.2024 10:00", "01.03.2024 10:01", 60), ("3/1/2024 1:00 PM", "3/1/2024 2:00 PM", 3600), ("10:00:00", "10:00:30", 30),
+        ("2024/03/01 10:00:00", "2024/03/01 11:00:00", 3600),
+        ("2024-03-01 10:00:00,250", "2024-03-01 10:00:00,750", 0.5),
+    ],
+)  # fmt: skip
+def test_dates_are_recognised_and_kept_as_seconds(tmp_path, first, second, seconds):
+    path = tmp_path / "x.csv"
+    path.write_text(f"when;a;b\n{first};1;2\n;3;5\n{second};4;4\n")
+    assert read_table(path).names == ("a", "b")
+    kept = read_table(path, options=ReadOptions(keep=True))
+    assert np.array_equal(kept.rows[:, 0], [0, np.nan, seconds], equal_nan=True)
+
+
+def test_dates_that_are_not_understood_are_said_so(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("when,a\n99.99.2024,1\n98.99.2024,2\n")
+    with pytest.raises(InputError, match=r"column 'when': these dates are not understood: write them as 2024-01-31"):
+        read_table(path, options=ReadOptions(keep=True))
+    assert read_table(path).names == ("a",)
+
+
+# -- from Python -------------------------------------------------------------------------------------------------------
+
+
+def test_read_takes_the_options_of_the_command_line(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(gappy_text("", sep=";", decimal=","))
+    assert np.isnan(read(path).rows).sum() == 7
+    assert read(path, nan="drop").rows.shape == (53, 6)
+    assert read(path, nan="drop", columns="T0[12]*", drop=["T02"]).names == ("T01",)
+    assert read(path, drop=["T03"]).names == (*NAMES[:2], *NAMES[3:])
+    assert list(read(path, columns=["T02", "T01"]).to_frame().columns) == ["T02", "T01"]
+    with pytest.raises(InputError, match="7 of 60"):
+        read(path, nan="refuse")
+    with pytest.raises(InputError, match="use pairwise, drop, mean or refuse"):
+        read(path, nan="what")
+    every = tmp_path / "every.csv"
+    every.write_text("a,b\n1,\n,2\n")
+    with pytest.raises(InputError, match=r"every row has gaps.*--nan pairwise"):
+        read(every, nan="drop")
+
+
+def test_names_may_be_numbers_patterns_or_hold_commas():
+    names = ["a, b", "2", "T01", "T02"]
+    assert positions("--drop", ["a, b"], names, 4) == [0]
+    assert positions("--drop", ["2"], names, 4) == [1]  # a name comes before a number
+    assert positions("--drop", ["1"], names, 4) == [0]
+    assert positions("--drop", ["T*,1-2"], names, 4) == [2, 3, 0, 1]
+
+
+@pytest.mark.parametrize("maker", ["pandas", "polars"])
+def test_frames_that_hold_more_than_numbers(maker):
+    import polars as pl
+
+    def make(**columns: Any) -> Any:
+        return pd.DataFrame(columns) if maker == "pandas" else pl.DataFrame(columns)
+
+    check_frame(np.eye(3))
+    check_frame(make(a=[1, 2], b=[True, False], c=[0.5, None]))
+    with pytest.raises(InputError, match=r"column 'b' holds text, not numbers: leave it out, X.drop\("):
+        check_frame(make(a=[1, 2], b=["u", None]))
+    with pytest.raises(InputError, match="'t' holds dates"):
+        check_frame(make(t=pd.to_datetime(["2024-01-01", "2024-01-02"]).to_pydatetime().tolist()))
+    with pytest.raises(InputError, match=r"9 columns hold no numbers.*…: leave them out, X.select"):
+        check_frame(make(**{f"c{i}": ["u", "v"] for i in range(9)}))
+    if maker == "pandas":
+        from datetime import date
+
+        check_frame(pd.DataFrame({"a": pd.Series([1, 2.5], dtype=object), "e": pd.Series([None, None], dtype=object)}))
+        with pytest.raises(InputError, match="'d' holds dates"):
+            check_frame(pd.DataFrame({"d": [date(2024, 1, 1)]}))
+        with pytest.raises(InputError, match="'k' holds text"):
+            check_frame(pd.DataFrame({"k": pd.Categorical(["u", "v"])}))

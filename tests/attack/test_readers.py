@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import struct
+import subprocess
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -280,6 +282,13 @@ case(
     GOOD[".npy"].replace(b"(40, 5), }", b"(9999999999, 5), }")[: len(GOOD[".npy"])],
     "truncated",
 )
+# kinds that are not read
+for name, words in {
+    "x.pkl": "never loaded", "x.pt": "never loaded", "x.csv.gz": "gunzip -c x.csv.gz", "x.zip": "unzip -p", "x.xls": "as .xlsx",
+    "x.ods": "as .xlsx", "x.docx": "unknown suffix '.docx'", "x": "unknown suffix ''", "x.csv.bz2": "bunzip2", "x.npy.xz": "unxz",
+}.items():  # fmt: skip
+    case(f"{name} of another kind", b"1,2\n3,4\n", words)
+case("x.csv that is gzip", b"\x1f\x8b\x08" + bytes(90), "unpack it first")
 # text
 for name, text, words in [
     ("header only", "a,b\n", "no rows"),
@@ -352,6 +361,21 @@ def test_a_bad_file_is_one_line(tmp_path, monkeypatch, name):
     path.write_bytes(content)
     message = refused(tmp_path, words, "recover", path, *arguments)
     assert str(path) in message or arguments
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CASES)[::8])
+def test_a_bad_file_is_one_line_of_the_real_command(tmp_path, name):
+    content, words, arguments = CASES[name]
+    path = tmp_path / name.split()[0].rstrip(":,")
+    path.write_bytes(content)
+    command = [sys.executable, "-m", "symlift", "recover", path.name, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
 def zarray(path: Path, **changes: Any) -> None:

@@ -21,7 +21,7 @@ from symlift.statistics.dependence import effective_rank, independent_rows
 
 __all__ = ["Inspection", "inspect"]
 
-_SAMPLED = 20_000  # rows that are looked at for what takes sorting
+_SAMPLED, _NUMBERS = 20_000, 20_000_000  # rows, and entries, that are looked at for what takes sorting
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Inspection:
     gaps, columns_with_gaps : how many rows have gaps, and how many gaps each column has that has any.
     infinite : how many entries are infinite.
     constant, index_like, alike : columns that do not vary, that count the rows, and that repeat an earlier one.
-    duplicate_rows : rows (of the first 20,000) that repeat another one.
+    duplicate_rows : rows (of the first 20,000, fewer where there are many columns) that repeat another one.
     independent : how many independent rows the rows are worth; fewer than there are where they follow each other in time.
     rank : how many directions the columns really use.
     problems : what has to be done first, in words; empty where the file is fit.
@@ -143,7 +143,7 @@ def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], int]:
 
 def _sample(rows: NDArray) -> NDArray[np.float64]:
     """The first rows, with the column's mean for gaps: rows in their order, for what depends on time."""
-    some = np.array(rows[:_SAMPLED], dtype=np.float64)
+    some = np.array(rows[: min(_SAMPLED, max(2, _NUMBERS // rows.shape[1]))], dtype=np.float64)
     some[~np.isfinite(some)] = np.nan
     there = np.sum(~np.isnan(some), axis=0)
     mean = np.nansum(some, axis=0) / np.maximum(there, 1)

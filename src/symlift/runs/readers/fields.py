@@ -105,14 +105,13 @@ def find_decimal(fields: Sequence[str], delimiter: str) -> str:
 
 def numbers_of(fields: Sequence[str], decimal: str) -> tuple[NDArray[np.float64], list[int]]:
     """A column of entries as numbers, NaN for gaps, and where entries are neither."""
-    if decimal == ".":
+    text = "\n".join(fields)
+    if "_" not in text and (decimal == "." or "." not in text):  # 1_000 is a number in Python only
+        plain = fields if decimal == "." else [field.replace(",", ".") for field in fields]
         try:
-            plain = np.array(fields).astype(np.float64)
-        except (ValueError, TypeError, OverflowError):
-            pass
-        else:
-            if not any("_" in field for field in fields):  # 1_000 is a number in Python only
-                return plain, []
+            return np.fromiter(map(float, plain), np.float64, len(fields)), []
+        except ValueError:
+            pass  # a gap, a word, or thousands: one by one
     values = [number_of(field, decimal) for field in fields]
     return np.array([np.nan if v is None else v for v in values]), [i for i, v in enumerate(values) if v is None]
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.core.model import row_batches
 from symlift.errors import InputError
+from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import column_name
 from symlift.runs.readers.table import Table
 
@@ -38,6 +39,7 @@ def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None
     n, count = len(gaps), int(gaps.sum())
     if nan == "refuse":
         raise InputError(f"{data}: {_in_words(table, n, count, of_column)}")
+    check_size(data, n * table.rows.shape[1] * table.rows.dtype.itemsize, what="the rows without gaps")
     if nan == "drop":
         if count == n:
             raise InputError(f"{data}: every row has gaps, and --nan drop would keep none: give --nan pairwise")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
-from symlift.runs.readers.fields import seconds_of_dates
+from symlift.runs.readers.fields import kind_of, seconds_of_dates
 from symlift.runs.readers.options import ReadOptions, column_name, listed, positions
 from symlift.runs.readers.table import Sheet, Table
 
@@ -50,6 +50,8 @@ def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str]
         notes.append(
             f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give --transpose"
         )
+    elif _looks_turned(sheet, columns):
+        notes.append("rows have names, and columns numbers: where each row is a channel, give --transpose")
     return Table(rows, names, tuple(notes))
 
 
@@ -154,3 +156,11 @@ def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
     else:
         entries = [f"{value:g}" for value in sheet.rows[:, sheet.at.index(where)]]
     return tuple(entries) if len(set(entries)) == len(entries) else None
+
+
+def _looks_turned(sheet: Sheet, columns: list[int]) -> bool:
+    """Whether the first column names the rows, each by a name of its own, and the names of the others are numbers."""
+    first = sheet.others.get(0)
+    if first is None or first.kind != "text" or sheet.names is None or len(set(first.entries)) < len(first.entries):
+        return False
+    return all(kind_of(sheet.names[i]) == "number" for i in columns)

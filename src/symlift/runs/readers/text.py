@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -148,13 +149,22 @@ def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
     best, share = order[0] if len(order) == 1 else ("," if decimal != "," else ";"), 0.0
     table = [line for line in lines if not line.lstrip().startswith(("#", "%"))] or lines
     for delimiter in order:
-        widths = Counter(len(fields) for _, fields in _records(table, delimiter))
-        width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
+        records = [fields for _, fields in _records(table, delimiter)]
+        if delimiter == "," and _cuts_numbers(records):
+            continue
+        widths = Counter(map(len, records))
+        width, count = max(widths.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
         if width > 1 and count / len(table) >= 0.9:
             return delimiter
         if width > 1 and count / len(table) > share + 0.2:
             best, share = delimiter, count / len(table)
     return best
+
+
+def _cuts_numbers(records: list[list[str]]) -> bool:
+    """Whether commas stand inside of numbers that blanks separate, as in 1,5 2,5: most entries are two numbers then."""
+    inner = [field.strip() for fields in records for field in fields[1:-1]]
+    return bool(inner) and 2 * sum(re.fullmatch(r"\d+\s+[-+]?\d+", field) is not None for field in inner) > len(inner)
 
 
 # -- where the table begins --------------------------------------------------------------------------------------------
