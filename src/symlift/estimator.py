@@ -405,7 +405,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
 def load(folder: str | os.PathLike[str]) -> LatentDomain:
     """A fitted :class:`LatentDomain`, as it was saved."""
-    from symlift.estimator_file import ESTIMATOR_FILE, read_estimator, read_gaps
+    from symlift.estimator_file import check_fits, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 
     model = load_model(folder)
@@ -414,10 +414,7 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
         grid=model.grid.shape, periodic=model.grid.periodic, solver=record.solver, mixing=record.mixing,
         channels=record.channels, random_state=record.random_state,
     )  # fmt: skip
-    try:
-        placement = None if record.placement is None else record.placement.placement(model.grid, record.feature_names)
-    except ValueError:
-        raise InputError(f"{Path(folder) / ESTIMATOR_FILE} is damaged (placement): save the model again") from None
+    placement = check_fits(record, model, folder)
     if record.feature_names is not None:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)
     est.gap_filler_ = read_gaps(folder, model.n_features)
