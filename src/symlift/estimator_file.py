@@ -161,7 +161,7 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
         sound = sound and parts["mean"].dtype.kind == "f" and bool(np.isfinite(parts["mean"]).all())
         if not sound or near.min(initial=0) < 0 or near.max(initial=0) >= columns:
             raise KeyError("shapes")
-    except (SafetensorError, KeyError, IndexError, OSError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, IndexError, OSError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
     return GapFiller(parts["mean"], near, covariance)
 

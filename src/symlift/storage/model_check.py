@@ -137,7 +137,9 @@ def _check_numbers(model: LiftedModel) -> None:
     group = model.group
     if isinstance(group, TranslationGroup):
         Q = group.Q.astype(np.float64)
-        error = float(np.abs(Q.T @ Q - np.eye(len(Q))).max(initial=0.0))
+        # no entry of an orthogonal matrix is above 1; a product with larger ones could overflow
+        largest = float(np.abs(Q).max(initial=0.0))
+        error = largest if largest > 2 else float(np.abs(Q.T @ Q - np.eye(len(Q))).max(initial=0.0))
         if not error < _ORTHOGONAL:
             raise InputError(f"Q is not orthogonal (QᵀQ differs from the identity by {error:.2g})")
         norm = float(np.linalg.norm(model.r.astype(np.float64)))
@@ -149,7 +151,8 @@ def _check_numbers(model: LiftedModel) -> None:
         raise InputError(f"the identity embedding has shape {tuple(model.E.shape)}, where a square is needed")
     largest = float(np.abs(model.E.data if model.is_sparse else model.E).max(initial=0.0))
     gain = largest / model.scale
-    if not 0 < gain < math.inf or not math.isfinite(gain * gain * model.group.dimension):
+    # what lifting and its inverse square must neither vanish nor overflow
+    if not 0 < gain * gain * model.group.dimension < math.inf:
         raise InputError(
             f"with scale {model.scale:.3g} and entries of E up to {largest:.3g}, signals are zero or overflow"
         )

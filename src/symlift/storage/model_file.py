@@ -79,8 +79,8 @@ def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
                 f"{tensor_path} is truncated or does not belong to {header_path.name}: save the model again"
             )
         parts = load_file(tensor_path)
-    # types that numpy has not, such as bfloat16, are a KeyError or TypeError there
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+    # types that numpy has not, such as eight-bit floats, raise what they like there
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{tensor_path} cannot be read ({_brief(error)}): save the model again") from None
