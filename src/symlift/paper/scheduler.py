@@ -118,7 +118,9 @@ def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | No
             return job, cache.run(job), "", ""
     except MissingDataError as error:
         return job, None, "left_out", str(error)
-    except (SymliftError, ImportError, ArithmeticError, ValueError, OSError) as error:
+    # settings of a file reach foreign code, which may raise any of these
+    except (SymliftError, ImportError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError,
+            MemoryError) as error:  # fmt: skip
         return job, None, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
