@@ -150,7 +150,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broken[3, 2] = np.nan
     arrays: dict[str, dict[str, object]] = {
         "good": {"X": X, "latent": X}, "alone": {"X": X}, "rows": {"X": X, "latent": X[:30]},
-        "points": {"X": X, "latent": X[:, :5]}, "axes": {"X": X.reshape(40, 3, 3), "latent": X}, "one": {"X": X[:1], "latent": X[:1]},
+        "points": {"X": X, "latent": X[:, :5]}, "axes": {"X": X.reshape(40, 3, 3), "latent": X},
+        "one": {"X": X[:1], "latent": X[:1]},
         "words": {"X": X.astype("U3"), "latent": X}, "complex": {"X": X * 1j, "latent": X}, "nan": {"X": broken, "latent": X},
         "inf": {"X": np.where(X > 2, np.inf, X), "latent": X},
         "transform": {"X": X, "latent": X, "transform": np.eye(8)},

@@ -130,18 +130,23 @@ def recover(
     report: Path | None = None
     try:
         with Steps(quiet, verbose) as progress:
+
+            def draw(folder: Path) -> None:
+                progress("drawing", None)
+                _write_report(folder)
+
             run = runs.recover(
                 data, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, nan=nan, seed=seed, key=key, signals=signals,
                 check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
-                overwrite=overwrite, resume=resume, progress=progress,
+                overwrite=overwrite, resume=resume, progress=progress, afterwards=None if no_report else draw,
             )  # fmt: skip
             if run is None:  # one of several processes that trained along
                 return
-            if (run.folder / "report.html").is_file():  # found finished, with its report
+            if (run.folder / "report.html").is_file():
                 report = run.folder / "report.html"
-            elif not no_report:
+            elif not no_report:  # found finished, without its report
                 progress("drawing", None)
-                report = _write_report(run.folder)
+                report = _draw(run.folder)
     except KeyboardInterrupt:
         raise _InterruptedError("interrupted: the same command with --resume goes on") from None
     except runs.RunFailedError as error:
@@ -191,13 +196,15 @@ def report(
 
     Example: symlift report run
     """
+    from symlift.runs.folder import settled
     from symlift.runs.record import RECORD, finished
 
+    settled(run)
     if (run / RECORD).exists() or not (run / "model.json").exists():
         finished(run)
     with Steps(quiet) as progress:
         progress("drawing", None)
-        path = _write_report(run)
+        path = _draw(run)
     if as_json:
         print_json({"report": str(path)})
     elif not quiet:
@@ -251,6 +258,16 @@ def _check_early(data: Path, grid: str | None, periodic: bool, solver: str | Non
         Grid.parse(grid, periodic)
     if solver is not None:
         check_solver(solver)
+
+
+def _draw(folder: Path) -> Path:
+    """The report of a run that nobody else is writing."""
+    from symlift.runs.folder import locked
+
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: give the run folder that `symlift recover` wrote")
+    with locked(folder):
+        return _write_report(folder)
 
 
 def _write_report(folder: Path) -> Path:

@@ -6,6 +6,7 @@ import contextlib
 import platform
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,15 @@ from symlift import __version__
 from symlift.core.model import LiftedModel, row_batches
 from symlift.errors import FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain, load
-from symlift.runs.folder import TRAINING, Claim, find_input, record_bytes, run_to_continue
+from symlift.runs.folder import (
+    TRAINING,
+    Claim,
+    find_input,
+    may_hold_a_run,
+    run_to_continue,
+    settled,
+    working_folder,
+)
 from symlift.runs.readers import Table, content_hash, read_table
 from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, finished, now
 from symlift.runs.writers import check_writable, forget_pages, open_rows
@@ -70,72 +79,138 @@ def recover(
     overwrite: bool = False,
     resume: bool = False,
     progress: Progress = no_progress,
+    afterwards: Callable[[Path], object] | None = None,
 ) -> Run | None:
     """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
 
     What is None takes its default, or with ``resume`` what the run was started with.  ``data`` may be the run folder itself
     with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``preset`` and ``budget`` (in
     seconds) are for solvers that train.  ``check`` False leaves out the diagnosis.  Of several processes (torchrun), the first
-    keeps the folder; the others only train along, and get None.
+    keeps the folder; the others only train along, and get None.  ``afterwards(folder)`` is called when the run is done, before
+    another process may have the folder.
     """
     if overwrite and resume:
         raise InputError("--overwrite starts again and --resume goes on: give one of them")
     if resume and out is None and (data / RECORD).is_file():
         out, data = data, find_input(data)
     out = out if out is not None else Path(f"{data.stem}-symlift")
-    seen = record_bytes(out)
     given = _Given(grid, periodic or None, solver, mixing, nan, seed, preset, budget)
-    # a follower may come when the first process has made the folder already
-    before = None if is_follower() and not resume else run_to_continue(out, overwrite, resume)
-    if before is not None:
-        _refuse_other_settings(before, given, key)
-        settings = before.record.settings.model_copy(
-            update={
-                "signals": signals or before.record.settings.signals,
-                "check": check and before.record.settings.check,
-            }
-        )
-        key = before.record.input.key
-    else:
-        settings = _settings(given, signals, check)
-    settings.refuse_nonsense()
-    start = time.perf_counter()
-    progress("reading", None)
-    table = without_gaps(data, read_table(data, key), settings.nan)
-    if len(table.rows) < 2:
-        raise InputError(f"{data} has one row only: give more rows than columns")
+    asked = _Asked(data, out, given, key, signals, check, overwrite, resume)
     if is_follower():
-        wait_for_all()  # until the first process has made the folder ready
-        _fit(table, settings, out, no_progress)
+        _follow(asked)
         return None
-    digest = content_hash(data)
-    if before is not None:
-        if before.record.input.sha256 != digest:
-            raise InputError(
-                f"{data} is not what the run in {out} was started with (its hash differs): give the same data, or --overwrite"
-            )
-        if before.record.status is Status.DONE:
-            return before
-    n, d = table.rows.shape
-    record = RunRecord(
-        status=Status.RUNNING, started=now() if before is None else before.record.started,
-        resumed=0 if before is None else before.record.resumed + 1,
-        input=InputRecord(name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), key=key,
-                          columns=None if table.names is None else list(table.names)),
-        settings=settings, versions=_versions(),
-    )  # fmt: skip
-    run = Run(out, record)
-    _run(run, seen, data, table, time.perf_counter() - start, progress)
+    before = asked.before()
+    asked.settings(before)  # what can be refused is refused before anything is written
+    if before is not None and before.record.status is Status.DONE and before.folder == out:
+        _read(asked, before, progress)
+        return before
+    claim = Claim(out)
+    try:
+        run = _claimed(claim, asked, progress)
+        if run.fresh and afterwards is not None:
+            afterwards(out)
+    finally:
+        claim.release()
     return run
 
 
-def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float, progress: Progress) -> None:
-    claim, settings = Claim(run, seen), run.record.settings
+@dataclass(frozen=True)
+class _Asked:
+    """A request to recover, and what it comes to in its folder."""
+
+    data: Path
+    out: Path
+    given: _Given
+    key: str | None
+    signals: bool
+    check: bool
+    overwrite: bool
+    resume: bool
+
+    def before(self) -> Run | None:
+        """The run that is to be continued."""
+        return run_to_continue(self.out, self.overwrite, self.resume)
+
+    def settings(self, before: Run | None) -> RunSettings:
+        """What to do: as it was asked for, or as the run that is continued was started."""
+        if before is None:
+            settings = _settings(self.given, self.signals, self.check)
+        else:
+            _refuse_other_settings(before, self.given, self.key, self.out)
+            kept = before.record.settings
+            flags = {"signals": self.signals or kept.signals, "check": self.check and kept.check}
+            settings = kept.model_copy(update=flags)
+        settings.refuse_nonsense()
+        return settings
+
+
+def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table, InputRecord]:
+    """The rows, and what the record says of them; refused where the run to continue was started with others."""
+    progress("reading", None)
+    data, key = asked.data, asked.key if before is None else before.record.input.key
+    nan = asked.settings(before).nan
+    table = without_gaps(data, read_table(data, key), nan)
+    n, d = table.rows.shape
+    if n < 2:
+        raise InputError(f"{data} has one row only: give more rows than columns")
+    digest = content_hash(data)
+    # a run that was killed before it had read its data has no hash yet
+    if before is not None and before.record.input.sha256 not in ("", digest):
+        raise InputError(
+            f"{data} is not what the run in {asked.out} was started with (its hash differs): give the same data, or --overwrite"
+        )
+    names = None if table.names is None else list(table.names)
+    return table, InputRecord(
+        name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), key=key, columns=names
+    )
+
+
+def _follow(asked: _Asked) -> None:
+    """One of several processes, but not the first: train along."""
+    # the first process may have made the folder already
+    before = asked.before() if asked.resume else None
+    settings = asked.settings(before)
+    table = without_gaps(asked.data, read_table(asked.data, asked.key), settings.nan)
+    wait_for_all()  # until the first process has made the folder ready
+    _fit(table, settings, working_folder(asked.out), no_progress)
+
+
+def _claimed(claim: Claim, asked: _Asked, progress: Progress) -> Run:
+    """The run, in a folder that is ours."""
+    start = time.perf_counter()
+    try:
+        before = asked.before()
+        record = RunRecord(
+            status=Status.RUNNING, started=now() if before is None else before.record.started,
+            resumed=0 if before is None else before.record.resumed + 1, settings=asked.settings(before), versions=_versions(),
+            input=InputRecord(name=asked.data.name, sha256="", shape=(0, 0), key=asked.key),
+        )  # fmt: skip
+        run = Run(asked.out, record)
+        if before is None and may_hold_a_run(asked.out):
+            claim.begin(run)  # from here on, --resume means this request
+        table, read = _read(asked, before, progress)
+        if before is not None and before.record.status is Status.DONE:
+            return before
+        run.record = record.model_copy(update={"input": read})
+        if claim.begun:
+            run.write()
+        else:
+            claim.begin(run)
+    except InputError:
+        claim.undo()
+        raise
+    except OSError as error:
+        claim.undo()
+        raise InputError(f"{asked.out} cannot be written ({error.strerror}): choose another --out") from None
+    _run(claim, run, asked.data, table, time.perf_counter() - start, progress)
+    return run
+
+
+def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progress: Progress) -> None:
+    settings = run.record.settings
     try:
         start = time.perf_counter()
         progress("fitting", None)
-        if not run.record.resumed:
-            claim.forget_training()
         if settings.trains:
             wait_for_all()
         estimator, notes = _fit(table, settings, run.folder, progress)
@@ -146,23 +221,25 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
         progress("writing", None)
         claim.clear()
         _write_results(run, estimator, table.rows, progress)
+        written = time.perf_counter()
     except InputError as error:
         claim.undo()
         raise InputError(f"{data}: {error}") from None
-    except KeyboardInterrupt:
-        claim.release()
-        raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         run.record = run.record.model_copy(update={"status": Status.FAILED, "ended": now(), "error": reason})
         with contextlib.suppress(OSError):  # a full disk is the likeliest reason to be here
             claim.clear()
             run.write()
-        claim.release()
-        raise RunFailedError(f"the run in {run.folder} failed ({reason}): mend that and go on with --resume") from error
-    written = time.perf_counter()
+        raise RunFailedError(
+            f"the run in {claim.folder} failed ({reason}): mend that and go on with --resume"
+        ) from error
     timings = Timings(
-        read=reading, fit=fitted - start, check=judged - fitted, write=written - judged, total=reading + written - start
+        read=reading,
+        fit=fitted - start,
+        check=judged - fitted,
+        write=written - judged,
+        total=reading + written - start,
     )
     run.record = run.record.model_copy(
         update={
@@ -171,8 +248,13 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
             "warnings": notes, "timings": timings,
         }
     )  # fmt: skip
-    run.write()
-    claim.release()
+    try:
+        claim.finish(run)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise RunFailedError(
+            f"the run in {claim.folder} is done, but could not be put in its place ({reason}): mend that and go on with --resume"
+        ) from error
 
 
 def _fit(table: Table, settings: RunSettings, folder: Path, progress: Progress) -> tuple[LatentDomain, list[str]]:
@@ -256,6 +338,7 @@ def transform(
 
     ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.
     """
+    settled(folder)
     run = finished(folder) if (folder / RECORD).exists() or not (folder / "model.json").exists() else None
     check_writable(out)
     if out.exists() and not overwrite:
@@ -311,17 +394,17 @@ def without_gaps(data: Path, table: Table, nan: str) -> Table:
     return Table(np.where(np.isnan(rows), mean, rows).astype(rows.dtype), table.names)
 
 
-def _refuse_other_settings(run: Run, given: _Given, key: str | None) -> None:
+def _refuse_other_settings(run: Run, given: _Given, key: str | None, out: Path) -> None:
     """Settings that are given with --resume must be those of the run."""
     for name, value in given.said().items():
         kept = getattr(run.record.settings, name)
         if kept != value:
             raise InputError(
-                f"the run in {run.folder} was started with {name} {kept}, not {value}: leave out --{name}, or --overwrite"
+                f"the run in {out} was started with {name} {kept}, not {value}: leave out --{name}, or --overwrite"
             )
     if key is not None and key != run.record.input.key:
         raise InputError(
-            f"the run in {run.folder} was started with key {run.record.input.key}, not {key}: leave out --key, or --overwrite"
+            f"the run in {out} was started with key {run.record.input.key}, not {key}: leave out --key, or --overwrite"
         )
 
 
