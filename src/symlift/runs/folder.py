@@ -12,7 +12,7 @@ from pathlib import Path
 
 from symlift.errors import InputError
 from symlift.runs.record import RECORD, Run, Status, open_run
-from symlift.solvers.registry import CHECKPOINT, CURVE
+from symlift.solvers.registry import TRAINING_FILES
 from symlift.storage.atomic import is_stale, sweep, write_atomically
 from symlift.storage.lock import InUseError, Lock
 
@@ -176,7 +176,7 @@ def _remove_training(folder: Path) -> None:
     """The files that trainings have, and no others; folders that are empty then."""
     training = folder / TRAINING
     for path in training.glob("**/*"):
-        if path.name in (CHECKPOINT, CURVE):
+        if path.name in TRAINING_FILES:
             path.unlink(missing_ok=True)
     for path in sorted([*training.glob("**/"), training], reverse=True):
         with contextlib.suppress(OSError):
