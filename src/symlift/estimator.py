@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift.core.angles import fundamental
 from symlift.core.grid import Grid
-from symlift.core.model import has_gaps, row_batches
+from symlift.core.rows import ColumnsOf, Survey, check_finite, float_type, survey
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
@@ -96,19 +96,20 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: ARG002 - scikit-learn passes y
         """Find the domain of the rows of X (n, d); ``progress(stage, share)`` is called as the work goes on."""
         self._check_settings()
-        rows = self._rows(X, reset=True)
+        given = self._array(X, reset=True)
         watch = progress or (_print_stage if self.verbose else no_progress)
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
-        varies = _varying(rows)
-        usable = int(varies.sum())
+        # what a large array is sampled with does not change what solvers draw
+        seen = survey(given, np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0]), self._places, self._names)  # type: ignore[attr-defined]
+        varies, usable = seen.varies, int(seen.varies.sum())
         if usable < 2:
             raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
-        if len(rows) <= usable and not self._places:
+        if len(given) <= usable and not self._places:
             raise InputError(
-                f"{len(rows)} rows are too few for the covariance of {usable} columns: give more rows than columns"
+                f"{len(given)} rows are too few for the covariance of {usable} columns: give more rows than columns"
             )
-        grid = self._choose_grid(rows, varies, rng, watch)
+        grid = self._choose_grid(seen.rows, varies, rng, watch)
         constant = np.flatnonzero(~varies)
         if len(constant):
             warnings.warn(
@@ -116,8 +117,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
                 FitWarning,
                 stacklevel=2,
             )
+        # training draws from all rows, wherever they are; the others look at some of them
+        rows = given if canonical(self.solver) in TRAINED and seen.rows.dtype == float_type(given.dtype) else seen.rows
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
-        self.gap_filler_ = self._learn_gaps(rows)
+        self.gap_filler_ = self._learn_gaps(seen)
         self._adopt(solution)
         if not solution.evidence.found:
             warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
@@ -143,12 +146,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             options = {"mixing": self.mixing, "channels": self.channels, **options}
         return options
 
-    def _learn_gaps(self, rows: NDArray) -> GapFiller | None:
+    def _learn_gaps(self, seen: Survey) -> GapFiller | None:
         """What predicts entries that are missing: from a sample of rows; not for very many columns that have no gaps."""
-        if not self._places or (rows.shape[1] > _GAP_COLUMNS and not has_gaps(rows)):
+        rows = seen.rows
+        if not self._places or (rows.shape[1] > _GAP_COLUMNS and not seen.gaps):
             return None
-        some = rows[:: max(1, len(rows) // _GAP_ROWS)]
-        return GapFiller.of(some)
+        return GapFiller.of(rows[:: max(1, len(rows) // _GAP_ROWS)])
 
     def _solve(
         self,
@@ -163,10 +166,19 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
         solve = get_solver(chosen)
-        if varies.all() or canonical(chosen) == "fast":  # the fast solver names its dead columns itself
+        columns = np.flatnonzero(varies)
+        if canonical(chosen) in TRAINED:
+            view: Any = ColumnsOf(rows, columns)
+            solution = solve(view, grid, rng, progress, **options)
+        elif varies.all() or canonical(chosen) == "fast":  # the fast solver names its dead columns itself
             return solve(rows, grid, rng, progress, **options)
-        solution = solve(rows[:, varies], grid, rng, progress, **options)
-        model = solution.model.with_columns(varies, rows.mean(axis=0, dtype=np.float64))
+        else:
+            solution = solve(rows[:, columns], grid, rng, progress, **options)
+        if varies.all():
+            return solution
+        # what is constant is its own mean
+        first = np.nan_to_num(np.asarray(rows[0], dtype=np.float64))
+        model = solution.model.with_columns(varies, first)
         placement = None if solution.placement is None else solution.placement.with_dead(varies)
         return Solution(model, solution.evidence, solution.trace, placement)
 
@@ -212,7 +224,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             return self._fitting(Grid.parse(self.grid, self.periodic), usable, d)
         from symlift.solvers.fast.propose import propose_grid
 
-        proposed = propose_grid(rows[:, varies], rng, progress)
+        proposed = propose_grid(rows if varies.all() else rows[:, varies], rng, progress)
         if proposed is not None:
             return proposed
         warnings.warn(
@@ -228,11 +240,21 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             raise InputError(f"the grid {grid} has {grid.size} points, but X has {have}: give a smaller grid")
         return grid
 
+    @property
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
     def _column(self, index: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
+        names = self._names
         return f"column {index}" if names is None else f"column {index}, {names[index]}"
 
-    def _rows(self, X: ArrayLike, reset: bool = False) -> NDArray:
+    def _array(self, X: Any, reset: bool = False) -> NDArray:
+        """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where they are."""
+        least = 2 if reset else 1
+        plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
+        if plain and len(X) >= least and X.shape[1]:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return np.asarray(X)
         # single precision holds bits and bytes exactly, at half the memory
         small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
         rows: NDArray = validate_data(
@@ -241,22 +263,14 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             reset=reset,
             dtype=[np.float32, np.float64] if small else [np.float64, np.float32],
             ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=least,
         )
-        gaps = False
-        for part in row_batches(len(rows), rows.shape[1]):
-            finite = np.isfinite(rows[part])
-            if finite.all():
-                continue
-            bad = ~finite if not self._places else np.isinf(rows[part])
-            if bad.any():
-                row, column = np.argwhere(bad)[0]
-                raise InputError(
-                    f"X holds {'infinity' if self._places else 'NaN or infinity'} (row {part.start + row}, "
-                    f"{self._column(int(column))}): drop or impute it first"
-                )
-            gaps = True
-        return rows if reset or not gaps else self._filled(rows)
+        return rows
+
+    def _rows(self, X: ArrayLike) -> NDArray:
+        """X as :meth:`_array` has it, looked through, its gaps filled in."""
+        rows = self._array(X)
+        return self._filled(rows) if check_finite(rows, self._places, self._names) else rows
 
     def _filled(self, rows: NDArray) -> NDArray:
         filler = getattr(self, "gap_filler_", None)
@@ -352,7 +366,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         options = {} if trained else self._options()
 
         def refit(part: NDArray, seed: int, reach: Reach | None) -> Solution:
-            varies = _varying(part)
+            varies = np.fmax.reduce(part, axis=0) > np.fmin.reduce(part, axis=0)
             further = {} if reach is None else {"reach": reach}
             solver = "fast" if trained else self.solver
             rng = np.random.default_rng(seed)
@@ -420,12 +434,6 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     est.gap_filler_ = read_gaps(folder, model.n_features)
     est._adopt(Solution(model, record.evidence, record.trace, placement))
     return est
-
-
-def _varying(rows: NDArray) -> NDArray[np.bool_]:
-    """Columns that take more than one value, (d,); gaps are no values."""
-    low, high = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
-    return np.nan_to_num(high) > np.nan_to_num(low)
 
 
 def _print_stage(stage: str, share: float | None) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift import __version__
-from symlift.core.model import LiftedModel, row_batches
+from symlift.core.model import LiftedModel
+from symlift.core.rows import batches_of, float_type
 from symlift.errors import FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain, load
 from symlift.runs.folder import (
@@ -30,7 +31,7 @@ from symlift.runs.folder import (
 )
 from symlift.runs.readers import Table, content_hash, read_table
 from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, finished, now
-from symlift.runs.writers import check_writable, forget_pages, open_rows
+from symlift.runs.writers import check_writable, open_rows
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
 from symlift.storage.atomic import write_atomically
@@ -307,9 +308,7 @@ def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: P
 
 def lift_to_file(model: LiftedModel, rows: NDArray, path: Path, progress: Progress = no_progress) -> None:
     """Stream the signals of ``rows`` into a file; nothing of their number is held in memory."""
-    dtype = np.float32 if rows.dtype == np.float32 else np.float64
-
-    with open_rows(path, (len(rows), model.n_outputs), dtype, key="signals") as sink:
+    with open_rows(path, (len(rows), model.n_outputs), float_type(rows.dtype), key="signals") as sink:
 
         class Watched:
             """The sink, which also reports how far it is."""
@@ -318,7 +317,6 @@ def lift_to_file(model: LiftedModel, rows: NDArray, path: Path, progress: Progre
 
             def __setitem__(self, part: slice, block: NDArray) -> None:
                 sink[part] = block
-                forget_pages(rows)
                 progress("writing", sink.done / len(rows))
 
         out: Any = Watched()
@@ -378,7 +376,7 @@ def without_gaps(data: Path, table: Table, nan: str) -> Table:
     """The table with its gaps dealt with as asked for; refused where nothing was asked, with what each way would keep."""
     if table.rows.dtype.kind != "f":
         return table
-    gaps = np.concatenate([np.isnan(table.rows[part]).any(axis=1) for part in row_batches(*table.rows.shape)])
+    gaps = np.concatenate([np.isnan(batch).any(axis=1) for _, batch in batches_of(table.rows)])
     if not gaps.any() or nan == "pairwise":
         return table
     count, n = int(gaps.sum()), len(gaps)
