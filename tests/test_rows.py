@@ -147,3 +147,14 @@ def test_a_row_that_overflows_is_named(rng):
     X[5] = 1.7e308
     with pytest.raises(InputError, match="row 5 is so large that its signal overflows"):
         est.transform(X)
+
+
+def test_a_file_that_is_cut_short_while_it_is_read_is_named(small, tmp_path):
+    X = np.random.default_rng(0).normal(size=(3000, 9))
+    mapped = stored(tmp_path, X)
+    est = LatentDomain((9,), solver="random", random_state=0).fit(mapped)
+    with (tmp_path / "x.npy").open("r+b") as file:
+        file.truncate(5000)
+    for use in (est.fit, est.transform, est.model_.lift, lambda rows: take_rows(rows, np.array([2999]))):
+        with pytest.raises(InputError, match=r"x\.npy was cut short while it was read"):
+            use(mapped)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import platform
+import signal
 import sys
 import traceback
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,7 +67,9 @@ def _root(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("symlift-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the signals, of the scrambling and of the solver.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the signals, of the scrambling and of the solver.")
+    ] = 0,
 ) -> None:
     """Scramble a built-in signal set, recover it, draw both.
 
@@ -338,6 +341,9 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def _stop(code: int, message: str) -> NoReturn:
+    # whoever presses Ctrl-C twice gets one line
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     stderr_line("red", "error", message)
     sys.exit(code)
 
@@ -345,6 +351,17 @@ def _stop(code: int, message: str) -> NoReturn:
 def main() -> None:
     """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and exit code 1."""
     warnings.showwarning = warn
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        _main()
+    except KeyboardInterrupt:
+        _stop(130, "interrupted")
+    finally:
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, before)
+
+
+def _main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
     except InputError as error:
@@ -363,6 +380,8 @@ def main() -> None:
         if error.errno == errno.EPIPE:  # nobody reads any more
             sys.exit(1)
         _stop(1, f"{error.filename or 'the system'}: {error.strerror or error}; make room or check the permissions")
+    except MemoryError:
+        _stop(1, "there is not enough memory for this: give fewer rows or columns")
     if code == 130:
         _stop(130, "interrupted")
     sys.exit(code if isinstance(code, int) else 0)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup, plane_basis, spread_filter
-from symlift.core.rows import float_type, forget_pages
+from symlift.core.rows import check_pages, float_type, forget_pages
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
@@ -329,6 +329,7 @@ class LiftedModel:
         if result.shape != (len(rows), width):
             raise InputError(f"out has shape {result.shape}: it must be ({len(rows)}, {width})")
         for part in row_batches(len(rows), max(columns, width)):
+            check_pages(rows)
             batch = np.array(rows[part], dtype=dtype, order="C")
             finite = np.isfinite(batch).all(axis=1)
             if not finite.all():

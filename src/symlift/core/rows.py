@@ -44,17 +44,33 @@ def float_type(dtype: np.dtype) -> type[np.float32] | type[np.float64]:
     return np.float32 if small else np.float64
 
 
+def _map_of(X: Any) -> np.memmap | None:
+    """The memory map that an array is a view of, if it is one."""
+    while X is not None and not isinstance(X, np.memmap):
+        X = getattr(X, "base", None)
+    return X
+
+
 def forget_pages(X: Any) -> None:
     """Let go of the pages of a memory map that were read, so that a stream through it does not fill the memory."""
-    seen = X
-    while seen is not None and not isinstance(seen, np.memmap):
-        seen = getattr(seen, "base", None)
+    mapped = _map_of(X)
     # a private map ("c") would lose what was written to it
-    if seen is None or getattr(seen, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
+    if mapped is None or getattr(mapped, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
         return
-    pages = getattr(seen, "_mmap", None)
+    pages = getattr(mapped, "_mmap", None)
     if isinstance(pages, mmap.mmap):
         pages.madvise(mmap.MADV_DONTNEED)
+
+
+def check_pages(X: Any) -> None:
+    """Refuse a memory map whose file has become shorter: what is beyond its end would end the process (a bus error)."""
+    mapped = _map_of(X)
+    pages = getattr(mapped, "_mmap", None)
+    if mapped is None or not isinstance(pages, mmap.mmap) or not getattr(mapped, "filename", None):
+        return
+    offset = int(getattr(mapped, "offset", 0))
+    if pages.size() < offset - offset % mmap.ALLOCATIONGRANULARITY + len(pages):
+        raise InputError(f"{mapped.filename} was cut short while it was read: write it again")
 
 
 def batches_of(X: NDArray) -> Iterator[tuple[slice, NDArray]]:
@@ -63,6 +79,7 @@ def batches_of(X: NDArray) -> Iterator[tuple[slice, NDArray]]:
     dtype = float_type(X.dtype)
     for start in range(0, len(X), step):
         part = slice(start, min(len(X), start + step))
+        check_pages(X)
         yield part, np.asarray(X[part], dtype=dtype)
         forget_pages(X)
 
@@ -73,6 +90,7 @@ def take_rows(X: Any, index: NDArray[np.int64]) -> NDArray:
     # a page that is touched brings its neighbours: a few thousand scattered rows are a hundred megabytes
     step = max(1, min(2_000, _BATCH // max(1, X.shape[1])))
     for start in range(0, len(index), step):
+        check_pages(X)
         out[start : start + step] = X[index[start : start + step]]
         forget_pages(X)
     return out

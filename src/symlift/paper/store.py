@@ -121,15 +121,15 @@ class Cache:
     def _make(self, job: Job, path: Path) -> Entry:
         training = path.with_suffix(".training")
         result = job.run(training)
-        entry = {
+        entry: Entry = {
             "key": job.key,
             "job": job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name},
-            "result": result,
+            "result": plain(result),
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "machine": machine(),
             "source": source_digest(),
         }
-        text = json.dumps(plain(entry), allow_nan=False, sort_keys=True) + "\n"
+        text = json.dumps(entry, allow_nan=False, sort_keys=True) + "\n"
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
         shutil.rmtree(training, ignore_errors=True)
