@@ -251,6 +251,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _array(self, X: Any, reset: bool = False) -> NDArray:
         """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where they are."""
         least = 2 if reset else 1
+        kind = getattr(getattr(X, "dtype", None), "kind", "")
+        if kind == "c":
+            raise InputError("Complex data not supported: give real numbers, such as the parts side by side")
+        if isinstance(kind, str) and kind and kind in "USMmV":
+            raise InputError(f"X has the type {X.dtype}, which is not one of numbers: convert it first")
+        if isinstance(X, np.ma.MaskedArray) and X.mask.any():
+            raise InputError("X is a masked array: give X.filled(np.nan), so that what is masked is a gap")
         plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
         if plain and len(X) >= least and X.shape[1]:
             validate_data(self, X, reset=reset, skip_check_array=True)

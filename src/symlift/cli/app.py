@@ -199,11 +199,11 @@ def report(
 
     Example: symlift report run
     """
-    from symlift.runs.folder import settled
-    from symlift.runs.record import RECORD, finished
+    from symlift.runs.folder import is_run, settled
+    from symlift.runs.record import finished
 
     settled(run)
-    if (run / RECORD).exists() or not (run / "model.json").exists():
+    if is_run(run):
         finished(run)
     with Steps(quiet) as progress:
         progress("drawing", None)

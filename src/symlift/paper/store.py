@@ -6,6 +6,7 @@ meant to be committed: the same entries, sorted, in a handful of files.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -113,10 +114,16 @@ class Cache:
         if found is not None:
             return found
         path = self.path(job)
+        new = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
-        with Lock(path.with_name(f".{path.name}.lock"), f"the run of {job.label}"):
-            # another process may have ended it just now
-            return self.get(job) or self._make(job, path)
+        try:
+            with Lock(path.with_name(f".{path.name}.lock"), f"the run of {job.label}"):
+                # another process may have ended it just now
+                return self.get(job) or self._make(job, path)
+        finally:
+            if new:  # where nothing came of it, nothing is left
+                with contextlib.suppress(OSError):
+                    self.folder.rmdir()
 
     def _make(self, job: Job, path: Path) -> Entry:
         training = path.with_suffix(".training")

@@ -7,6 +7,7 @@ until then the earlier one is there as it was.  A swap that was cut short is fin
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from symlift.storage.atomic import is_stale, sweep, write_atomically
 from symlift.storage.lock import InUseError, Lock
 
 __all__ = [
-    "LOCK", "NEXT", "OUTPUTS", "SWAP", "TRAINING", "Claim", "find_input", "locked", "may_hold_a_run", "run_to_continue", "settled",
+    "LOCK", "NEXT", "OUTPUTS", "SWAP", "TRAINING", "Claim", "find_input", "is_run", "locked",
+    "may_hold_a_run", "run_to_continue", "settled",
     "working_folder",
 ]  # fmt: skip
 
@@ -46,6 +48,11 @@ def may_hold_a_run(out: Path) -> bool:
     if any(not _is_temporary(entry) for entry in out.iterdir()):
         raise InputError(f"{out} exists and is not a run folder: choose another --out")
     return False
+
+
+def is_run(folder: Path) -> bool:
+    """Whether ``folder`` is to be read as that of a run, rather than as a saved model alone."""
+    return os.path.lexists(folder / RECORD) or not (folder / "model.json").exists()
 
 
 def run_to_continue(out: Path, overwrite: bool, resume: bool) -> Run | None:

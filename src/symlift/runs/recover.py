@@ -24,6 +24,7 @@ from symlift.runs.folder import (
     TRAINING,
     Claim,
     find_input,
+    is_run,
     may_hold_a_run,
     run_to_continue,
     settled,
@@ -337,7 +338,7 @@ def transform(
     ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.
     """
     settled(folder)
-    run = finished(folder) if (folder / RECORD).exists() or not (folder / "model.json").exists() else None
+    run = finished(folder) if is_run(folder) else None
     check_writable(out)
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists: choose another --out, or give --overwrite")
