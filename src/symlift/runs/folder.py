@@ -91,17 +91,21 @@ def locked(folder: Path) -> Lock:
     return Lock(folder / LOCK, f"the run in {folder}")
 
 
-def settled(folder: Path) -> None:
-    """Clear away what a killed command has left in ``folder``, before it is read: its lock, its files, half of a swap."""
+def settled(folder: Path, to_write: bool = False) -> None:
+    """Clear away what a killed command has left in ``folder``, before it is read: its lock, its files, half of a swap.
+
+    An :class:`InUseError` where another process works there, unless what is there can be read all the same.
+    """
     try:
-        hidden = [entry for entry in folder.iterdir() if entry.name.startswith(".")]
-        if not any(_is_temporary(entry) for entry in hidden):
+        if not any((folder / name).exists() for name in (RECORD, "model.json", NEXT, SWAP)):
+            return  # not ours
+        if not any(_is_temporary(entry) for entry in folder.iterdir() if entry.name.startswith(".")):
             return
         with locked(folder):
             _settle(folder)
     except InUseError:
         # whoever works there tidies up; what is read here is whole, unless the other one is just swapping
-        if _is_whole(folder):
+        if to_write or _is_whole(folder):
             raise
     except OSError:
         return  # what cannot be changed can still be read

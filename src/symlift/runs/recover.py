@@ -101,6 +101,7 @@ def recover(
     if is_follower():
         _follow(asked)
         return None
+    settled(out, to_write=True)
     before = asked.before()
     asked.settings(before)  # what can be refused is refused before anything is written
     if before is not None and before.record.status is Status.DONE and before.folder == out:
