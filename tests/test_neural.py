@@ -525,7 +525,7 @@ def test_damaged_and_foreign_checkpoints_are_refused(ring, tmp_path):
 def test_budgets_end_a_run_and_progress_tells_terms_and_rank(ring, monkeypatch):
     told: list[tuple[str, float | None]] = []
     ticks = itertools.count()  # a clock that goes on by a second each time that it is read: once for each check
-    monkeypatch.setattr("symlift.solvers.neural.trainer.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    monkeypatch.setattr("symlift.solvers.neural.pace.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     solution = neural.solve(
         ring, RING, np.random.default_rng(0), seconds=4.5, settings={"batch": 64}, progress=lambda *a: told.append(a)
     )

@@ -218,11 +218,18 @@ def test_a_solver_that_fails_leaves_a_failed_run_that_can_go_on(here, monkeypatc
         patch.setattr(sys.modules["symlift.solvers.random"], "solve", failing)
         with pytest.raises(RunFailedError, match=r"failed \(LinAlgError: SVD did not converge\)"):
             fit(here, out=here / "run", overwrite=True)
-    assert names(here / "run") == ["run.json"]
-    assert open_run(here / "run").record.error.startswith("LinAlgError")
+    assert names(here / "run") == sorted([".next", *FILES])  # the earlier run is there until the next one is whole
+    assert names(here / "run" / ".next") == ["run.json"]
+    assert open_run(here / "run" / ".next").record.error.startswith("LinAlgError")
+    transform(here / "run", here / "x.npy", here / "y.npy")
+    assert recover(here / "x.npy", here / "run", resume=True).record.resumed == 1
+    assert names(here / "run") == [name for name in FILES if name != "signals.npy"]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["symlift.solvers.random"], "solve", failing)
+        with pytest.raises(RunFailedError):
+            fit(here, out=here / "first")
     with pytest.raises(InputError, match="has failed"):
-        transform(here / "run", here / "x.npy", here / "y.npy")
-    assert recover(here / "x.npy", here / "run", resume=True).record.status == "done"
+        transform(here / "first", here / "x.npy", here / "z.npy")
 
 
 def test_a_full_disk_is_a_failure_and_an_unwritable_place_bad_input(here, monkeypatch):

@@ -49,7 +49,7 @@ def test_leftovers_of_the_dead_are_swept_and_those_of_the_living_stay(tmp_path):
     mine = living.__enter__()
     other = tmp_path / ".b.txt.unrelated"
     other.touch()
-    sweep(path)
+    sweep(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([mine.name, other.name])
     living.__exit__(RuntimeError)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import LiftedModel
+from symlift.core.rows import take_rows
 from symlift.metrics.equivariance import equivariance_error
 from symlift.metrics.placement import placement_agreement
 from symlift.metrics.recovery import signal_recovery
@@ -122,7 +123,7 @@ def diagnose(
     """
     rng = np.random.default_rng(0)
     chosen = np.arange(len(X)) if len(X) <= _ROWS else np.sort(rng.choice(len(X), _ROWS, replace=False))
-    rows = np.asarray(X[chosen], dtype=np.float64)
+    rows = take_rows(X, chosen).astype(np.float64)
     independent = independent_rows(rows)
     halves = _halves(len(rows), independent, None if blocks is None else np.asarray(blocks)[chosen], rng)
     model, grid = solution.model, solution.model.grid

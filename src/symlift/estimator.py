@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symlift.core.angles import fundamental
 from symlift.core.frames import check_frame, column_names
 from symlift.core.grid import Grid
-from symlift.core.model import has_gaps, row_batches, varying
+from symlift.core.model import varying
+from symlift.core.rows import ColumnsOf, Survey, check_finite, column_of, float_type, survey
 from symlift.diagnosis import Diagnosis, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
@@ -112,34 +113,40 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         ``names`` are those of the columns, where X is no frame that has them itself.
         """
         self._check_settings()
-        rows = self._rows(X, reset=True, names=names)
+        given = self._array(X, reset=True)
+        if names is not None:
+            self.feature_names_in_ = column_names(names, given.shape[1])
         with watching(self.verbose, progress) as watch:
-            self._find(rows, watch)
+            self._find(given, watch)
         return self
 
-    def _find(self, rows: NDArray, watch: Progress) -> None:
+    def _find(self, given: NDArray, watch: Progress) -> None:
         # one generator of our own from whatever seed was given; the global state is never touched
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
-        varies = varying(rows)
-        usable = int(varies.sum())
+        # what a large array is sampled with does not change what solvers draw
+        seen = survey(given, np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0]), self._places, self._names)  # type: ignore[attr-defined]
+        varies, usable = seen.varies, int(seen.varies.sum())
         if usable < 2:
             raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
-        if len(rows) <= usable and not self._places:
+        if len(given) <= usable and not self._places:
             raise InputError(
-                f"{len(rows)} rows are too few for the covariance of {usable} columns: give more rows than columns"
+                f"{len(given)} rows are too few for the covariance of {usable} columns: give more rows than columns"
             )
-        given = Grid.given(self.grid, self.periodic)
-        grid, candidates = choose_grid(given, self.periodic, rows, varies, self._places, rng, watch)
+        grid, candidates = choose_grid(
+            Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies, self._places, rng, watch
+        )
         constant = np.flatnonzero(~varies)
         if len(constant):
             warnings.warn(
-                f"{len(constant)} constant columns get weight 0 (the first is {self._column(int(constant[0]))})",
+                f"{len(constant)} constant columns get weight 0 (the first is {column_of(int(constant[0]), self._names)})",
                 FitWarning,
                 stacklevel=3,
             )
+        # training draws from all rows, wherever they are; the others look at some of them
+        rows = given if canonical(self.solver) in TRAINED and seen.rows.dtype == float_type(given.dtype) else seen.rows
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
-        self.gap_filler_ = self._learn_gaps(rows)
+        self.gap_filler_ = self._learn_gaps(seen)
         self._adopt(solution)
         self.samples_ = self._some(rows)
         self.diagnosis_: Diagnosis | None = None
@@ -166,12 +173,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             options = {"mixing": self.mixing, "channels": self.channels, **options}
         return options
 
-    def _learn_gaps(self, rows: NDArray) -> GapFiller | None:
+    def _learn_gaps(self, seen: Survey) -> GapFiller | None:
         """What predicts entries that are missing: from a sample of rows; not for very many columns that have no gaps."""
-        if not self._places or (rows.shape[1] > _GAP_COLUMNS and not has_gaps(rows)):
+        rows = seen.rows
+        if not self._places or (rows.shape[1] > _GAP_COLUMNS and not seen.gaps):
             return None
-        some = rows[:: max(1, len(rows) // _GAP_ROWS)]
-        return GapFiller.of(some)
+        return GapFiller.of(rows[:: max(1, len(rows) // _GAP_ROWS)])
 
     def _solve(
         self,
@@ -186,10 +193,19 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
         solve = get_solver(chosen)
-        if varies.all() or canonical(chosen) == "fast":  # the fast solver names its dead columns itself
+        columns = np.flatnonzero(varies)
+        if canonical(chosen) in TRAINED:
+            view: Any = ColumnsOf(rows, columns)
+            solution = solve(view, grid, rng, progress, **options)
+        elif varies.all() or canonical(chosen) == "fast":  # the fast solver names its dead columns itself
             return solve(rows, grid, rng, progress, **options)
-        solution = solve(rows[:, varies], grid, rng, progress, **options)
-        model = solution.model.with_columns(varies, rows.mean(axis=0, dtype=np.float64))
+        else:
+            solution = solve(rows[:, columns], grid, rng, progress, **options)
+        if varies.all():
+            return solution
+        # what is constant is its own mean
+        first = np.nan_to_num(np.asarray(rows[0], dtype=np.float64))
+        model = solution.model.with_columns(varies, first)
         placement = None if solution.placement is None else solution.placement.with_dead(varies)
         return Solution(model, solution.evidence, solution.trace, placement)
 
@@ -219,12 +235,25 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.generators()
 
-    def _column(self, index: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
-        return f"column {index + 1}" if names is None else f"column {names[index]!r}"
+    @property
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
 
-    def _rows(self, X: ArrayLike, reset: bool = False, names: Sequence[str] | None = None) -> NDArray:
+    def _array(self, X: Any, reset: bool = False) -> NDArray:
+        """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where they are."""
         check_frame(X)
+        least = 2 if reset else 1
+        kind = getattr(getattr(X, "dtype", None), "kind", "")
+        if kind == "c":
+            raise InputError("Complex data not supported: give real numbers, such as the parts side by side")
+        if isinstance(kind, str) and kind and kind in "USMmV":
+            raise InputError(f"X has the type {X.dtype}, which is not one of numbers: convert it first")
+        if isinstance(X, np.ma.MaskedArray) and X.mask.any():
+            raise InputError("X is a masked array: give X.filled(np.nan), so that what is masked is a gap")
+        plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
+        if plain and len(X) >= least and X.shape[1]:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return np.asarray(X)
         # single precision holds bits and bytes exactly, at half the memory
         small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
         rows: NDArray = validate_data(
@@ -233,24 +262,14 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             reset=reset,
             dtype=[np.float32, np.float64] if small else [np.float64, np.float32],
             ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=least,
         )
-        if names is not None:
-            self.feature_names_in_ = column_names(names, rows.shape[1])
-        gaps = False
-        for part in row_batches(len(rows), rows.shape[1]):
-            finite = np.isfinite(rows[part])
-            if finite.all():
-                continue
-            bad = ~finite if not self._places else np.isinf(rows[part])
-            if bad.any():
-                row, column = np.argwhere(bad)[0]
-                raise InputError(
-                    f"X holds {'infinity' if self._places else 'NaN or infinity'} (row {part.start + row + 1}, "
-                    f"{self._column(int(column))}): drop or impute it first"
-                )
-            gaps = True
-        return rows if reset or not gaps else self._filled(rows)
+        return rows
+
+    def _rows(self, X: ArrayLike) -> NDArray:
+        """X as :meth:`_array` has it, looked through, its gaps filled in."""
+        rows = self._array(X)
+        return self._filled(rows) if check_finite(rows, self._places, self._names) else rows
 
     def _filled(self, rows: NDArray) -> NDArray:
         filler = getattr(self, "gap_filler_", None)
@@ -400,7 +419,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
 def load(folder: str | os.PathLike[str]) -> LatentDomain:
     """A fitted :class:`LatentDomain`, as it was saved."""
-    from symlift.estimator_file import ESTIMATOR_FILE, read_estimator, read_gaps
+    from symlift.estimator_file import check_fits, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 
     model = load_model(folder)
@@ -409,10 +428,7 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
         grid=model.grid.shape, periodic=model.grid.periodic, solver=record.solver, mixing=record.mixing,
         channels=record.channels, random_state=record.random_state,
     )  # fmt: skip
-    try:
-        placement = None if record.placement is None else record.placement.placement(model.grid, record.feature_names)
-    except ValueError:
-        raise InputError(f"{Path(folder) / ESTIMATOR_FILE} is damaged (placement): save the model again") from None
+    placement = check_fits(record, model, folder)
     if record.feature_names is not None:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)
     est.gap_filler_ = read_gaps(folder, model.n_features)

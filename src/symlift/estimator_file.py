@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
-from symlift.solvers.contract import REASONS, Evidence, Placement, Stage, Trace
+from symlift.solvers.contract import LEFT_OUT, REASONS, Evidence, Placement, Stage, Trace
+from symlift.solvers.registry import MIXINGS, SOLVERS, canonical
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
 from symlift.storage.model_file import MODEL_FILES, save_model
 from symlift.storage.sample_file import Samples, write_samples
-from symlift.storage.strict_json import dumps
+from symlift.storage.strict_json import dumps, read_json
 
 __all__ = [
-    "ESTIMATOR_FILE", "GAPS_FILE", "EstimatorRecord", "PlacementRecord", "read_estimator", "read_gaps", "write_estimator",
-    "write_fit", "write_gaps",
+    "ESTIMATOR_FILE", "GAPS_FILE", "EstimatorRecord", "PlacementRecord", "check_fits", "read_estimator", "read_gaps",
+    "write_estimator", "write_fit", "write_gaps",
 ]  # fmt: skip
 
 ESTIMATOR_FILE = "estimator.json"
 GAPS_FILE = "gaps.safetensors"
 FORMAT_VERSION = 2
 
+_Index = Annotated[int, Field(ge=-1)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
 
 class PlacementRecord(BaseModel):
     """A placement as JSON holds it: one list for each of its arrays; null for coordinates that are not there."""
 
-    coordinates: list[list[float | None]]
-    point: list[int]
-    channel: list[int]
-    confidence: list[float]
+    coordinates: list[list[_Finite | None]]
+    point: list[_Index]
+    channel: list[_Index]
+    confidence: list[_Share]
     reason: list[str]
-    twin: list[int]
+    twin: list[_Index]
 
     @classmethod
     def of(cls, placement: Placement) -> PlacementRecord:
@@ -51,17 +55,20 @@ class PlacementRecord(BaseModel):
             confidence=placement.confidence.tolist(), reason=placement.reason.tolist(), twin=placement.twin.tolist(),
         )  # fmt: skip
 
-    def placement(self, grid: Grid, names: list[str] | None) -> Placement:
-        """Back to a placement on ``grid``."""
-        d = len(self.point)
-        coordinates = np.array(self.coordinates, dtype=np.float64).reshape(d, -1)
-        arrays = (self.channel, self.confidence, self.reason, self.twin)
-        if (
-            coordinates.shape[1] != grid.ndim
-            or any(len(a) != d for a in arrays)
-            or not set(self.reason) <= set(REASONS)
-        ):
+    def placement(self, grid: Grid, names: list[str] | None, channels: int = 1) -> Placement:
+        """Back to a placement on ``grid``; a ValueError where its lists contradict each other, the grid or the channels."""
+        d, axes = len(self.point), grid.ndim
+        arrays = (self.coordinates, self.channel, self.confidence, self.reason, self.twin)
+        sound = all(len(a) == d for a in arrays) and all(len(row) == axes for row in self.coordinates)
+        sound = sound and set(self.reason) <= set(REASONS) and max(self.twin, default=-1) < d
+        sound = sound and max(self.point, default=-1) < grid.size
+        sound = sound and all((p < 0) == (why in LEFT_OUT) for p, why in zip(self.point, self.reason, strict=True))
+        # one channel holds bits by their significance; several are numbered
+        most = d if channels == 1 else channels
+        sound = sound and all(c < most and (c >= 0 or p < 0) for c, p in zip(self.channel, self.point, strict=True))
+        if not sound:
             raise ValueError("placement")
+        coordinates = np.array(self.coordinates, dtype=np.float64).reshape(d, axes)
         return Placement(
             grid, coordinates, np.array(self.point, dtype=np.int64), np.array(self.channel, dtype=np.int64),
             np.array(self.confidence), np.array(self.reason, dtype="U9"), np.array(self.twin, dtype=np.int64),
@@ -77,9 +84,9 @@ class EstimatorRecord(BaseModel):
     format: Literal["symlift-estimator"] = "symlift-estimator"
     version: int = FORMAT_VERSION
     solver: str = "auto"
-    mixing: str = "auto"
-    channels: str | int = "auto"
-    random_state: int | None = None
+    mixing: Literal[MIXINGS] = "auto"  # type: ignore[valid-type]
+    channels: Annotated[str, Field(pattern="^auto$")] | Annotated[int, Field(ge=1, lt=2**31)] = "auto"
+    random_state: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     feature_names: list[str] | None = None
     evidence: Evidence = Evidence()
     trace: Trace = Trace()
@@ -99,11 +106,13 @@ def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
     if not path.exists():
         return EstimatorRecord()
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = read_json(path)
         if not isinstance(raw, dict):
             raise TypeError("not an object")
         record = EstimatorRecord.model_validate(raw if "version" in raw else _from_version_1(raw))
-    except (ValidationError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        if canonical(record.solver) not in SOLVERS:
+            raise ValueError("solver")
+    except (OSError, ValidationError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
     if record.version > FORMAT_VERSION:
         raise InputError(f"{path} has format version {record.version}, above {FORMAT_VERSION}: upgrade symlift")
@@ -127,6 +136,24 @@ def write_fit(
         write_gaps(gaps, folder)
     if samples is not None:
         write_samples(samples, folder)
+
+
+def check_fits(record: EstimatorRecord, model: LiftedModel, folder: str | os.PathLike[str]) -> Placement | None:
+    """The placement of a record that was read beside ``model``; an InputError where the two do not belong together."""
+    path, d = Path(folder) / ESTIMATOR_FILE, model.n_features
+    if record.feature_names is not None and len(record.feature_names) != d:
+        raise InputError(
+            f"{path} names {len(record.feature_names)} columns, but the model has {d}: save the model again"
+        )
+    if record.placement is None:
+        return None
+    try:
+        placement = record.placement.placement(model.grid, record.feature_names, model.channels)
+        if len(placement.point) != d:
+            raise ValueError("columns")
+    except ValueError:
+        raise InputError(f"{path} is damaged (placement): save the model again") from None
+    return placement
 
 
 def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
@@ -154,9 +181,10 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
         k = near.shape[1]
         sound = parts["mean"].shape == (columns,) and near.shape == (columns, k)
         sound = sound and covariance.shape == (columns, k + 1, k + 1) and bool(np.isfinite(covariance).all())
+        sound = sound and parts["mean"].dtype.kind == "f" and bool(np.isfinite(parts["mean"]).all())
         if not sound or near.min(initial=0) < 0 or near.max(initial=0) >= columns:
             raise KeyError("shapes")
-    except (SafetensorError, KeyError, IndexError, OSError) as error:
+    except (SafetensorError, KeyError, IndexError, OSError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
     return GapFiller(parts["mean"], near, covariance)
 

@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from symlift.cli import console, main
+from symlift.cli import app, console, main
+
+# typer builds the whole tree of commands anew for each call, which takes four times as long as refusing what is wrong
+_COMMAND = typer.main.get_command(app)
 
 
 def run_command(*arguments: object) -> tuple[int, str, str]:
@@ -17,14 +21,16 @@ def run_command(*arguments: object) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     before = sys.argv
     sys.argv = ["symlift", *map(str, arguments)]
-    shown = console.err.file
+    shown, module = console.err.file, sys.modules["symlift.cli.app"]
     console.err.file = err
+    module.app = _COMMAND
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as caught:
             main()
     finally:
         sys.argv = before
         console.err.file = shown
+        module.app = app
     code = caught.value.code
     return code if isinstance(code, int) else 0, out.getvalue(), err.getvalue()
 

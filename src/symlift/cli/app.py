@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import platform
+import signal
 import sys
 import traceback
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,7 +83,9 @@ def _root(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("symlift-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the signals, of the scrambling and of the solver.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the signals, of the scrambling and of the solver.")
+    ] = 0,
 ) -> None:
     """Scramble a built-in signal set, recover it, draw both.
 
@@ -159,18 +162,24 @@ def recover(
     report: Path | None = None
     try:
         with Steps(quiet, verbose) as progress, local_file(data) as file:
+
+            def draw(folder: Path) -> None:
+                progress("drawing", None)
+                _write_report(folder)
+
             run = runs.recover(
                 file, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, nan=nan, seed=seed, reading=reading,
                 signals=signals, check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
                 overwrite=overwrite, resume=resume, progress=progress, note=_silent if quiet else note,
+                afterwards=None if no_report else draw,
             )  # fmt: skip
             if run is None:  # one of several processes that trained along
                 return
-            if (run.folder / "report.html").is_file():  # found finished, with its report
+            if (run.folder / "report.html").is_file():
                 report = run.folder / "report.html"
-            elif not no_report:
+            elif not no_report:  # found finished, without its report
                 progress("drawing", None)
-                report = _write_report(run.folder)
+                report = _draw(run.folder)
     except KeyboardInterrupt:
         raise _InterruptedError("interrupted: the same command with --resume goes on") from None
     except runs.RunFailedError as error:
@@ -242,13 +251,15 @@ def report(
 
     Example: symlift report run
     """
-    from symlift.runs.record import RECORD, finished
+    from symlift.runs.folder import is_run, settled
+    from symlift.runs.record import finished
 
-    if (run / RECORD).exists() or not (run / "model.json").exists():
+    settled(run)
+    if is_run(run):
         finished(run)
     with Steps(quiet) as progress:
         progress("drawing", None)
-        path = _write_report(run)
+        path = _draw(run)
     if as_json:
         print_json({"report": str(path)})
     elif not quiet:
@@ -305,6 +316,16 @@ def _check_early(data: Path, grid: str | None, periodic: bool, solver: str | Non
         check_solver(solver)
 
 
+def _draw(folder: Path) -> Path:
+    """The report of a run that nobody else is writing."""
+    from symlift.runs.folder import locked
+
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: give the run folder that `symlift recover` wrote")
+    with locked(folder):
+        return _write_report(folder)
+
+
 def _write_report(folder: Path) -> Path:
     """The report of a finished run; when it fails, the run itself is still good."""
     from symlift.report import write_report
@@ -355,6 +376,9 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def _stop(code: int, message: str) -> NoReturn:
+    # whoever presses Ctrl-C twice gets one line
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     stderr_line("red", "error", message)
     sys.exit(code)
 
@@ -362,6 +386,17 @@ def _stop(code: int, message: str) -> NoReturn:
 def main() -> None:
     """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and exit code 1."""
     warnings.showwarning = warn
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        _main()
+    except KeyboardInterrupt:
+        _stop(130, "interrupted")
+    finally:
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, before)
+
+
+def _main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
     except InputError as error:
@@ -380,6 +415,8 @@ def main() -> None:
         if error.errno == errno.EPIPE:  # nobody reads any more
             sys.exit(1)
         _stop(1, f"{error.filename or 'the system'}: {error.strerror or error}; make room or check the permissions")
+    except MemoryError:
+        _stop(1, "there is not enough memory for this: give fewer rows or columns")
     if code == 130:
         _stop(130, "interrupted")
     sys.exit(code if isinstance(code, int) else 0)

@@ -16,6 +16,7 @@ from symlift.plotting import gallery, save_figure
 from symlift.report import write_report
 from symlift.runs.recover import recover
 from symlift.runs.writers import write_rows
+from symlift.storage.lock import Lock
 
 __all__ = ["run_demo"]
 
@@ -34,7 +35,15 @@ def demo_data(seed: int) -> tuple[Observations, str]:
 def run_demo(out: Path, seed: int = 0, solver: str = "auto") -> dict[str, Any]:
     """Scramble, recover from the file as a user would, write the report and ``demo.png``; returns what was measured."""
     data, what = demo_data(seed)
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out} cannot be a folder ({error.strerror}): choose another --out") from None
+    with Lock(out / ".lock", f"the demonstration in {out}"):
+        return _run_in(out, data, what, seed, solver)
+
+
+def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) -> dict[str, Any]:
     observed = out / "observed.npy"
     write_rows(observed, data.X)
     run = recover(

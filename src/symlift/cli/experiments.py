@@ -68,7 +68,7 @@ def experiment_list(
 def experiment_run(
     name: Annotated[str, typer.Argument(help="A name from `symlift experiment list`.")],
     solver: Annotated[str, typer.Option(help="Which solver.")] = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, transform and solver.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")] = 0,
     n: Annotated[
         int | None, typer.Option("-n", min=2, help="Number of samples instead of the experiment's own.")
     ] = None,
@@ -184,7 +184,7 @@ def _no_options_for_a_study(name: str, solver: str, seed: int, n: int | None, ba
 def experiment_figure(
     name: Annotated[str, typer.Argument(help="A name from `symlift experiment list`.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures go.")] = Path("figures"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, transform and solver.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")] = 0,
     n: Annotated[int | None, typer.Option("-n", min=2, help="Number of samples.")] = None,
     budget: ExperimentBudget = None,
     as_json: AsJson = False,

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup, plane_basis, spread_filter
+from symlift.core.rows import check_pages, float_type, forget_pages
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
@@ -333,17 +334,27 @@ class LiftedModel:
     ) -> NDArray:
         """Apply ``step`` to slices of rows, in the rows' own precision."""
         rows = _check_rows(np.asanyarray(X), columns)
-        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        dtype = float_type(rows.dtype)
         result = np.empty((len(rows), width), dtype=dtype) if out is None else out
         if result.shape != (len(rows), width):
             raise InputError(f"out has shape {result.shape}: it must be ({len(rows)}, {width})")
         for part in row_batches(len(rows), max(columns, width)):
+            check_pages(rows)
             batch = np.array(rows[part], dtype=dtype, order="C")
             finite = np.isfinite(batch).all(axis=1)
             if not finite.all():
                 bad = part.start + int(np.argmin(finite))
                 raise InputError(f"row {bad} holds NaN or infinity: drop or impute it first")
-            result[part] = step(batch)
+            with np.errstate(over="ignore", invalid="ignore"):
+                block = step(batch)
+            finite = np.isfinite(block).all(axis=1)
+            if not finite.all():
+                bad = part.start + int(np.argmin(finite))
+                raise InputError(
+                    f"row {bad} is so large that its signal overflows: drop it, or divide the rows by a constant"
+                )
+            result[part] = block
+            forget_pages(rows)
         return result
 
     def to(self, dtype: DTypeLike) -> LiftedModel:

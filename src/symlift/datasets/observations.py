@@ -78,8 +78,10 @@ def check_count(n: int) -> int:
 
 def check_noise(noise: float) -> float:
     """``noise`` as a fraction of the signal's deviation, not negative."""
-    if not isinstance(noise, int | float | np.number) or not 0 <= noise < np.inf:
-        raise InputError(f"noise {noise!r} must be a number ≥ 0: a fraction of the signal's standard deviation")
+    if not isinstance(noise, int | float | np.number) or not 0 <= noise <= 1e6:
+        raise InputError(
+            f"noise {noise!r} must be a number from 0 to 1e6: a fraction of the signal's standard deviation"
+        )
     return float(noise)
 
 

@@ -49,6 +49,7 @@ def one_experiment(
         # one seed, that of the solver; those that train are run for the tables
         rivals = [b.model_copy(update={"seed": seed}) for b in baseline_jobs(experiment, slow=False, n=n)]
         jobs += by_turns(list({b.key: b for b in rivals}.values()))
+    store.settle()
     if fresh:
         store.forget(jobs)
     progress(job.label, None)

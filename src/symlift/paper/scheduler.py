@@ -15,6 +15,7 @@ from symlift.errors import InputError, MissingDataError, SymliftError
 from symlift.paper.jobs import Job
 from symlift.paper.store import Cache, Entry
 from symlift.solvers.contract import Progress, no_progress
+from symlift.storage.lock import InUseError
 
 __all__ = ["Outcome", "by_turns", "cluster", "run_jobs"]
 
@@ -61,6 +62,7 @@ def run_jobs(
     One that fails, or whose data are not here, is told in the outcome; the others go on.
     """
     outcome = Outcome()
+    cache.settle()
     todo: dict[str, Job] = {}
     room = math.inf if budget is None else budget * workers
     for job in jobs:
@@ -116,9 +118,11 @@ def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | No
         # workers fill the cores; a second BLAS thread in each would only make them wait for each other
         with threadpool_limits(limits=1):
             return job, cache.run(job), "", ""
-    except MissingDataError as error:
+    except (MissingDataError, InUseError) as error:
         return job, None, "left_out", str(error)
-    except (SymliftError, ImportError, ArithmeticError, ValueError, OSError) as error:
+    # settings of a file reach foreign code, which may raise any of these
+    except (SymliftError, ImportError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError,
+            MemoryError) as error:  # fmt: skip
         return job, None, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -6,6 +6,7 @@ meant to be committed: the same entries, sorted, in a handful of files.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,11 +20,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field, ValidationError
+
 import symlift
 from symlift import __version__
 from symlift.errors import InputError
 from symlift.paper.jobs import Job
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import sweep, write_atomically
+from symlift.storage.lock import Lock, sweep_locks
+from symlift.storage.strict_json import plain, read_json
 
 __all__ = ["Archive", "Cache", "Entry", "default_cache", "machine"]
 
@@ -87,11 +92,15 @@ class Cache:
         """The entry of a job, if it was finished before."""
         path = self.path(job)
         try:
-            entry: Entry = json.loads(path.read_text(encoding="utf-8"))
+            entry = _entry(read_json(path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise InputError(f"the cached result {path} cannot be read ({error}): delete it and run again") from None
+            raise InputError(
+                f"the cached result {path} cannot be read ({_brief(error)}): delete it and run again"
+            ) from None
+        if entry["key"] != job.key:
+            raise InputError(f"the cached result {path} is of another run: delete it and run again")
         return entry
 
     def forget(self, jobs: Iterable[Job]) -> None:
@@ -105,26 +114,48 @@ class Cache:
         if found is not None:
             return found
         path = self.path(job)
+        new = not self.folder.exists()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with Lock(path.with_name(f".{path.name}.lock"), f"the run of {job.label}"):
+                # another process may have ended it just now
+                return self.get(job) or self._make(job, path)
+        finally:
+            if new:  # where nothing came of it, nothing is left
+                with contextlib.suppress(OSError):
+                    self.folder.rmdir()
+
+    def _make(self, job: Job, path: Path) -> Entry:
         training = path.with_suffix(".training")
         result = job.run(training)
-        entry = {
+        entry: Entry = {
             "key": job.key,
             "job": job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name},
-            "result": result,
+            "result": plain(result),
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "machine": machine(),
             "source": source_digest(),
         }
-        self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(entry, allow_nan=False, sort_keys=True) + "\n"
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
         shutil.rmtree(training, ignore_errors=True)
         return entry
 
+    def settle(self) -> None:
+        """Clear away what killed processes have left: their locks, their files, and trainings whose result is there."""
+        sweep(self.folder)
+        sweep_locks(self.folder)
+        for training in self.folder.glob("*.training"):
+            if training.with_suffix(".json").is_file():
+                shutil.rmtree(training, ignore_errors=True)
+
 
 class Archive:
     """Entries that are kept for good, ``NAME.json`` for each experiment: {key: entry}."""
+
+    #: seconds to wait for another process that adds to it
+    patience = 10.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -133,11 +164,19 @@ class Archive:
         """All entries by key."""
         found: dict[str, Entry] = {}
         for path in sorted(self.folder.glob("*.json")):
-            try:
-                found |= json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise InputError(f"the archived results {path} cannot be read ({error})") from None
+            found |= self._read(path)
         return found
+
+    def _read(self, path: Path) -> dict[str, Entry]:
+        try:
+            raw = read_json(path)
+            if not isinstance(raw, dict):
+                raise ValueError("no mapping")
+            return {key: _entry(entry) for key, entry in raw.items()}
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"the archived results {path} cannot be read ({_brief(error)}): mend or move the file away"
+            ) from None
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Keep entries, in place of older ones of the same content."""
@@ -145,17 +184,58 @@ class Archive:
         for entry in entries:
             by_experiment.setdefault(entry["job"]["experiment"], {})[entry["key"]] = entry
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name, new in by_experiment.items():
-            path = self.folder / f"{name}.json"
-            kept: dict[str, Entry] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-            # one line for each entry, in the order of what they are: a diff then shows what changed
-            ordered = sorted((kept | new).items(), key=lambda item: (_what(item[1]), item[0]))
-            lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered)
-            text = "{\n" + lines + "\n}\n"
-            with write_atomically(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+        # reading, adding and writing is one step; another process that does the same is done in a moment
+        with Lock(self.folder / ".lock", f"the archive in {self.folder}", patience=self.patience):
+            for name, new in by_experiment.items():
+                self._write(self.folder / f"{name}.json", new)
+
+    def _write(self, path: Path, new: dict[str, Entry]) -> None:
+        kept = self._read(path) if path.is_file() else {}
+        # one line for each entry, in the order of what they are: a diff then shows what changed
+        ordered = sorted((kept | new).items(), key=lambda item: (_what(item[1]), item[0]))
+        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered)
+        text = "{\n" + lines + "\n}\n"
+        with write_atomically(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def _what(entry: Entry) -> str:
     job = entry["job"]
     return json.dumps([job["kind"], job["method"], job["settings"], job["seed"]], sort_keys=True)
+
+
+class _EntryFile(BaseModel):
+    """What an entry must have for tables to be made of it."""
+
+    class _Job(BaseModel):
+        experiment: str
+        kind: str
+        method: str
+        seed: int
+        settings: dict[str, Any] = Field(default_factory=dict)
+
+    class _Machine(BaseModel):
+        processor: str
+        cores: int | None
+        python: str
+        versions: dict[str, str]
+
+    key: str
+    job: _Job
+    result: dict[str, Any]
+    date: str
+    machine: _Machine
+
+
+def _entry(raw: Any) -> Entry:
+    """``raw`` as it is, if it is an entry; a ValueError otherwise."""
+    _EntryFile.model_validate(raw)
+    entry: Entry = raw
+    return entry
+
+
+def _brief(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(str(part) for part in first['loc'])[:80]}: {first['msg']}"
+    return " ".join(str(error).split())[:200]

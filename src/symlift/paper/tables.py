@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from symlift.storage.atomic import write_atomically
+from symlift.storage.strict_json import dumps
 
 __all__ = ["Spread", "Table", "spread"]
 
@@ -91,10 +91,8 @@ class Table:
     def json(self) -> str:
         """Everything, with the figure of every seed."""
         rows = [{column: _plain(row.get(column)) for column in self.columns} for row in self.rows]
-        return (
-            json.dumps({"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}, indent=1)
-            + "\n"
-        )
+        content = {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}
+        return dumps(content, indent=1) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
         """NAME.md, NAME.csv and NAME.json in ``folder``."""

@@ -163,10 +163,10 @@ def _read_placement(
     if names is not None and len(names) != model.n_features:
         names = None
     try:
-        placement = estimator.placement.placement(model.grid, names)
-    except (ValueError, TypeError, OverflowError):
+        placement = estimator.placement.placement(model.grid, names, model.channels)
+    except ValueError:
         placement = None
-    if placement is None or len(placement.point) != model.n_features or placement.point.max() >= model.grid.size:
+    if placement is None or len(placement.point) != model.n_features:
         notes["placement"] = f"the places of the columns in {ESTIMATOR_FILE} do not fit the model"
         return None
     return placement

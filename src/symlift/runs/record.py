@@ -16,7 +16,6 @@ that train go on from their last checkpoint.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from symlift.errors import InputError
 from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver
 from symlift.storage.atomic import write_atomically
-from symlift.storage.strict_json import dumps
+from symlift.storage.strict_json import dumps, read_json
 
 __all__ = [
     "FORMAT_VERSION", "MAX_SEED", "RECORD", "InputRecord", "Run", "RunRecord", "RunSettings", "Status", "Timings", "finished",
@@ -173,14 +172,14 @@ def open_run(folder: Path) -> Run:
             raise InputError(f"{folder} does not exist: give a run folder that `symlift recover` made")
         raise InputError(f"{folder} is not a run folder, it has no {RECORD}: give one that `symlift recover` made")
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = read_json(path)
         if not isinstance(raw, dict) or raw.get("format") != "symlift-run":
             raise ValueError("format")
         version = int(raw["version"])
         if version > FORMAT_VERSION:
             raise InputError(f"{path} has format version {version}, above {FORMAT_VERSION}: upgrade symlift")
         record = RunRecord.model_validate(_from_version_1(raw) if version == 1 else raw)
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is damaged ({type(error).__name__}): recover again with --overwrite") from None

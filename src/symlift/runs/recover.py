@@ -17,15 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift import __version__
-from symlift.core.model import LiftedModel, has_gaps, row_batches
+from symlift.core.model import LiftedModel, has_gaps
+from symlift.core.rows import batches_of, float_type
 from symlift.errors import FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain, load
-from symlift.runs.folder import TRAINING, Claim, find_input, record_bytes, run_to_continue
+from symlift.runs.folder import (
+    TRAINING,
+    Claim,
+    find_input,
+    is_run,
+    may_hold_a_run,
+    run_to_continue,
+    settled,
+    working_folder,
+)
 from symlift.runs.readers import Table, content_hash, of_no_use, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, finished, now
-from symlift.runs.writers import check_writable, forget_pages, open_rows
+from symlift.runs.writers import check_writable, open_rows
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.settings import DEFAULT as FAST
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
@@ -82,6 +92,7 @@ def recover(
     resume: bool = False,
     progress: Progress = no_progress,
     note: Callable[[str], None] = no_note,
+    afterwards: Callable[[Path], object] | None = None,
 ) -> Run | None:
     """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
 
@@ -89,57 +100,126 @@ def recover(
     with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``reading`` says how to read
     the file; ``note`` is called with what there is to say about that, early in the fit.  ``preset`` and ``budget`` (in seconds)
     are for solvers that train.  ``check`` False leaves out the diagnosis.  Of several processes (torchrun), the first keeps
-    the folder; the others only train along, and get None.
+    the folder; the others only train along, and get None.  ``afterwards(folder)`` is called when the run is done, before
+    another process may have the folder.
     """
     if overwrite and resume:
         raise InputError("--overwrite starts again and --resume goes on: give one of them")
     if resume and out is None and (data / RECORD).is_file():
         out, data = data, find_input(data)
     out = out if out is not None else Path(f"{data.stem}-symlift")
-    seen = record_bytes(out)
     given = _Given(grid, periodic or None, solver, mixing, nan, seed, preset, budget)
-    # a follower may come when the first process has made the folder already
-    before = None if is_follower() and not resume else run_to_continue(out, overwrite, resume)
-    if before is not None:
-        _refuse_other_settings(before, given, reading)
-        settings = before.record.settings.model_copy(
-            update={
-                "signals": signals or before.record.settings.signals,
-                "check": check and before.record.settings.check,
-            }
-        )
-        reading = before.record.input.reading
-    else:
-        settings = _settings(given, signals, check)
-    settings.refuse_nonsense()
-    start = time.perf_counter()
+    asked = _Asked(data, out, given, reading, signals, check, overwrite, resume)
+    if is_follower():
+        _follow(asked)
+        return None
+    settled(out, to_write=True)
+    before = asked.before()
+    asked.settings(before)  # what can be refused is refused before anything is written
+    if before is not None and before.record.status is Status.DONE and before.folder == out:
+        _read(asked, before, progress)
+        return before
+    claim = Claim(out)
+    try:
+        run = _claimed(claim, asked, progress, note)
+        if run.fresh and afterwards is not None:
+            afterwards(out)
+    finally:
+        claim.release()
+    return run
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request to recover, and what it comes to in its folder."""
+
+    data: Path
+    out: Path
+    given: _Given
+    reading: ReadOptions
+    signals: bool
+    check: bool
+    overwrite: bool
+    resume: bool
+
+    def before(self) -> Run | None:
+        """The run that is to be continued."""
+        return run_to_continue(self.out, self.overwrite, self.resume)
+
+    def settings(self, before: Run | None) -> RunSettings:
+        """What to do: as it was asked for, or as the run that is continued was started."""
+        if before is None:
+            settings = _settings(self.given, self.signals, self.check)
+        else:
+            _refuse_other_settings(before, self.given, self.reading, self.out)
+            kept = before.record.settings
+            flags = {"signals": self.signals or kept.signals, "check": self.check and kept.check}
+            settings = kept.model_copy(update=flags)
+        settings.refuse_nonsense()
+        return settings
+
+
+def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table, InputRecord]:
+    """The rows, and what the record says of them; refused where the run to continue was started with others."""
     progress("reading", None)
-    table = without_gaps(data, read_table(data, options=reading), settings.nan)
-    if len(table.rows) < 2:
+    data, reading = asked.data, asked.reading if before is None else before.record.input.reading
+    table = without_gaps(data, read_table(data, options=reading), asked.settings(before).nan)
+    n, d = table.rows.shape
+    if n < 2:
         raise InputError(
             f"{data} has one row only: give more rows than columns, or --transpose where each row is a channel"
         )
-    if is_follower():
-        wait_for_all()  # until the first process has made the folder ready
-        _fit(table, settings, reading.keep, out, no_progress)
-        return None
     digest = content_hash(data)
-    if before is not None:
-        if before.record.input.sha256 != digest:
-            raise InputError(
-                f"{data} is not what the run in {out} was started with (its hash differs): give the same data, or --overwrite"
-            )
-        if before.record.status is Status.DONE:
-            return before
-    n, d = table.rows.shape
-    record = RunRecord(
-        status=Status.RUNNING, started=now() if before is None else before.record.started,
-        resumed=0 if before is None else before.record.resumed + 1,
-        input=InputRecord(name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), reading=reading,
-                          columns=None if table.names is None else list(table.names), notes=list(table.notes)),
-        settings=settings, versions=_versions(),
+    # a run that was killed before it had read its data has no hash yet
+    if before is not None and before.record.input.sha256 not in ("", digest):
+        raise InputError(
+            f"{data} is not what the run in {asked.out} was started with (its hash differs): give the same data, or --overwrite"
+        )
+    names = None if table.names is None else list(table.names)
+    return table, InputRecord(
+        name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), reading=reading, columns=names,
+        notes=list(table.notes),
     )  # fmt: skip
-    run = Run(out, record)
+
+
+def _follow(asked: _Asked) -> None:
+    """One of several processes, but not the first: train along."""
+    # the first process may have made the folder already
+    before = asked.before() if asked.resume else None
+    settings = asked.settings(before)
+    reading = asked.reading if before is None else before.record.input.reading
+    table = without_gaps(asked.data, read_table(asked.data, options=reading), settings.nan)
+    wait_for_all()  # until the first process has made the folder ready
+    _fit(table, settings, reading.keep, working_folder(asked.out), no_progress)
+
+
+def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[str], None]) -> Run:
+    """The run, in a folder that is ours."""
+    start = time.perf_counter()
+    try:
+        before = asked.before()
+        record = RunRecord(
+            status=Status.RUNNING, started=now() if before is None else before.record.started,
+            resumed=0 if before is None else before.record.resumed + 1, settings=asked.settings(before), versions=_versions(),
+            input=InputRecord(name=asked.data.name, sha256="", shape=(0, 0), reading=asked.reading),
+        )  # fmt: skip
+        run = Run(asked.out, record)
+        if before is None and may_hold_a_run(asked.out):
+            claim.begin(run)  # from here on, --resume means this request
+        table, read = _read(asked, before, progress)
+        if before is not None and before.record.status is Status.DONE:
+            return before
+        run.record = record.model_copy(update={"input": read})
+        if claim.begun:
+            run.write()
+        else:
+            claim.begin(run)
+    except InputError:
+        claim.undo()
+        raise
+    except OSError as error:
+        claim.undo()
+        raise InputError(f"{asked.out} cannot be written ({error.strerror}): choose another --out") from None
     notes = list(table.notes)
 
     def watch(stage: str, share: float | None) -> None:
@@ -148,19 +228,17 @@ def recover(
             note(notes.pop(0))
         progress(stage, share)
 
-    _run(run, seen, data, table, time.perf_counter() - start, watch)
+    _run(claim, run, asked.data, table, time.perf_counter() - start, watch)
     for line in notes:
         note(line)
     return run
 
 
-def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float, progress: Progress) -> None:
-    claim, settings = Claim(run, seen), run.record.settings
+def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progress: Progress) -> None:
+    settings = run.record.settings
     try:
         start = time.perf_counter()
         progress("fitting", None)
-        if not run.record.resumed:
-            claim.forget_training()
         if settings.trains:
             wait_for_all()
         estimator, notes = _fit(table, settings, run.record.input.reading.keep, run.folder, progress)
@@ -171,25 +249,27 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
         progress("writing", None)
         claim.clear()
         _write_results(run, estimator, table.rows, progress)
+        written = time.perf_counter()
     except InputError as error:
         claim.undo()
         n, d = table.rows.shape
         turned = "; where each row is a channel, give --transpose" if d > n else ""
         raise InputError(f"{data}: {error}{turned}") from None
-    except KeyboardInterrupt:
-        claim.release()
-        raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         run.record = run.record.model_copy(update={"status": Status.FAILED, "ended": now(), "error": reason})
         with contextlib.suppress(OSError):  # a full disk is the likeliest reason to be here
             claim.clear()
             run.write()
-        claim.release()
-        raise RunFailedError(f"the run in {run.folder} failed ({reason}): mend that and go on with --resume") from error
-    written = time.perf_counter()
+        raise RunFailedError(
+            f"the run in {claim.folder} failed ({reason}): mend that and go on with --resume"
+        ) from error
     timings = Timings(
-        read=reading, fit=fitted - start, check=judged - fitted, write=written - judged, total=reading + written - start
+        read=reading,
+        fit=fitted - start,
+        check=judged - fitted,
+        write=written - judged,
+        total=reading + written - start,
     )
     run.record = run.record.model_copy(
         update={
@@ -198,8 +278,13 @@ def _run(run: Run, seen: bytes | None, data: Path, table: Table, reading: float,
             "warnings": notes, "timings": timings,
         }
     )  # fmt: skip
-    run.write()
-    claim.release()
+    try:
+        claim.finish(run)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise RunFailedError(
+            f"the run in {claim.folder} is done, but could not be put in its place ({reason}): mend that and go on with --resume"
+        ) from error
 
 
 def _fit(
@@ -259,10 +344,8 @@ def lift_to_file(
     filler: GapFiller | None = None,
 ) -> None:
     """Stream the signals of ``rows`` into a file; nothing of their number is held in memory.  ``filler`` predicts gaps."""
-    dtype = np.float32 if rows.dtype == np.float32 else np.float64
-    with open_rows(path, (len(rows), model.n_outputs), dtype, key="signals", names=names) as sink:
-        for part in row_batches(len(rows), max(rows.shape[1], model.n_outputs)):
-            block = rows[part]
+    with open_rows(path, (len(rows), model.n_outputs), float_type(rows.dtype), key="signals", names=names) as sink:
+        for part, block in batches_of(rows):
             if filler is not None and has_gaps(block):
                 block = filler.fill(block)
             try:
@@ -270,7 +353,6 @@ def lift_to_file(
             except InputError:
                 bad = part.start + int(np.argmin(np.isfinite(block).all(axis=1)))
                 raise InputError(f"row {bad + 1:,} holds NaN or infinity: drop or impute it first") from None
-            forget_pages(rows)
             progress("writing", sink.done / len(rows))
 
 
@@ -290,7 +372,8 @@ def transform(
     ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.  The file is read as that of the run was, but
     for what ``reading`` and ``nan`` say.
     """
-    run = finished(folder) if (folder / RECORD).exists() or not (folder / "model.json").exists() else None
+    settled(folder)
+    run = finished(folder) if is_run(folder) else None
     check_writable(out)
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists: choose another --out, or give --overwrite")
@@ -342,20 +425,15 @@ def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:
         raise InputError(f"--nan {given.nan} is unknown: use drop, mean or pairwise") from None
 
 
-def _refuse_other_settings(run: Run, given: _Given, reading: ReadOptions) -> None:
+def _refuse_other_settings(run: Run, given: _Given, reading: ReadOptions, out: Path) -> None:
     """Settings that are given with --resume must be those of the run."""
-    for name, value in given.said().items():
-        kept = getattr(run.record.settings, name)
-        if kept != value:
-            raise InputError(
-                f"the run in {run.folder} was started with {name} {kept}, not {value}: leave out --{name}, or --overwrite"
-            )
-    for name, value in reading.given().items():
-        kept = getattr(run.record.input.reading, name)
+    asked = [(name, value, getattr(run.record.settings, name)) for name, value in given.said().items()]
+    asked += [(name, value, getattr(run.record.input.reading, name)) for name, value in reading.given().items()]
+    for name, value, kept in asked:
         if kept != value:
             option = name.replace("_", "-")
             raise InputError(
-                f"the run in {run.folder} was started with {option} {kept}, not {value}: leave out --{option}, or --overwrite"
+                f"the run in {out} was started with {option} {kept}, not {value}: leave out --{option}, or --overwrite"
             )
 
 

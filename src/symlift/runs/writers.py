@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import mmap
 import os
 import shutil
 import tempfile
@@ -21,7 +20,7 @@ from symlift.errors import InputError
 from symlift.runs.readers.table import check_rows, extra
 from symlift.storage.atomic import write_atomically
 
-__all__ = ["WRITABLE", "RowSink", "check_writable", "forget_pages", "open_rows", "write_rows"]
+__all__ = ["WRITABLE", "RowSink", "check_writable", "open_rows", "write_rows"]
 
 WRITABLE = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 _NEEDS = {".parquet": "pyarrow.parquet", ".zarr": "zarr"}
@@ -172,10 +171,3 @@ def write_rows(path: str | os.PathLike[str], array: ArrayLike, key: str = "rows"
     check_rows(Path(path), rows.shape, rows.dtype)
     with open_rows(path, (rows.shape[0], rows.shape[1]), rows.dtype, key) as sink:
         sink[0 : len(rows)] = rows
-
-
-def forget_pages(rows: NDArray) -> None:
-    """Let go of the pages of a memmap that were read, so that a stream through it does not fill the memory."""
-    pages = getattr(rows, "_mmap", None)
-    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        pages.madvise(mmap.MADV_DONTNEED)

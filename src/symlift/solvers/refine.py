@@ -9,18 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
+from symlift.core.rows import MAX_SAMPLE, take_rows
 from symlift.solvers.contract import Progress, Solution, no_progress, part_of
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training
 
 __all__ = ["solve"]
 
+_ROWS = 65_536
+
 
 def solve(
     X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress, **options: Any
 ) -> Solution:
     """The fast solver's model, trained further; ``options`` are those of the neural solver."""
-    first = fast.solve(X, grid, rng, progress=part_of(progress, 0.0, 0.1))
+    # the fast solver looks at some rows only, and wants them in memory
+    some = (
+        X[:] if X.size <= MAX_SAMPLE else take_rows(X, np.sort(rng.choice(len(X), min(_ROWS, len(X)), replace=False)))
+    )
+    first = fast.solve(np.asarray(some), grid, rng, progress=part_of(progress, 0.0, 0.1))
     second = training.solve(X, grid, rng, start=first.model, progress=part_of(progress, 0.1, 1.0), **options)
     stages = (*first.trace.stages, *second.trace.stages)
     trace = replace(second.trace, solver="refine", chosen=first.trace.chosen, stages=stages)

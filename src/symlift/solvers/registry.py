@@ -9,7 +9,8 @@ from symlift.errors import InputError
 from symlift.solvers.contract import Solver
 
 __all__ = [
-    "CHECKPOINT", "CURVE", "DEFAULT", "MIXINGS", "SOLVERS", "TRAINED", "canonical", "check_mixing", "check_solver", "get_solver",
+    "CHECKPOINT", "CURVE", "DEFAULT", "MIXINGS", "SOLVERS", "SPENT", "TRAINED", "TRAINING_FILES", "canonical", "check_mixing",
+    "check_solver", "get_solver",
 ]  # fmt: skip
 
 #: name → module with a `solve` function
@@ -23,8 +24,8 @@ SOLVERS = {
 DEFAULT = "fast"
 #: solvers that train: they have presets, budgets and checkpoints, and need PyTorch
 TRAINED = ("neural", "refine")
-#: what they keep in their folder: the last checkpoint, and a line for each evaluation
-CHECKPOINT, CURVE = "checkpoint.safetensors", "training.jsonl"
+#: what they keep in their folder: the last checkpoint, a line for each evaluation, and the time that is spent
+CHECKPOINT, CURVE, SPENT = TRAINING_FILES = ("checkpoint.safetensors", "training.jsonl", "spent.json")
 
 #: what is known of how columns came from points: nothing; each is a point; a rotation of them; any invertible map
 MIXINGS = ("auto", "shuffled", "orthogonal", "linear")

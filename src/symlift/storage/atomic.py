@@ -10,21 +10,26 @@ import socket
 import tempfile
 from pathlib import Path
 
-__all__ = ["sha256_of", "sweep", "write_atomically"]
+__all__ = ["is_stale", "sha256_of", "sweep", "write_atomically"]
+
+# .NAME.HOST-PID-START-RANDOM
+_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{6})-(\d{1,10})-(\d{1,20})-[^.]{8}")
 
 
 class write_atomically:  # noqa: N801 - used like a function
     """``with write_atomically(path) as temporary``: ``path`` appears whole when the block succeeds, or not at all.
 
-    The temporary file is named after ``path`` and this process.  What killed processes have left of the same file is removed.
+    The temporary file is named after ``path`` and this process.  What killed processes have left in the same folder is removed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
     def __enter__(self) -> Path:
-        sweep(self.path)
-        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.{_host()}-{os.getpid()}-", dir=self.path.parent)
+        sweep(self.path.parent)
+        pid = os.getpid()
+        mark = f".{self.path.name[:120]}.{_host()}-{pid}-{_started(pid)}-"
+        handle, name = tempfile.mkstemp(prefix=mark, dir=self.path.parent)
         os.close(handle)
         self.temporary = Path(name)
         return self.temporary
@@ -47,14 +52,30 @@ def _host() -> str:
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
 
 
-def sweep(path: Path) -> None:
-    """Remove temporary files of ``path`` whose process is gone; those of living ones, or of other machines, stay."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.{_host()}-(\d+)-.*")
+def _started(pid: int) -> int:
+    """When a process began, in ticks since the machine did; 0 where the system does not tell.  Ids are used again, this is not."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def is_stale(name: str) -> bool | None:
+    """Whether a file of this name is a temporary one whose process is gone; None where it is not one of this machine's."""
+    parts = _TEMPORARY.fullmatch(name)
+    if parts is None or parts[1] != _host():
+        return None
+    pid, began = int(parts[2]), int(parts[3])
+    return not _is_alive(pid) or _started(pid) not in (0, began)
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files in ``folder`` whose process is gone; those of living ones, or of other machines, stay."""
     with contextlib.suppress(OSError):
-        for entry in path.parent.iterdir():
-            found = pattern.fullmatch(entry.name)
-            if found is not None and not _is_alive(int(found[1])):
-                entry.unlink(missing_ok=True)
+        for entry in os.scandir(folder):
+            if entry.name.startswith(".") and is_stale(entry.name):
+                with contextlib.suppress(OSError):
+                    Path(entry.path).unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import time
 from pathlib import Path
 from typing import IO, Self
 
@@ -16,7 +17,9 @@ try:
 except ImportError:  # pragma: no cover - Windows has no such locks; there, files alone must do
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["InUseError", "Lock"]
+__all__ = ["InUseError", "Lock", "sweep_locks"]
+
+_LOOK_AGAIN = 0.05  # seconds
 
 
 class InUseError(InputError):
@@ -27,14 +30,15 @@ class Lock:
     """``with Lock(folder / ".lock", "the run in …")``: held by one process at a time; the others get an :class:`InUseError`.
 
     The file holds process id and host for the message.  The lock itself is the system's: it ends with its process, however that
-    ends, so that a file left behind by a kill is no obstacle.
+    ends, so that a file left behind by a kill is no obstacle.  ``patience`` is how many seconds to wait for another one to end.
     """
 
-    def __init__(self, path: str | os.PathLike[str], what: str) -> None:
-        self.path, self.what = Path(path), what
+    def __init__(self, path: str | os.PathLike[str], what: str, patience: float = 0.0) -> None:
+        self.path, self.what, self.patience = Path(path), what, patience
         self.file: IO[str] | None = None
 
     def __enter__(self) -> Self:
+        end = time.monotonic() + self.patience
         while True:
             file = self.path.open("a+", encoding="utf-8")
             try:
@@ -43,7 +47,10 @@ class Lock:
             except OSError:
                 holder = _holder(file)
                 file.close()
-                raise InUseError(f"{self.what} is in use by {holder}: wait for it, or stop it first") from None
+                if time.monotonic() >= end:
+                    raise InUseError(f"{self.what} is in use by {holder}: wait for it, or stop it first") from None
+                time.sleep(_LOOK_AGAIN)
+                continue
             if self._is_still_there(file):
                 break
             file.close()  # its last holder removed it between our opening and our locking it
@@ -68,10 +75,18 @@ class Lock:
             self.file = None
 
 
+def sweep_locks(folder: Path, pattern: str = ".*.lock") -> None:
+    """Remove lock files in ``folder`` that nobody holds: what killed processes have left."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob(pattern):
+            with contextlib.suppress(OSError, InUseError), Lock(path, path.name):
+                pass
+
+
 def _holder(file: IO[str]) -> str:
     try:
         file.seek(0)
-        told = json.loads(file.read(1000))
-        return f"process {int(told['pid'])} on {str(told['host'])[:80]}"
-    except (OSError, ValueError, KeyError, TypeError):
+        named = json.loads(file.read(1000))
+        return f"process {int(named['pid'])} on {str(named['host'])[:80]}"
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "another process"

@@ -1,7 +1,7 @@
 """A lifted model as two files: ``model.safetensors`` for its numbers, ``model.json`` for the rest.
 
-Version 1 (symlift 0.1) has explicit planes and one channel; version 2 adds channels, and sparse embeddings into a torus.  Both are
-read.  Loading never runs code.
+Version 1 (symlift 0.1) has explicit planes and one channel; version 2 adds channels, sparse embeddings into a torus, and a digest
+over both files.  Both are read.  Loading never runs code.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.core.torus import TorusGroup
 from symlift.errors import InputError
 from symlift.storage.atomic import sha256_of, write_atomically
+from symlift.storage.model_check import FORMAT, FORMAT_VERSION, SPARSE, checked_header, checked_model, digest_of
+from symlift.storage.strict_json import read_json
 
 __all__ = ["FORMAT_VERSION", "MODEL_FILES", "load_model", "save_model"]
 
-FORMAT_VERSION = 2
 MODEL_FILES = ("model.safetensors", "model.json")
-_FORMAT = "symlift-lifted-model"
-_SPARSE = ("data", "indices", "indptr")
+_MOST_HEADER = 2**20
 
 
 def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
@@ -39,20 +37,20 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
         save_file({name: np.ascontiguousarray(value) for name, value in _tensors(model).items()}, temporary)
         digest = sha256_of(temporary)
     header = {
-        "format": _FORMAT, "version": FORMAT_VERSION, "grid": list(model.grid.shape), "periodic": list(model.grid.periodic),
-        "confidence": model.grid.confidence, "scale": model.scale, "embedding": model.kind, "columns": model.n_features,
-        "channels": model.channels, "torus": list(model.group.shape) if isinstance(model.group, TorusGroup) else None,
-        "sha256": digest,
+        "format": FORMAT, "version": FORMAT_VERSION, "grid": list(model.grid.shape), "periodic": list(model.grid.periodic),
+        "confidence": None if model.grid.confidence is None else float(model.grid.confidence), "scale": float(model.scale),
+        "embedding": model.kind, "columns": model.n_features, "channels": model.channels,
+        "torus": list(model.group.shape) if isinstance(model.group, TorusGroup) else None, "sha256": digest,
     }  # fmt: skip
     with write_atomically(folder / "model.json") as temporary:
-        temporary.write_text(json.dumps(header, indent=1) + "\n")
+        temporary.write_text(json.dumps(header | {"digest": digest_of(header)}, indent=1, allow_nan=False) + "\n")
 
 
 def _tensors(model: LiftedModel) -> dict[str, NDArray]:
     tensors = {"mean": model.mean}
     if model.is_sparse:
         E = model.E.tocsr()
-        tensors |= {f"E.{name}": getattr(E, name) for name in _SPARSE}
+        tensors |= {f"E.{name}": getattr(E, name) for name in SPARSE}
     else:
         tensors["E"] = model.E
     if isinstance(model.group, TranslationGroup):
@@ -61,7 +59,7 @@ def _tensors(model: LiftedModel) -> dict[str, NDArray]:
 
 
 def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
-    """Read what :func:`save_model` wrote; a file that is not what it should be is named in the error."""
+    """Read what :func:`save_model` wrote, and check it; what is wrong is named in the error."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -71,38 +69,26 @@ def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
         if not path.is_file():
             raise InputError(f"{path} is missing: {folder} is not a saved symlift model")
     try:
-        header = json.loads(header_path.read_text())
-        version = int(header["version"])
-        if header["format"] != _FORMAT:
-            raise InputError(f"{header_path} is not a symlift model: its format is {header['format']!r}")
-        if version > FORMAT_VERSION:
+        raw = read_json(header_path, _MOST_HEADER)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{header_path} is damaged ({_brief(error)}): save the model again") from None
+    header = checked_header(raw, str(header_path))
+    try:
+        if sha256_of(tensor_path) != header.sha256:
             raise InputError(
-                f"{header_path} has format version {version}, this symlift reads up to {FORMAT_VERSION}: upgrade symlift"
+                f"{tensor_path} is truncated or does not belong to {header_path.name}: save the model again"
             )
-        grid = Grid(tuple(header["grid"]), tuple(header["periodic"]), header["confidence"])
-        digest = str(header["sha256"])
-        float(header["scale"])
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        parts = load_file(tensor_path)
+    # types that numpy has not, such as eight-bit floats, raise what they like there
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{header_path} is damaged ({type(error).__name__}): save the model again") from None
-    if sha256_of(tensor_path) != digest:
-        raise InputError(f"{tensor_path} is truncated or does not belong to {header_path.name}: save the model again")
+        raise InputError(f"{tensor_path} cannot be read ({_brief(error)}): save the model again") from None
     try:
-        return _model(grid, header, load_file(tensor_path))
-    except (SafetensorError, KeyError) as error:
-        raise InputError(f"{tensor_path} cannot be read ({error}): save the model again") from None
+        return checked_model(header, parts)
+    except InputError as error:
+        raise InputError(f"{folder} holds no sound model: {error}; save the model again") from None
 
 
-def _model(grid: Grid, header: dict[str, Any], parts: dict[str, NDArray]) -> LiftedModel:
-    torus, channels = header.get("torus"), int(header.get("channels", 1))
-    group: TranslationGroup | TorusGroup
-    group = TorusGroup(tuple(int(n) for n in torus)) if torus else TranslationGroup(parts["Q"], parts["theta"])
-    E: Any = parts.get("E")
-    if E is None:
-        from scipy.sparse import csr_array
-
-        arrays = tuple(parts[f"E.{name}"] for name in _SPARSE)
-        E = csr_array(arrays, shape=(channels * group.dimension, int(header["columns"])))
-    r = np.zeros(0) if torus else parts["r"]
-    return LiftedModel(grid, parts["mean"], float(header["scale"]), E, group, r, header["embedding"], channels)
+def _brief(error: Exception) -> str:
+    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from symlift.errors import InputError
 from symlift.storage.atomic import write_atomically
+from symlift.storage.strict_json import loads
 
 __all__ = ["FORMAT_VERSION", "optimiser_state", "read_checkpoint", "restore_optimiser", "write_checkpoint"]
 
@@ -40,9 +41,9 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 raise InputError(
                     f"{path} has format version {told['version']}, this symlift reads up to {FORMAT_VERSION}: upgrade symlift"
                 )
-            header: dict[str, Any] = json.loads(told["header"])
+            header: dict[str, Any] = loads(told["header"])
             return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 - not a dictionary
-    except (SafetensorError, OSError, json.JSONDecodeError, KeyError, ValueError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

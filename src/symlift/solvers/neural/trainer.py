@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from symlift.core.linalg import polar
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError, TrainingError
 from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.neural.board import Watch, board, both
 from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import Rows
@@ -30,21 +28,22 @@ from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
 from symlift.solvers.neural.objective.terms import Objective
+from symlift.solvers.neural.pace import Pace
 from symlift.solvers.neural.presets import Settings, refining
 from symlift.solvers.registry import CHECKPOINT, CURVE
 from symlift.statistics.selection import held_out
+from symlift.storage.atomic import write_atomically
+from symlift.storage.strict_json import dumps
 
 __all__ = ["Budget", "Trainer", "make_objective"]
 
 #: steps between looks at the losses: nothing inside a step waits for the device
 CHECK = 50
-#: checks between looks at held-out rows and between checkpoints
+#: checks between looks at held-out rows, and at most between checkpoints, which are written by time as well
 EVALUATE, SAVE = 20, 20
 #: the paper counts its filter noise in epochs of 100 steps, and lets it fall by e in ten of them
 _NOISE_STEPS = 1000.0
 _CONDITION = 10
-
-Watch = Callable[[int, LiftedModel, dict[str, float]], None]
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,8 @@ class Trainer:
 
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
-        rate = 0.0 if self.step_count - self.clock.began < settings.warm_up else settings.rate
+        begun = self.step_count - self.step_count % CHECK  # the same for all steps up to the next check
+        rate = 0.0 if begun - self.clock.began < settings.warm_up else settings.rate
         for group in self.model_optimiser.param_groups:
             group["lr"] = rate * group["gain"] * factor
         if self.estimator_optimiser is not None:
@@ -257,23 +257,34 @@ class Trainer:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if tensorboard:
-                watch = _both(watch, _board(path.parent))
-        began = time.perf_counter() - self.seconds
-        if self.step_count == 0:
-            self._evaluate(watch, {})
-        while True:
-            self.seconds = time.perf_counter() - began
-            self.ended = "finished" if self.clock.finished else self._agree(budget.spent(self.step_count, self.seconds))
-            if self.ended is not None:
-                break
-            self._set_rates()
-            for _ in range(CHECK):
-                self._guarded_step(path)
-            self._check(path, budget, progress, watch)
-        self.seconds = time.perf_counter() - began
-        if path is not None:
-            self.save(path)
+                watch = both(watch, board(path.parent))
+        with Pace(None if path is None else path.parent, self.seconds) as pace:
+            if self.step_count == 0:
+                self._evaluate(watch, {})
+            while True:
+                self.seconds = pace.seconds
+                spent = budget.spent(self.step_count, self.seconds)
+                self.ended = "finished" if self.clock.finished else self._agree(spent)
+                if self.ended is not None:
+                    break
+                self._set_rates()
+                for _ in range(CHECK - self.step_count % CHECK):
+                    self._guarded_step(path)
+                    if path is not None and self.step_count % CHECK and pace.due():
+                        self._stop_if_broken(path)
+                        self._save(path, pace)
+                due = self._check(path, budget, progress, watch)
+                if path is not None and (pace.due() or due):
+                    self._save(path, pace)
+            self.seconds = pace.seconds
+            if path is not None:
+                self._save(path, pace)
         return self
+
+    def _save(self, path: Path, pace: Pace) -> None:
+        self.seconds = pace.seconds
+        self.save(path)
+        pace.saved()
 
     def _agree(self, ended: str | None) -> str | None:
         """Clocks of different processes differ; the first one's word counts."""
@@ -307,7 +318,8 @@ class Trainer:
             "lower the learning rates, or clip gradients"
         )
 
-    def _check(self, path: Path | None, budget: Budget, progress: Progress, watch: Watch | None) -> None:
+    def _check(self, path: Path | None, budget: Budget, progress: Progress, watch: Watch | None) -> bool:
+        """What is looked at every few steps; whether a checkpoint is due by their number."""
         self._stop_if_broken(path)
         means = dict(zip(Objective.names, (self.sums / CHECK).tolist(), strict=True))
         self.sums.zero_()
@@ -322,12 +334,10 @@ class Trainer:
             self._draw_again()
         if self.clock.closing:
             self._close(watch)
-        if path is not None:
-            if checks % EVALUATE == 0:
-                with (path.parent / CURVE).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(self.history[-1], allow_nan=False) + "\n")
-            if checks % SAVE == 0:
-                self.save(path)
+        if path is not None and checks % EVALUATE == 0:
+            with write_atomically(path.parent / CURVE) as temporary:
+                temporary.write_text("".join(dumps(record) + "\n" for record in self.history[1:]), encoding="utf-8")
+        return checks % SAVE == 0
 
     def _evaluate(self, watch: Watch | None, means: dict[str, float]) -> None:
         model = self.network.model()
@@ -360,6 +370,7 @@ class Trainer:
             tensors |= optimiser_state("estimator_optimiser", self.estimator_optimiser)
         tensors |= {f"best.{name}": value for name, value in self.best.tensors.items()}
         tensors["generator"] = self.workers.generator.get_state()
+        tensors["sums"] = self.sums
         header = {
             "step": self.step_count, "seconds": self.seconds, "clock": asdict(self.clock),
             "best": {"value": self.best.value, "step": self.best.step}, "history": self.history,
@@ -386,6 +397,8 @@ class Trainer:
             if self.estimator_optimiser is not None:
                 restore_optimiser("estimator_optimiser", self.estimator_optimiser, tensors)
             self.workers.generator.set_state(tensors["generator"])
+            if "sums" in tensors:  # checkpoints of symlift 0.1 were written between two checks only
+                self.sums.copy_(tensors["sums"])
             self.best = _Best(header["best"]["value"], header["best"]["step"], _under("best.", tensors))
             self.clock = clock
             self.step_count, self.seconds = header["step"], header["seconds"]
@@ -394,31 +407,6 @@ class Trainer:
             raise InputError(
                 f"{path} does not fit this run ({type(error).__name__}): give the same data and settings, or start again"
             ) from None
-
-
-def _both(first: Watch | None, second: Watch) -> Watch:
-    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
-        if first is not None:
-            first(step, model, values)
-        second(step, model, values)
-
-    return watch
-
-
-def _board(folder: Path) -> Watch:
-    """Writes every figure of an evaluation to TensorBoard event files in ``folder``."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise InputError("TensorBoard is not installed: `pip install tensorboard`, or leave it out") from None
-    writer = SummaryWriter(str(folder))
-
-    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:  # noqa: ARG001
-        for name, value in values.items():
-            writer.add_scalar(name, value, step)
-        writer.flush()
-
-    return watch
 
 
 def _told(means: dict[str, float], clock: Clock) -> str:

@@ -17,11 +17,12 @@ from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
 from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, TrainingSummary, no_progress, part_of
+from symlift.solvers.neural.board import Watch
 from symlift.solvers.neural.data import held_out, input_statistics
 from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
-from symlift.solvers.neural.trainer import Budget, Trainer, Watch
+from symlift.solvers.neural.trainer import Budget, Trainer
 from symlift.solvers.registry import CHECKPOINT
 
 __all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]

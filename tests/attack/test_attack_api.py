@@ -1,0 +1,195 @@
+"""Arrays and settings from Python: each wrong one is refused in one line, by us or by scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from symlift import Grid, LatentDomain
+from symlift.core.group import TranslationGroup
+from symlift.core.model import LiftedModel
+from symlift.datasets import gsn
+
+X = gsn(300, (9,), random_state=0).X.astype(np.float64)
+
+
+def changed(row: int, column: int, value: float, dtype: Any = np.float64) -> np.ndarray:
+    out = X.astype(dtype)
+    out[row, column] = value
+    return out
+
+
+ARRAYS: dict[str, Callable[[], Any]] = {
+    "nothing": lambda: None,
+    "a word": lambda: "rows",
+    "a number": lambda: 3.0,
+    "a mapping": lambda: {"x": [1, 2]},
+    "an empty list": list,
+    "ragged lists": lambda: [[1, 2], [3]],
+    "lists of words": lambda: [["a", "b"], ["c", "d"]],
+    "no rows": lambda: X[:0],
+    "no columns": lambda: X[:, :0],
+    "one row": lambda: X[:1],
+    "one axis": lambda: X[0],
+    "three axes": lambda: X.reshape(300, 3, 3),
+    "no axes": lambda: np.array(3.0),
+    "complex numbers": lambda: X * 1j,
+    "objects": lambda: np.full((20, 3), None),
+    "texts": lambda: X.astype("U5"),
+    "dates": lambda: np.zeros((20, 3), dtype="datetime64[s]"),
+    "records": lambda: np.zeros(20, dtype=[("a", float), ("b", float)]),
+    "a sparse matrix": lambda: sparse.csr_array(X),
+    "infinity": lambda: changed(5, 3, np.inf),
+    "minus infinity": lambda: changed(5, 3, -np.inf),
+    "infinity in single precision": lambda: changed(5, 3, np.inf, np.float32),
+    "infinity in half precision": lambda: changed(5, 3, np.inf, np.float16),
+    "an outlier of 1e300": lambda: changed(5, 3, 1e300),
+    "an outlier of -1e300": lambda: changed(5, 3, -1e300),
+    "numbers of 1e300": lambda: X * 1e300,
+    "numbers of 1e-300": lambda: X * 1e-300,
+    "denormal numbers": lambda: X * 1e-310,
+    "the least number": lambda: (X > X.mean()) * 5e-324,
+    "the largest number": lambda: np.where(X > X.mean(), 1.0, -1.0) * np.finfo(np.float64).max,
+    "all equal": lambda: np.ones((50, 9)),
+    "all zero": lambda: np.zeros((50, 9)),
+    "all zero bytes": lambda: np.zeros((50, 9), dtype=np.uint8),
+    "all true": lambda: np.ones((50, 9), dtype=bool),
+    "one column varies": lambda: np.where(np.arange(9) == 4, X, 1.0),
+    "one column": lambda: X[:, :1],
+    "nothing but gaps": lambda: np.full((50, 9), np.nan),
+    "gaps and constants": lambda: np.where(X > 0, 1.0, np.nan),
+    "a masked outlier": lambda: np.ma.masked_greater(changed(5, 3, 1e300), 1e200),
+}
+
+
+@pytest.mark.parametrize("solver", ["fast", "random"])
+@pytest.mark.parametrize("case", ARRAYS)
+def test_arrays_that_cannot_be_fitted_are_refused_in_one_line(case: str, solver: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as caught:
+        LatentDomain((9,), solver=solver, random_state=0).fit(ARRAYS[case]())
+    message = str(caught.value)
+    assert message
+    # scikit-learn explains its own in a few lines
+    assert message.count("\n") <= 3
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "unknown solver": {"solver": "magic"},
+    "solver a number": {"solver": 3},
+    "solver None": {"solver": None},
+    "unknown mixing": {"mixing": "bent"},
+    "mixing None": {"mixing": None},
+    "grid a word": {"grid": "big"},
+    "grid of nothing": {"grid": ()},
+    "grid of four": {"grid": (3, 3, 3, 3)},
+    "grid of one point": {"grid": (1,)},
+    "grid below zero": {"grid": (-9,)},
+    "grid of floats": {"grid": (4.5,)},
+    "grid NaN": {"grid": (np.nan,)},
+    "grid infinite": {"grid": (np.inf,)},
+    "grid of words": {"grid": ("9",) * 4},
+    "grid None": {"grid": None},
+    "grid too large": {"grid": (10,)},
+    "grid of 10^12": {"grid": (10**12,)},
+    "periodic of two": {"periodic": (True, False)},
+    "periodic a word": {"periodic": object()},
+    "seed a word": {"random_state": "x"},
+    "seed below zero": {"random_state": -1},
+    "seed of 2^40": {"random_state": 2**40},
+    "seed a float": {"random_state": 1.5},
+    "options unknown": {"solver_options": {"colour": "red"}},
+    "options a word": {"solver_options": "fast"},
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_settings_that_cannot_be_used_are_refused_in_one_line(case: str) -> None:
+    settings = {"grid": (9,), "solver": "random", "random_state": 0} | SETTINGS[case]
+    with pytest.raises((ValueError, TypeError)) as caught:
+        LatentDomain(**settings).fit(X)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> LatentDomain:
+    return LatentDomain((9,), solver="random", random_state=0).fit(X)
+
+
+USES: dict[str, Callable[[LatentDomain], Any]] = {
+    "transform of other columns": lambda e: e.transform(X[:, :5]),
+    "transform of one axis": lambda e: e.transform(X[0]),
+    "transform of infinity": lambda e: e.transform(changed(1, 1, np.inf)),
+    "transform of a gap": lambda e: e.transform(changed(1, 1, np.nan)),
+    "transform of words": lambda e: e.transform(X.astype("U3")),
+    "transform of too much": lambda e: e.transform(np.full((3, 9), 1.7e308)),
+    "shift by too many": lambda e: e.shift(X, (1.0, 2.0)),
+    "shift by nothing": lambda e: e.shift(X, ()),
+    "shift by NaN": lambda e: e.shift(X, np.nan),
+    "shift by infinity": lambda e: e.shift(X, np.inf),
+    "shift by a word": lambda e: e.shift(X, "far"),
+    "inverse of other points": lambda e: e.inverse_transform(X[:, :5]),
+    "inverse of a gap": lambda e: e.inverse_transform(changed(1, 1, np.nan)),
+    "inverse of words": lambda e: e.inverse_transform(X.astype("U3")),
+    "grid of other points": lambda e: e.to_grid(X[:, :5]),
+    "phase of a line": lambda e: e.phase(X),
+    "names too few": lambda e: e.name_columns(["a"]),
+    "kernel of another size": lambda e: e.model_.kernel(np.eye(5)),
+    "score of other columns": lambda e: e.score(X[:, :5]),
+}
+
+
+@pytest.mark.parametrize("case", USES)
+def test_wrong_use_of_a_fit_is_refused_in_one_line(fitted: LatentDomain, case: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as caught:
+        USES[case](fitted)
+    assert str(caught.value).count("\n") <= 3
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "a map of zeros": lambda: LiftedModel.from_lifting_map(np.zeros((9, 9)), Grid((9,))),
+    "a map of NaN": lambda: LiftedModel.from_lifting_map(np.full((9, 9), np.nan), Grid((9,))),
+    "a map of other rows": lambda: LiftedModel.from_lifting_map(np.eye(8), Grid((9,))),
+    "a map of one axis": lambda: LiftedModel.from_lifting_map(np.ones(9), Grid((9,))),
+    "planes not square": lambda: TranslationGroup(np.ones((3, 2)), np.ones((1, 1))),
+    "too many frequencies": lambda: TranslationGroup(np.eye(3), np.ones((1, 2))),
+    "generators not skew": lambda: TranslationGroup.from_generators(np.eye(3)),
+    "generators of NaN": lambda: TranslationGroup.from_generators(np.full((3, 3), np.nan)),
+    "generators not square": lambda: TranslationGroup.from_generators(np.ones((3, 2))),
+}
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_models_that_are_none_are_refused_in_one_line(case: str) -> None:
+    with pytest.raises(ValueError, match=r".+") as caught:
+        MODELS[case]()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64, bool]
+)
+@pytest.mark.parametrize("order", ["C", "F", "strided", "read-only", "swapped"])
+def test_every_kind_of_array_gives_the_same(dtype: Any, order: str) -> None:
+    whole = np.clip(np.round(8 * X), -100, 100)
+    rows = (whole > 0) if dtype is bool else np.abs(whole).astype(dtype)
+    expected = (
+        LatentDomain((9,), solver="random", random_state=0)
+        .fit(rows.astype(np.float64))
+        .transform(rows.astype(np.float64))
+    )
+    given = {
+        "C": lambda: np.ascontiguousarray(rows),
+        "F": lambda: np.asfortranarray(rows),
+        "strided": lambda: np.repeat(rows, 2, axis=1)[:, ::2],
+        "swapped": lambda: rows.astype(np.dtype(dtype).newbyteorder()),
+        "read-only": lambda: rows.copy(),
+    }[order]()
+    given.flags.writeable = order != "read-only"
+    before = given.copy()
+    found = LatentDomain((9,), solver="random", random_state=0).fit(given).transform(given)
+    assert np.allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+    assert np.array_equal(given, before)
