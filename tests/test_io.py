@@ -15,8 +15,9 @@ from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
 from symlift import InputError
+from symlift.core.rows import forget_pages
 from symlift.runs.readers import content_hash, read_rows, read_table
-from symlift.runs.writers import forget_pages, open_rows, write_rows
+from symlift.runs.writers import open_rows, write_rows
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
 
 
 # confidence below which the runner-up is named
-_UNSURE = 0.6
+_UNSURE = 0.65
 
 
 @dataclass(frozen=True)
