@@ -226,7 +226,10 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
     monkeypatch.setattr(LatentDomain, "score", lambda self, X: 0.25, raising=False)
     monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X: found, raising=False)
     out = call("recover", "x.npy", *RANDOM)[1]
-    assert f"verdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\nnext: fit a ring instead\n" in out
+    assert (
+        f"verdict: {Verdict.UNIDENTIFIABLE.words} (the result is right with probability 0.88)\nnext: fit a ring instead\n"
+        in out
+    )
     assert "score: 0.25" in out
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symlift.core.angles import fundamental
 from symlift.core.grid import Grid
 from symlift.core.model import has_gaps, row_batches
-from symlift.diagnosis import Diagnosis, diagnose
+from symlift.diagnosis import Asked, Diagnosis, Level, Verdict, check_fit, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
@@ -34,10 +34,7 @@ __all__ = ["LatentDomain", "load"]
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
-_NOT_FOUND = (
-    "held-out rows show no identifiable domain on this grid: do not trust the result; "
-    "check the grid's shape and periodicity, or give more rows"
-)
+_NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not trust the result; "
 
 
 class LatentDomain(TransformerMixin, BaseEstimator):
@@ -118,10 +115,14 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             )
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         self.gap_filler_ = self._learn_gaps(rows)
+        solution, found = check_fit(solution, rows, self._asked(), getattr(self, "feature_names_in_", None))
         self._adopt(solution)
-        if not solution.evidence.found:
-            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=2)
+        if found is not None and found.verdict in (Verdict.UNIDENTIFIABLE, Verdict.ABSENT):
+            warnings.warn(_NOT_FOUND + found.next_steps[0].text, FitWarning, stacklevel=2)
         return self
+
+    def _asked(self) -> Asked:
+        return Asked(self.mixing, canonical(self.solver), not (isinstance(self.grid, str) and self.grid == "auto"))
 
     def _check_settings(self) -> None:
         check_solver(self.solver)
@@ -340,14 +341,21 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         rows = np.asarray(self._rows(X), dtype=np.float64)
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
-    def diagnose(self, X: ArrayLike, blocks: ArrayLike | None = None) -> Diagnosis:
-        """Is the result real?  A verdict, its confidence and the tests behind it, from the data alone.
+    def diagnose(self, X: ArrayLike, level: Level = "quick", blocks: ArrayLike | None = None) -> Diagnosis:
+        """Is the result real?  A verdict, the probability that the result is right, and the tests behind both, from the data alone.
 
-        Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
-        ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
+        ``level`` "quick" costs less than the fit: what displacements explain in rows split in two, whether columns would stay, a
+        control on the placement, stationarity, simpler grids.  "full" also fits the halves of X (and quarters, where those
+        disagree), more controls and other grids, and costs up to six more fits.  Models that were trained are always compared with
+        what the fast solver finds in halves.  ``blocks`` (n,) names rows that belong together, such as those of one session:
+        halves are then made of whole blocks.
         """
         check_is_fitted(self)
+        if level not in ("quick", "full"):
+            raise InputError(f"level {level!r} is unknown: use quick or full")
         rows = self._rows(X)
+        if blocks is not None and np.shape(blocks) != (len(rows),):
+            raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {len(rows)} rows")
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
 
@@ -358,9 +366,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             rng = np.random.default_rng(seed)
             return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
 
-        found = diagnose(self.solution_, rows, refit, trained, None if blocks is None else np.asarray(blocks))
+        found = diagnose(
+            self.solution_, rows, refit if level == "full" or trained else None, trained,
+            None if blocks is None else np.asarray(blocks), self._asked(), getattr(self, "feature_names_in_", None),
+        )  # fmt: skip
         for step in found.next_steps:
-            if "grid" in step.params:
+            if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)
         return found
 
