@@ -374,7 +374,7 @@ def test_a_record_that_recover_wrote_is_read_back_whole(named):
     assert read.record == run.record
     assert (run.fresh, read.fresh) == (True, False)
     assert read.record.diagnosis.verdict is Verdict.PRESENT
-    assert read.record.diagnosis.value("agreement_of_halves") > 0.9
+    assert read.record.diagnosis.value("locality") > 0.9
     assert (read.record.settings.mixing, read.record.version) == ("shuffled", 2)
     assert "metrics.jsonl" not in names(run.folder)
 
@@ -461,7 +461,7 @@ def kill_and_resume(here, kills):
         # at any moment there is no record or a whole one, and no file under its own name is broken
         killed_while.append(json.loads(record.read_text())["status"] if record.exists() else "nothing")
         if (here / "run" / "samples.npz").exists():
-            np.load(here / "run" / "samples.npz")["recovered"]
+            np.load(here / "run" / "samples.npz")["observed"]
         if (here / "run" / "signals.npy").exists():
             assert np.load(here / "run" / "signals.npy").shape == (300, 12)
         if killed_while[-1] == "done":

@@ -18,11 +18,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift.core.angles import fundamental
-from symlift.core.frames import check_frame, column_names
+from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
 from symlift.core.rows import ColumnsOf, Survey, check_finite, column_of, float_type, survey
-from symlift.diagnosis import Diagnosis, diagnose
+from symlift.diagnosis import Asked, Diagnosis, Level, Verdict, check_fit, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
@@ -39,10 +39,7 @@ __all__ = ["LatentDomain", "load"]
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
-_NOT_FOUND = (
-    "held-out rows show no identifiable domain on this grid: do not trust the result; "
-    "check the grid's shape and periodicity, or give more rows"
-)
+_NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not trust the result; "
 
 
 class LatentDomain(TransformerMixin, BaseEstimator):
@@ -147,11 +144,15 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(seen)
+        solution, found = check_fit(solution, seen.rows, self._asked(), self._names)
         self._adopt(solution)
         self.samples_ = self._some(rows)
-        self.diagnosis_: Diagnosis | None = None
-        if not solution.evidence.found:
-            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=3)
+        self.diagnosis_: Diagnosis | None = found
+        if found is not None and found.verdict in (Verdict.UNIDENTIFIABLE, Verdict.ABSENT):
+            warnings.warn(_NOT_FOUND + found.next_steps[0].text, FitWarning, stacklevel=3)
+
+    def _asked(self) -> Asked:
+        return Asked(self.mixing, canonical(self.solver), not (isinstance(self.grid, str) and self.grid == "auto"))
 
     def _check_settings(self) -> None:
         check_solver(self.solver)
@@ -242,27 +243,17 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _array(self, X: Any, reset: bool = False) -> NDArray:
         """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where they are."""
         check_frame(X)
+        check_kind(X)
         least = 2 if reset else 1
-        kind = getattr(getattr(X, "dtype", None), "kind", "")
-        if kind == "c":
-            raise InputError("Complex data not supported: give real numbers, such as the parts side by side")
-        if isinstance(kind, str) and kind and kind in "USMmV":
-            raise InputError(f"X has the type {X.dtype}, which is not one of numbers: convert it first")
-        if isinstance(X, np.ma.MaskedArray) and X.mask.any():
-            raise InputError("X is a masked array: give X.filled(np.nan), so that what is masked is a gap")
         plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
         if plain and len(X) >= least and X.shape[1]:
             validate_data(self, X, reset=reset, skip_check_array=True)
             return np.asarray(X)
         # single precision holds bits and bytes exactly, at half the memory
         small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
+        dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
         rows: NDArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float32, np.float64] if small else [np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=least,
+            self, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=least
         )
         return rows
 
@@ -353,14 +344,28 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         rows = np.asarray(self._rows(X), dtype=np.float64)
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
-    def diagnose(self, X: ArrayLike, blocks: ArrayLike | None = None, *, progress: Progress | None = None) -> Diagnosis:
-        """Is the result real?  A verdict, its confidence and the tests behind it, from the data alone.
+    def diagnose(
+        self,
+        X: ArrayLike,
+        level: Level = "quick",
+        blocks: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Diagnosis:
+        """Is the result real?  A verdict, the probability that the result is right, and the tests behind both, from the data alone.
 
-        Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
-        ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
+        ``level`` "quick" costs less than the fit: what displacements explain in rows split in two, whether columns would stay, a
+        control on the placement, stationarity, simpler grids.  "full" also fits the halves of X (and quarters, where those
+        disagree), more controls and other grids, and costs up to six more fits.  Models that were trained are always compared with
+        what the fast solver finds in halves.  ``blocks`` (n,) names rows that belong together, such as those of one session:
+        halves are then made of whole blocks.
         """
         check_is_fitted(self)
+        if level not in ("quick", "full"):
+            raise InputError(f"level {level!r} is unknown: use quick or full")
         rows = self._rows(X)
+        if blocks is not None and np.shape(blocks) != (len(rows),):
+            raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {len(rows)} rows")
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
 
@@ -373,9 +378,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
 
         with watching(self.verbose, progress) as watch:
-            found = diagnose(self.solution_, rows, refit, trained, None if blocks is None else np.asarray(blocks))
+            found = diagnose(
+                self.solution_, rows, refit if level == "full" or trained else None, trained,
+                None if blocks is None else np.asarray(blocks), self._asked(), self._names,
+            )  # fmt: skip
         for step in found.next_steps:
-            if "grid" in step.params:
+            if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)
         self.diagnosis_ = found
         return found

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 
-__all__ = ["check_frame", "column_names"]
+__all__ = ["check_frame", "check_kind", "column_names"]
 
 
 def check_frame(X: Any) -> None:
@@ -62,3 +62,14 @@ def column_names(names: Sequence[str], d: int) -> NDArray[np.object_]:
     if len(names) != d:
         raise InputError(f"{len(names)} names were given for {d} columns: give one for each")
     return np.array([str(name) for name in names], dtype=object)
+
+
+def check_kind(X: Any) -> None:
+    """Refuse arrays that do not hold real numbers, in one line."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind == "c":
+        raise InputError("Complex data not supported: give real numbers, such as the parts side by side")
+    if isinstance(kind, str) and kind and kind in "USMmV":
+        raise InputError(f"X has the type {X.dtype}, which is not one of numbers: convert it first")
+    if isinstance(X, np.ma.MaskedArray) and X.mask.any():
+        raise InputError("X is a masked array: give X.filled(np.nan), so that what is masked is a gap")
