@@ -16,7 +16,7 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" --cov --cov-report=term
 
 test-full: $(READY) lint
-	$(BIN)/python -m pytest -q -m "not fuzz" --cov --cov-report=term
+	$(BIN)/python -m pytest -q -m "not (fuzz and slow)" --cov --cov-report=term
 
 # the numerically sensitive tests with the kernels of other processors; ALL=--all repeats every test that is not slow
 test-portable: $(READY)
@@ -26,7 +26,8 @@ test-portable: $(READY)
 test-pages: $(READY)
 	$(BIN)/python tests/pages/look.py
 
-# every loader with spoiled files for SECONDS in all; tests/attack/test_fuzz_loaders.py says how to add one
+# every loader with spoiled files for SECONDS in all (tests/attack/test_fuzz_loaders.py says how to add one), every reader with
+# thousands of examples
 SECONDS ?= 600
 fuzz: $(READY)
 	SYMLIFT_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz tests/attack
