@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-portable test-pages lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-portable test-pages fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -16,7 +16,7 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" --cov --cov-report=term
 
 test-full: $(READY) lint
-	$(BIN)/python -m pytest -q --cov --cov-report=term
+	$(BIN)/python -m pytest -q -m "not (fuzz and slow)" --cov --cov-report=term
 
 # the numerically sensitive tests with the kernels of other processors; ALL=--all repeats every test that is not slow
 test-portable: $(READY)
@@ -25,6 +25,12 @@ test-portable: $(READY)
 # reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
 test-pages: $(READY)
 	$(BIN)/python tests/pages/look.py
+
+# every loader with spoiled files for SECONDS in all (tests/attack/test_fuzz_loaders.py says how to add one), every reader with
+# thousands of examples
+SECONDS ?= 600
+fuzz: $(READY)
+	SYMLIFT_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz tests/attack
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
 
 settings.register_profile("symlift", deadline=None, max_examples=25, derandomize=True)
-settings.load_profile("symlift")
+settings.register_profile("fuzz", deadline=None, max_examples=2_000, derandomize=False)
+settings.load_profile("fuzz" if "SYMLIFT_FUZZ_SECONDS" in os.environ else "symlift")
 
 
 @pytest.fixture
