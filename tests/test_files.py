@@ -231,6 +231,7 @@ CASES = [
         names=tuple(f"{0.5 * i}" for i in range(6)),
         notes="--no-header",
     ),
+    C("line_breaks.csv", lines(X, [f'"T0{i}\n(°C)"' for i in range(6)]), names=tuple(f"T0{i} (°C)" for i in range(6))),
     C("units.csv", "T01;T02;T03;T04;T05;T06\n" + ";".join(["°C"] * 6) + "\n" + lines(X, None, ";"), notes="units"),
     C("logger.csv", "Device: L7\nserial 5522\n\n" + lines(X, NAMES, ";", ","), notes="2 lines before the table"),
     C("savetxt.csv", "# " + lines(X, NAMES)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import zlib
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_readers import GOOD, GOOD4, GOOD73, PACKED, arrow, mat, npy, npz, pq, xlsx
 
@@ -19,6 +20,9 @@ from symlift.runs.readers import ReadOptions, read_table
 from symlift.runs.readers.gaps import without_gaps
 
 pytestmark = pytest.mark.fuzz
+# a few dozen examples of each in `make test`, the same ones each time; `make fuzz` gives a time, and gets others
+SECONDS = float(os.environ.get("SYMLIFT_FUZZ_SECONDS", "0"))
+EXAMPLES = settings(max_examples=max(25, int(12 * SECONDS)), derandomize=SECONDS == 0, deadline=None)
 
 SEEDS = {
     ".npy": [GOOD[".npy"], npy(np.arange(6, dtype=">i2").reshape(3, 2, order="F"))],
@@ -91,6 +95,7 @@ def read_or_refuse(path: Path, options: ReadOptions) -> None:
 def test_fuzzed_files_are_read_or_refused(tmp_path_factory, suffix):
     folder = tmp_path_factory.mktemp("fuzz")
 
+    @EXAMPLES
     @given(mutated(suffix))
     def check(file):
         content, options = file
@@ -102,6 +107,7 @@ def test_fuzzed_files_are_read_or_refused(tmp_path_factory, suffix):
     check()
 
 
+@EXAMPLES
 @given(st.data())
 def test_inside_of_what_is_compressed(tmp_path_factory, data):
     """Checksums keep random changes from reaching what is inside: here they are made before packing."""
@@ -125,6 +131,7 @@ VALUES = (
 )
 
 
+@EXAMPLES
 @given(
     st.dictionaries(
         st.sampled_from(["shape", "chunks", "dtype", "order", "fill_value", "filters", "compressor", "zarr_format"]),
@@ -151,6 +158,7 @@ TEXTS = st.lists(
 )
 
 
+@EXAMPLES
 @given(
     TEXTS,
     st.sampled_from([",", ";", "\t", " ", "|"]),

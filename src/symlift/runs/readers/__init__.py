@@ -146,7 +146,11 @@ def read_sheet(path: Path, options: ReadOptions) -> Sheet:
         raise InputError(f"{path} cannot be read ({error.strerror or brief(error)}): check the file") from None
     except Exception as error:  # parsers of foreign bytes raise anything from KeyError to RecursionError
         raise _damaged(path, suffix, error) from None
-    return sheet
+    if sheet.names is None:
+        return sheet
+    return replace(
+        sheet, names=tuple(" ".join(name.split()) for name in sheet.names)
+    )  # headers of spreadsheets have line breaks
 
 
 def of_no_use(options: ReadOptions, suffix: str) -> list[str]:

@@ -152,7 +152,7 @@ def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
     if where is None:
         return None
     if where in sheet.others:
-        entries = [entry.strip() for entry in sheet.others[where].entries]
+        entries = [" ".join(entry.split()) for entry in sheet.others[where].entries]
     else:
         entries = [f"{value:g}" for value in sheet.rows[:, sheet.at.index(where)]]
     return tuple(entries) if len(set(entries)) == len(entries) else None
