@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -984,3 +986,15 @@ def test_a_fit_in_memory_has_a_page_with_and_without_rows(tmp_path):
     del est.samples_
     assert "no rows were kept with this fit" in est.report(tmp_path / "page.html").read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["own.html", "page.html"]
+
+
+def test_looking_at_the_pages_fails_without_a_browser(tmp_path: Path) -> None:
+    look = Path(__file__).parent / "pages" / "look.py"
+    command = [sys.executable, str(look), "--sheet", str(tmp_path / "sheet.png")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": str(tmp_path)}
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: no Chromium is installed")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
