@@ -636,6 +636,12 @@ def test_tables_can_be_taken_along(runs: dict[str, Path]) -> None:
     assert tables["evidence.csv"][1][:4] == ["locality_beyond_control", "8.25", "0.2", "True"]
 
 
+def test_what_was_left_out_when_the_file_was_read_is_said(tmp_path: Path) -> None:
+    given = RECORD.input.model_copy(update={"notes": ["column 'time' (dates) is left out"]})
+    make_run(tmp_path, record=changed(input=given), samples=8)
+    assert "As the file was read: column 'time' (dates) is left out." in page_of(tmp_path).text
+
+
 def test_a_run_that_has_not_ended_says_so(tmp_path: Path) -> None:
     make_run(tmp_path, record=changed(status=Status.RUNNING), samples=8)
     assert "its status is “running”" in page_of(tmp_path).text
