@@ -484,3 +484,8 @@ def test_interrupted_while_it_is_imported_is_one_line(here):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_what_an_estimator_saved_can_be_reported(here, call):
+    LatentDomain((3, 4), solver="random", random_state=0).fit(np.load("x.npy")).save("saved")
+    assert call("report", "saved") == (0, "report: saved/report.html\n", "")

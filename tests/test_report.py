@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -633,6 +635,12 @@ def test_tables_can_be_taken_along(runs: dict[str, Path]) -> None:
     assert tables["evidence.csv"][1][:4] == ["locality_beyond_control", "8.25", "0.2", "True"]
 
 
+def test_what_was_left_out_when_the_file_was_read_is_said(tmp_path: Path) -> None:
+    given = RECORD.input.model_copy(update={"notes": ["column 'time' (dates) is left out"]})
+    make_run(tmp_path, record=changed(input=given), samples=8)
+    assert "As the file was read: column 'time' (dates) is left out." in page_of(tmp_path).text
+
+
 def test_a_run_that_has_not_ended_says_so(tmp_path: Path) -> None:
     make_run(tmp_path, record=changed(status=Status.RUNNING), samples=8)
     assert "its status is “running”" in page_of(tmp_path).text
@@ -983,3 +991,15 @@ def test_a_fit_in_memory_has_a_page_with_and_without_rows(tmp_path):
     del est.samples_
     assert "no rows were kept with this fit" in est.report(tmp_path / "page.html").read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["own.html", "page.html"]
+
+
+def test_looking_at_the_pages_fails_without_a_browser(tmp_path: Path) -> None:
+    look = Path(__file__).parent / "pages" / "look.py"
+    command = [sys.executable, str(look), "--sheet", str(tmp_path / "sheet.png")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": str(tmp_path)}
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: no Chromium is installed")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -186,7 +186,9 @@ def _status(run: Run) -> str | None:
 def _notes(run: Run) -> list[str]:
     """What was said during the fit, and what the report had to do without."""
     told = [] if run.record is None else run.record.warnings
-    said = [f"Warning: {facts.cut(text, 300)}" for text in told[:_MOST_WARNINGS]]
+    read = [] if run.record is None else run.record.input.notes
+    said = [f"As the file was read: {facts.cut(text, 300)}." for text in read[:_MOST_WARNINGS]]
+    said += [f"Warning: {facts.cut(text, 300)}" for text in told[:_MOST_WARNINGS]]
     if len(told) > _MOST_WARNINGS:
         said.append(f"{len(told) - _MOST_WARNINGS} more warnings are in run.json.")
     # a saved estimator has no record, and nothing is wrong with that
