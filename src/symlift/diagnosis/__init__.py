@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from symlift.diagnosis.bootstrap import with_survival
 from symlift.diagnosis.contract import Diagnosis, NextStep, Test, Verdict
-from symlift.diagnosis.measures import Sample, measure, take_sample
+from symlift.diagnosis.measures import Sample, measure, take_sample, upright
 from symlift.diagnosis.refits import Refit, all_further, cheap_further
 from symlift.diagnosis.steps import Asked, next_steps
 from symlift.diagnosis.verdict import Further, make_tests, verdict_of
@@ -34,7 +34,7 @@ def check_fit(
     if solution.evidence.explained is None and solution.evidence.agreement is None:
         return solution, None
     with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
-        sample = take_sample(X)
+        sample = upright(take_sample(X), solution)
         found = _judged(solution, sample, cheap_further(solution, sample), asked, names)
         evidence, placement = replace(solution.evidence, confidence=round(found.confidence, 4)), solution.placement
         if placement is not None:
@@ -58,10 +58,10 @@ def diagnose(
     rows depend on their neighbours, or whole ``blocks`` (n,) where those are given.
     """
     if refit is None:
-        sample = take_sample(X, blocks)
+        sample = upright(take_sample(X, blocks), solution)
         with threadpool_limits(limits=1):
             return _judged(solution, sample, cheap_further(solution, sample), asked or Asked(), names)
-    sample = take_sample(X, blocks, _ROWS)
+    sample = upright(take_sample(X, blocks, _ROWS), solution)
     further, reference = all_further(solution, sample, refit, trained)
     return _judged(solution, sample, further, asked or Asked(), names, reference)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from symlift.solvers.contract import Evidence, Solution
 from symlift.statistics.dependence import effective_rank, independent_rows
 from symlift.statistics.selection import HeldOut, held_out_in_window
 
-__all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
+__all__ = ["Measures", "Sample", "freedom", "measure", "take_sample", "upright"]
 
 #: rows that are looked at, in so many contiguous stretches, so that neighbours in time stay neighbours
 _ROWS, _STRETCHES, _POINTS = 6_000, 4, 256
@@ -66,6 +66,17 @@ def take_sample(X: NDArray, blocks: NDArray | None = None, rows: int = _ROWS, se
     rng = np.random.default_rng(seed)
     halves = halves_of(len(raw), worth > DEPENDENT, None if blocks is None else blocks[chosen], rng)
     return Sample(raw, filled, n, worth * n, halves)
+
+
+def upright(sample: Sample, solution: Solution) -> Sample:
+    """The sample with inverted bits turned over, as the model's own map has them: pairwise statistics have signs."""
+    placement, model = solution.placement, solution.model
+    if placement is None or model.channels > 1 or placement.channel.max(initial=0) < 1:
+        return sample
+    at = np.flatnonzero(placement.point >= 0)
+    sign = np.ones(model.n_features)
+    sign[at] = np.where(model.lifting_map()[placement.point[at], at] < 0, -1.0, 1.0)
+    return replace(sample, raw=sample.raw * sign.astype(sample.raw.dtype))
 
 
 def halves_of(
