@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from symlift import LatentDomain
 from symlift.core.grid import Grid
-from symlift.errors import InputError
+from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import REASONS
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.settings import DEFAULT
 
 DAMAGES = (
     "none",
@@ -99,3 +102,33 @@ def test_only_input_errors_and_promised_shapes(d: int, rows: float, grid: Grid, 
     assert W.shape == (grid.size * found.n_channels, d)
     assert np.isfinite(W).all()
     assert np.isfinite(found.mean).all()
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    d=st.integers(1, 16),
+    rows=st.floats(0, 1),
+    grid=st.sampled_from((*GRIDS, "auto")),
+    damage=st.sampled_from(DAMAGES),
+    seed=st.integers(0, 1_000),
+)
+def test_a_fit_of_anything_ends_or_is_refused_in_one_line(
+    d: int, rows: float, grid: Grid | str, damage: str, seed: int
+) -> None:
+    """From 2 rows to three times as many as columns: fit, transform and diagnosis, or one InputError."""
+    n = 2 + round(rows * max(3 * d - 2, 1))
+    X = damaged(n, d, damage, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", FitWarning)
+        try:
+            options = {"settings": replace(DEFAULT, place=QUICK)}
+            est = LatentDomain(grid, mixing="shuffled", random_state=seed, solver_options=options).fit(X)
+        except InputError:
+            return
+        signals = est.transform(X)
+        found = est.diagnose(X)
+    assert signals.shape == (n, est.grid_.size * est.n_channels_)
+    assert np.isfinite(signals).all()
+    assert 0 <= found.confidence <= 1
+    assert len(est.placement_.point) == d

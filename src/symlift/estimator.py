@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
+from symlift.statistics.gather import each_block, gathered, is_dask
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
 from symlift.watch import refit_words, watching
@@ -126,9 +127,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         if usable < 2:
             raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
         if len(given) <= usable and not self._places:
-            raise InputError(
-                f"{len(given)} rows are too few for the covariance of {usable} columns: give more rows than columns"
-            )
+            have = f"{len(given)} rows are too few for the covariance of {usable} columns"
+            raise InputError(f"{have}: give more rows than columns")
         grid, candidates = choose_grid(
             Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies, self._places, rng, watch
         )
@@ -242,6 +242,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     def _array(self, X: Any, reset: bool = False) -> NDArray:
         """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where they are."""
+        X = gathered(X)
         check_frame(X)
         check_kind(X)
         least = 2 if reset else 1
@@ -285,8 +286,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     # -- using a fit ---------------------------------------------------------------------------------------------------
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Lifted signals, (n, grid points · channels), channels fastest."""
+        """Lifted signals, (n, grid points · channels), channels fastest; of a Dask array, one that is not computed yet."""
         check_is_fitted(self)
+        if is_dask(X):
+            return cast(NDArray, each_block(self.transform, X, self.model_.n_outputs))
         return self.model_.lift(self._rows(X))
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray:

@@ -31,6 +31,7 @@ from symlift.solvers.fast.frames import points_frame, position_frames, stationar
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
+from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
@@ -119,7 +120,7 @@ def solve(
 def _solve(
     X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, channels: int | str, work: _Work
 ) -> Solution:
-    many_bits = X.shape[1] > grid.size and not has_gaps(X) and two_valued(X)
+    many_bits = X.shape[1] > grid.size and len(X) >= FEWEST_BIT_ROWS and not has_gaps(X) and two_valued(X)
     if many_bits:
         # fields that saturate, as digits do: in a tenth of the time; held-out rows and the weights' decay say whether it is so
         bits = _from_bits(X, grid, rng, work)

@@ -41,6 +41,8 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
                 yield Grid((a, b, d // (a * b)))
 
 
+# components of fewer columns, or from fewer rows for each, say nothing of a grid
+_FEWEST, _ROWS_PER_COLUMN = 4, 4
 # confidence below which the runner-up is named
 _UNSURE = 0.65
 
@@ -94,7 +96,8 @@ def propose_grid(
     Columns themselves are tried first (shuffled pixels), then the energies of independent components (dense mixing).
     """
     best = _among_columns(screen(X, rng, settings.place, settings.propose_rows, progress), settings)
-    if best is not None or has_gaps(X) or len(X) <= X.shape[1] or X.shape[1] > settings.propose_columns:
+    n, d = X.shape
+    if best is not None or has_gaps(X) or n < _ROWS_PER_COLUMN * d or not _FEWEST <= d <= settings.propose_columns:
         return best
     index = rng.permutation(len(X))[: 2 * settings.propose_rows]
     rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]

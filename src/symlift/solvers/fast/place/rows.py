@@ -16,9 +16,11 @@ from symlift.errors import InputError
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.statistics import dependence
 
-__all__ = ["Rows", "independent_rows", "read_rows", "split_rows"]
+__all__ = ["FEWEST_BIT_ROWS", "Rows", "independent_rows", "read_rows", "split_rows"]
 
 _BLOCK = 16
+#: with fewer rows, any column may have two values only
+FEWEST_BIT_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -
     number, keep = _tame(x, spread, number, settings)
     x, there = x[keep], None if there is None else there[keep]
     alive = _varies(x)
-    two_valued = bool(alive.any()) and _two_valued(x, alive)
+    two_valued = bool(alive.any()) and len(x) >= FEWEST_BIT_ROWS and _two_valued(x, alive)
     if two_valued or x.shape[1] > settings.rank_columns:
         scores = np.clip((x - spread[0]) / spread[1], -settings.clip, settings.clip)
     else:
