@@ -319,6 +319,12 @@ CASES = [
         names=tuple("012345"),
         notes="rows have names.*give --transpose",
     ),
+    C(
+        "turned_empty.csv",
+        lines([["", *row] for row in X.T]),
+        options={"transpose": True, "index_col": "1"},
+        names=None,
+    ),
     C("turned.npy", lambda p: np.save(p, X.T), options={"transpose": True}, names=None),
     C(
         "labels.csv",

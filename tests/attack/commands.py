@@ -21,7 +21,8 @@ def run_command(*arguments: object) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     before = sys.argv
     sys.argv = ["symlift", *map(str, arguments)]
-    shown, module = console.err.file, sys.modules["symlift.cli.app"]
+    # rich answers with the stream of the moment where none was set: to put that back would bind the console to it for good
+    shown, module = console.err._file, sys.modules["symlift.cli.app"]
     console.err.file = err
     module.app = _COMMAND
     try:
@@ -29,7 +30,7 @@ def run_command(*arguments: object) -> tuple[int, str, str]:
             main()
     finally:
         sys.argv = before
-        console.err.file = shown
+        console.err._file = shown
         module.app = app
     code = caught.value.code
     return code if isinstance(code, int) else 0, out.getvalue(), err.getvalue()

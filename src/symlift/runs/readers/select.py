@@ -155,7 +155,7 @@ def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
         entries = [" ".join(entry.split()) for entry in sheet.others[where].entries]
     else:
         entries = [f"{value:g}" for value in sheet.rows[:, sheet.at.index(where)]]
-    return tuple(entries) if len(set(entries)) == len(entries) else None
+    return tuple(entries) if len(set(entries)) == len(sheet.rows) else None
 
 
 def _looks_turned(sheet: Sheet, columns: list[int]) -> bool:
