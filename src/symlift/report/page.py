@@ -128,9 +128,9 @@ def _header(run: Run) -> dict[str, Any]:
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
-    said = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
+    sentence = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
     return {
-        "name": facts.cut(run.name, 200), "answer": said, "entries": [(k, v) for k, v in entries if v],
+        "name": facts.cut(run.name, 200), "answer": sentence, "entries": [(k, v) for k, v in entries if v],
         "status": _status(run),
     }  # fmt: skip
 
@@ -148,8 +148,8 @@ def _alternatives(run: Run) -> dict[str, Any] | None:
     ]  # fmt: skip
     if not others and not compared and sure is None:
         return None
-    found = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
-    return {"found": shape_words(grid), "how": found, "others": others, "runners": _runners(compared, grid)}
+    origin = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
+    return {"found": shape_words(grid), "how": origin, "others": others, "runners": _runners(compared, grid)}
 
 
 def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
@@ -185,15 +185,15 @@ def _status(run: Run) -> str | None:
 
 def _notes(run: Run) -> list[str]:
     """What was said during the fit, and what the report had to do without."""
-    told = [] if run.record is None else run.record.warnings
+    warnings = [] if run.record is None else run.record.warnings
     read = [] if run.record is None else run.record.input.notes
-    said = [f"As the file was read: {facts.cut(text, 300)}." for text in read[:_MOST_WARNINGS]]
-    said += [f"Warning: {facts.cut(text, 300)}" for text in told[:_MOST_WARNINGS]]
-    if len(told) > _MOST_WARNINGS:
-        said.append(f"{len(told) - _MOST_WARNINGS} more warnings are in run.json.")
+    lines = [f"As the file was read: {facts.cut(text, 300)}." for text in read[:_MOST_WARNINGS]]
+    lines += [f"Warning: {facts.cut(text, 300)}" for text in warnings[:_MOST_WARNINGS]]
+    if len(warnings) > _MOST_WARNINGS:
+        lines.append(f"{len(warnings) - _MOST_WARNINGS} more warnings are in run.json.")
     # a saved estimator has no record, and nothing is wrong with that
     missing = [text for name, text in run.notes.items() if name != "samples" and text != f"{RECORD} is missing"]
-    return said + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
+    return lines + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
 
 
 def _large(run: Run) -> str | None:
