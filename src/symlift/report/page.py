@@ -37,7 +37,7 @@ from symlift.storage.sample_file import Samples
 __all__ = ["render", "write_page", "write_report"]
 
 _MOST_WARNINGS, _MOST_VERSIONS = 5, 12
-_OTHER = "locality_on_a_"
+_OTHER = "locality_on_"
 _MOST_RUNNERS = 8
 
 
@@ -141,7 +141,7 @@ def _alternatives(run: Run) -> dict[str, Any] | None:
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [
-        {"name": f"{test.name.removeprefix(_OTHER).capitalize()} of {grid.size:,} points", "value": facts.show(test.value),
+        {"name": _other_words(test.name), "value": facts.show(test.value),
          "words": "explains less, as it should" if test.passed else "does as well: see the next steps",
          "bar": evidence_bar(test)}
         for test in tests if test.name.startswith(_OTHER)
@@ -150,6 +150,16 @@ def _alternatives(run: Run) -> dict[str, Any] | None:
         return None
     origin = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
     return {"found": shape_words(grid), "how": origin, "others": others, "runners": _runners(compared, grid)}
+
+
+def _other_words(name: str) -> str:
+    """Another grid, by the name of its test.
+
+    >>> _other_words("locality_on_a_line"), _other_words("locality_on_4x6")
+    ('Line', '4 × 6 grid')
+    """
+    grid = facts.pretty(name.removeprefix(_OTHER))
+    return grid.removeprefix("a ").capitalize() if grid.startswith("a ") else f"{grid.replace('x', ' × ')} grid"
 
 
 def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
