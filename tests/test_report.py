@@ -254,7 +254,7 @@ def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
         "Locality beyond control 8.25 needs at least 0.2 passed locality that no control reaches",
         "Locality on a ring 0.95 needs at most 0.9 not passed a ring must not explain",
         "The grid Any data can be laid out on some grid.",
-        "Line of 31 points given Simpler ones, when the result was checked Ring of 31 points 0.95 does as well",
+        "Line of 31 points given Others, when the result was checked Ring 0.95 does as well",
         "More numbers",
         "Effective rank 11.93",
         "What to do next A ring fits as well: try it LatentDomain(grid=(31,), periodic=True) symlift recover DATA",

@@ -25,9 +25,9 @@ def main(n: int = 5000) -> Figure:
     est = LatentDomain(grid=(28, 28), mixing="shuffled", random_state=0).fit(X)
 
     Y = X @ est.lifting_map_.T  # as est.transform(X), but with the mean
-    found = signal_recovery(images, Y, est.grid_)
-    assert found.alignment is not None
+    recovery = signal_recovery(images, Y, est.grid_)
+    assert recovery.alignment is not None
     one_each = [int(np.flatnonzero(digits.labels[chosen] == digit)[0]) for digit in range(10)]
-    upright = align(Y[one_each], found.alignment, est.grid_)
+    upright = align(Y[one_each], recovery.alignment, est.grid_)
     rows: dict[str, NDArray] = {"shuffled": X[one_each], "found": upright}
-    return gallery(rows, est.grid_, columns=10, title=f"784 pixels put back in place: r = {found.r:.3f}")
+    return gallery(rows, est.grid_, columns=10, title=f"784 pixels put back in place: r = {recovery.r:.3f}")

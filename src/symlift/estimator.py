@@ -401,8 +401,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         from symlift.estimator_file import write_fit
 
         check_is_fitted(self)
-        filler, kept = getattr(self, "gap_filler_", None), getattr(self, "samples_", None)
-        write_fit(self.model_, self._record(), filler, kept if samples else None, folder, overwrite)
+        filler, rows = getattr(self, "gap_filler_", None), getattr(self, "samples_", None)
+        write_fit(self.model_, self._record(), filler, rows if samples else None, folder, overwrite)
 
     def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
         """Write the page about this fit, one file that opens offline; samples are of the rows X, else of those of the fit."""

@@ -121,12 +121,14 @@ def _nothing(stage: str, share: float | None = None) -> None:
 
 
 def refit_words(seed: int) -> str:
-    """What is fitted again for a diagnosis, by the seed that it gets.
+    """What is fitted again for a diagnosis, by the seed that it gets: halves, quarters, and controls from 10 on.
 
-    >>> refit_words(2)
-    'control'
+    >>> refit_words(0), refit_words(3), refit_words(10)
+    ('first half of the rows', 'second quarter of the rows', 'control 1')
     """
-    return {0: "first half of the rows", 1: "second half of the rows", 2: "control"}.get(seed, f"fit {seed + 1}")
+    if seed >= 10:
+        return f"control {seed - 9}"
+    return f"{('first', 'second')[seed % 2]} {'half' if seed < 2 else 'quarter'} of the rows"
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:

@@ -64,8 +64,8 @@ def _estimator(folder: Path) -> EstimatorRecord:
 
 
 def _placement(folder: Path, grid: Grid) -> Placement | None:
-    kept = _estimator(folder)
+    record = _estimator(folder)
     try:
-        return None if kept.placement is None else kept.placement.placement(grid, kept.feature_names)
+        return None if record.placement is None else record.placement.placement(grid, record.feature_names)
     except ValueError:
         return None

@@ -281,16 +281,16 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
     Examples
     --------
     >>> from symlift.diagnosis import Diagnosis, Test, Verdict
-    >>> found = Diagnosis(Verdict.PRESENT, 0.97, (Test("agreement_of_halves", 0.99, 0.9, True),))
-    >>> float(plot_diagnosis(found).patches[0].get_width())
+    >>> diagnosis = Diagnosis(Verdict.PRESENT, 0.97, (Test("agreement_of_halves", 0.99, 0.9, True),))
+    >>> float(plot_diagnosis(diagnosis).patches[0].get_width())
     0.99
     """
-    found = est if isinstance(est, Diagnosis) else getattr(_fitted(est), "diagnosis_", None)
-    if found is None:
+    diagnosis = est if isinstance(est, Diagnosis) else getattr(_fitted(est), "diagnosis_", None)
+    if diagnosis is None:
         raise InputError("this fit was not diagnosed: call est.diagnose(X) first")
     tests = [
         t
-        for t in found.tests
+        for t in diagnosis.tests
         if t.threshold is not None and t.value is not None and np.isfinite([t.value, t.threshold]).all()
     ]
     axes = _axes(ax)
@@ -303,7 +303,7 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
         sign = "≥" if larger_is_better(test) else "≤"
         axes.text(1.02, number, f"{test.value:.3g} ({sign} {test.threshold:.3g})", va="center", fontsize="small")
     axes.set_yticks(range(len(tests)), [test.name.replace("_", " ") for test in tests])
-    axes.set(xlim=(0, 1), xticks=[], title=f"{found.verdict.value}, confidence {found.confidence:.2f}")
+    axes.set(xlim=(0, 1), xticks=[], title=f"{diagnosis.verdict.value}, confidence {diagnosis.confidence:.2f}")
     axes.invert_yaxis()
     return axes
 

@@ -37,7 +37,7 @@ from symlift.storage.sample_file import Samples
 __all__ = ["render", "write_page", "write_report"]
 
 _MOST_WARNINGS, _MOST_VERSIONS = 5, 12
-_OTHER = "locality_on_a_"
+_OTHER = "locality_on_"
 _MOST_RUNNERS = 8
 
 
@@ -128,9 +128,9 @@ def _header(run: Run) -> dict[str, Any]:
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
-    said = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
+    sentence = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
     return {
-        "name": facts.cut(run.name, 200), "answer": said, "entries": [(k, v) for k, v in entries if v],
+        "name": facts.cut(run.name, 200), "answer": sentence, "entries": [(k, v) for k, v in entries if v],
         "status": _status(run),
     }  # fmt: skip
 
@@ -141,15 +141,25 @@ def _alternatives(run: Run) -> dict[str, Any] | None:
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [
-        {"name": f"{test.name.removeprefix(_OTHER).capitalize()} of {grid.size:,} points", "value": facts.show(test.value),
+        {"name": _other_words(test.name), "value": facts.show(test.value),
          "words": "explains less, as it should" if test.passed else "does as well: see the next steps",
          "bar": evidence_bar(test)}
         for test in tests if test.name.startswith(_OTHER)
     ]  # fmt: skip
     if not others and not compared and sure is None:
         return None
-    found = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
-    return {"found": shape_words(grid), "how": found, "others": others, "runners": _runners(compared, grid)}
+    origin = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
+    return {"found": shape_words(grid), "how": origin, "others": others, "runners": _runners(compared, grid)}
+
+
+def _other_words(name: str) -> str:
+    """Another grid, by the name of its test.
+
+    >>> _other_words("locality_on_a_line"), _other_words("locality_on_4x6")
+    ('Line', '4 × 6 grid')
+    """
+    grid = facts.pretty(name.removeprefix(_OTHER))
+    return grid.removeprefix("a ").capitalize() if grid.startswith("a ") else f"{grid.replace('x', ' × ')} grid"
 
 
 def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
@@ -185,15 +195,15 @@ def _status(run: Run) -> str | None:
 
 def _notes(run: Run) -> list[str]:
     """What was said during the fit, and what the report had to do without."""
-    told = [] if run.record is None else run.record.warnings
+    warnings = [] if run.record is None else run.record.warnings
     read = [] if run.record is None else run.record.input.notes
-    said = [f"As the file was read: {facts.cut(text, 300)}." for text in read[:_MOST_WARNINGS]]
-    said += [f"Warning: {facts.cut(text, 300)}" for text in told[:_MOST_WARNINGS]]
-    if len(told) > _MOST_WARNINGS:
-        said.append(f"{len(told) - _MOST_WARNINGS} more warnings are in run.json.")
+    lines = [f"As the file was read: {facts.cut(text, 300)}." for text in read[:_MOST_WARNINGS]]
+    lines += [f"Warning: {facts.cut(text, 300)}" for text in warnings[:_MOST_WARNINGS]]
+    if len(warnings) > _MOST_WARNINGS:
+        lines.append(f"{len(warnings) - _MOST_WARNINGS} more warnings are in run.json.")
     # a saved estimator has no record, and nothing is wrong with that
     missing = [text for name, text in run.notes.items() if name != "samples" and text != f"{RECORD} is missing"]
-    return said + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
+    return lines + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
 
 
 def _large(run: Run) -> str | None:

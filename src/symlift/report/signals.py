@@ -96,9 +96,9 @@ def ring_of(run: Run) -> dict[str, Any] | None:
 
 def moments_panel(run: Run) -> dict[str, Any]:
     """Correlations of the columns before and after lifting, where there are enough samples for them."""
-    kept = 0 if run.observed is None else len(run.observed)
-    if run.observed is None or kept < _ENOUGH_FOR_MOMENTS:
-        return {"pictures": [], "kept": kept, "needed": _ENOUGH_FOR_MOMENTS}
+    count = 0 if run.observed is None else len(run.observed)
+    if run.observed is None or count < _ENOUGH_FOR_MOMENTS:
+        return {"pictures": [], "kept": count, "needed": _ENOUGH_FOR_MOMENTS}
     pictures = []
     for rows, words, name in ((run.observed, "observed", "column"), (run.signals, "recovered", "grid point")):
         some = rows[:, :: -(-rows.shape[1] // _MOST_COLUMNS)].astype(np.float64)
@@ -106,10 +106,10 @@ def moments_panel(run: Run) -> dict[str, Any]:
         # a column that differs from its mean by rounding alone is constant
         varies = deviation > 1e-9 * np.abs(some).max(initial=0.0)
         unit = np.where(varies, (some - some.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)
-        folded = draw.fold(unit.T @ unit / kept)
+        folded = draw.fold(unit.T @ unit / count)
         uri, limit = draw.heat_png(folded)
         bar = draw.colour_bar(draw.DIVERGING, -limit, limit, "map", "Correlation")
         pictures.append({"uri": uri, "rows": len(folded), "columns": folded.shape[1], "words": words, "bar": bar,
                          "name": name, "last": rows.shape[1] - 1,
                          "alt": f"Correlations of the {rows.shape[1]} {words} columns"})  # fmt: skip
-    return {"pictures": pictures, "kept": kept, "needed": _ENOUGH_FOR_MOMENTS}
+    return {"pictures": pictures, "kept": count, "needed": _ENOUGH_FOR_MOMENTS}

@@ -76,11 +76,11 @@ def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
                 raise ValueError("too large")
-        with np.load(path, allow_pickle=False) as kept:
-            values = np.asarray(kept["observed"])
-            numbers = np.asarray(kept["row"]) if "row" in kept else np.arange(len(values))
-            total = np.asarray(kept["total"]) if "total" in kept else np.array(0)
-            labels = np.asarray(kept["label"]) if "label" in kept else None
+        with np.load(path, allow_pickle=False) as archive:
+            values = np.asarray(archive["observed"])
+            numbers = np.asarray(archive["row"]) if "row" in archive else np.arange(len(values))
+            total = np.asarray(archive["total"]) if "total" in archive else np.array(0)
+            labels = np.asarray(archive["label"]) if "label" in archive else None
         if numbers.shape != values.shape[:1] or numbers.dtype.kind not in "iu":
             numbers = np.arange(len(values))
     except (zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, OSError, EOFError, NotImplementedError):
