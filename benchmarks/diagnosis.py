@@ -1,83 +1,268 @@
-"""Is the verdict right?  Twenty data sets with a symmetry and twenty without.
+"""Is the verdict right?  Families of data sets with and without a symmetry, half of which no threshold has seen.
 
-    python benchmarks/diagnosis.py
+    python benchmarks/diagnosis.py run seen|unseen [--fits FOLDER]    fits and diagnoses, and keeps a record of each at once
+    python benchmarks/diagnosis.py calibrate                          fits the curves of the confidence to the seen half
+    python benchmarks/diagnosis.py page                               the table and the reliability diagram of the unseen half
+    python benchmarks/diagnosis.py show seen|unseen                   figures of one half, and every result that is judged wrongly
+    python benchmarks/diagnosis.py forty                              the forty data sets of version 0.1.0
+    python benchmarks/diagnosis.py why                                single cases that earlier versions judged wrongly
 
-With: shuffled and densely mixed shot noise on lines, rings and grids, wavelets, spins under a linear map.  Without: white noise,
-Gaussian mixtures, low-rank blobs, columns permuted sample-wise, Gaussian surrogates under a dense mixing on a ring.  A wrong
-verdict is anything but "present and stable" on the first, and "present and stable" on the second.
+Families are split by a hash of their names (`verdicts/library.py`).  A result is right where at least half of the columns are in
+their places, or the signals correlate with the true ones by 0.5 or more; on data without a symmetry none is.  `run` goes on where
+it stopped; with ``--fits`` it keeps the fits, so that a change of the diagnosis alone needs no other ones.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from _common import write
-from symlift import LatentDomain
-from symlift.datasets import gsn, ising, random_orthogonal
-from symlift.diagnosis import Verdict
+import verdicts.fresh
+import verdicts.misfits
+import verdicts.negatives
+import verdicts.positives  # noqa: F401 - importing registers the families
+from _common import RESULTS
+from symlift import LatentDomain, Verdict, load
+from symlift.diagnosis.confidence import CURVES, features, kind_of
+from symlift.diagnosis.measures import measure, take_sample
+from symlift.diagnosis.verdict import BARRED
 from symlift.errors import FitWarning
+from symlift.metrics import circular_correlation, signal_recovery
+from symlift.metrics.placement import placement_agreement
+from verdicts.library import NEGATIVES, PARTS, POSITIVES, VARIANTS, Case, build, half_of
 
-Case = tuple[NDArray, Any, Any]
+FOLDER = RESULTS / "diagnosis"
+RIGHT = 0.5
+Record = dict[str, Any]
 
-
-def with_symmetry(kind: int, seed: int) -> tuple[str, Case]:
-    """Five kinds, four seeds each."""
-    if kind == 0:
-        name, found = "line 31, shuffled", gsn(8_000, 31, transform="permutation", random_state=seed)
-    elif kind == 1:
-        name, found = "ring 15, dense", gsn(12_000, 15, periodic=True, transform="orthogonal", random_state=seed)
-    elif kind == 2:
-        name, found = "8x8, shuffled", gsn(8_000, (8, 8), transform="permutation", random_state=seed)
-    elif kind == 3:
-        name, found = "wavelets 31, dense", gsn(30_000, 31, basis="legendre", transform="orthogonal", random_state=seed)
-    else:
-        name, found = "spins 17, linear", ising(30_000, 17, transform="linear", random_state=seed)
-    return name, (found.X, found.grid.shape, found.grid.periodic)
+#: every change of a threshold or curve after the unseen half was read, with its reason
+CHANGES_AFTER_UNSEEN: tuple[str, ...] = ()
 
 
-def without_symmetry(kind: int, seed: int) -> tuple[str, Case]:
-    """Five kinds, four seeds each."""
-    rng = np.random.default_rng(seed)
-    n, d = 8_000, 15
-    if kind == 0:
-        return "white noise", (rng.normal(size=(n, d)), (d,), seed % 2 == 0)
-    if kind == 1:
-        centres = 3 * rng.normal(size=(5, d))
-        return "Gaussian mixture", (centres[rng.integers(5, size=n)] + rng.normal(size=(n, d)), (d,), False)
-    if kind == 2:
-        blob = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.1 * rng.normal(size=(n, d))
-        return "low-rank blob", (blob, (3, 5), False)
-    if kind == 3:
-        X = gsn(n, d, transform="orthogonal" if seed % 2 else "permutation", random_state=seed).X
-        return "columns permuted", (rng.permuted(X, axis=0), (d,), False)
-    field = np.fft.irfft(np.fft.rfft(rng.normal(size=(n, d))) / (1 + np.arange(d // 2 + 1) ** 2), d)
-    return "Gaussian ring, dense", (field @ random_orthogonal(d, random_state=seed), (d,), True)
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+def jobs(half: str) -> list[tuple[str, int, int]]:
+    """Family, variant and part; one variant of every family before the next, so that a run that is stopped has seen all."""
+    names = [name for name in (*NEGATIVES, *POSITIVES) if half_of(name) == half]
+    return [(name, variant, part) for variant in range(VARIANTS) for name in names for part in range(PARTS)]
+
+
+def run(half: str, fits: Path | None, limit: int | None = None) -> None:
+    """Records of all jobs that have none."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{half}.jsonl"
+    done = {(r["family"], r["variant"], r["part"]) for r in read(half)}
+    left = [job for job in jobs(half) if job not in done][:limit]
+    case, of = None, None
+    with path.open("a", encoding="utf-8") as out:
+        for name, variant, part in left:
+            if of != (name, variant):
+                case, of = build(name, variant), (name, variant)
+            assert case is not None  # noqa: S101 - just built
+            record = {
+                "family": name,
+                "variant": variant,
+                "part": part,
+                **measured(case, part, fits, f"{name}-{variant}-{part}"),
+            }
+            out.write(json.dumps(record) + "\n")
+            out.flush()
+
+
+def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
+    """One fit, its truth, and its quick diagnosis."""
+    rows = case.rows(part)
+    X = case.X[rows]
+    est, seconds = fitted(case, X, part, None if fits is None else fits / key)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = est.diagnose(X)
+    checked = time.process_time() - start
+    measures = measure(est.solution_, take_sample(X))
+    placed, r = truth(case, rows, X, est)
+    value = placed if placed is not None else r
+    tests = {test.name: test for test in found.tests}
+    return {
+        "positive": case.positive, "stationary": case.stationary, "grid": str(est.grid_), "rows": len(X), "columns": X.shape[1],
+        "placed": _round(placed), "r": _round(r), "right": bool(value is not None and value >= RIGHT),
+        "kind": kind_of(measures), "features": {name: _round(v) for name, v in features(measures).items()},
+        "barred": found.confidence <= BARRED and any(
+            tests[name].passed is False for name in tests if name in ("effective_rank", "displacements", "independent_rows")
+            or name.startswith("locality_on_")),
+        "verdict": found.verdict.value, "confidence": _round(found.confidence),
+        "tests": {name: _round(test.value) for name, test in tests.items() if test.threshold is not None},
+        "step": found.next_steps[0].text if found.next_steps else "",
+        "seconds": {"fit": round(seconds, 3), "check": round(checked, 3)},
+    }  # fmt: skip
+
+
+def fitted(case: Case, X: NDArray, part: int, folder: Path | None) -> tuple[LatentDomain, float]:
+    """A fit, or the one that is kept, and its seconds."""
+    if folder is not None and (folder / "seconds.json").exists():
+        return load(folder), float(json.loads((folder / "seconds.json").read_text()))
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        est = LatentDomain(random_state=part, **case.params).fit(X)
+    seconds = time.process_time() - start
+    if folder is not None:
+        est.save(folder, overwrite=True)
+        (folder / "seconds.json").write_text(json.dumps(seconds))
+    return est, seconds
+
+
+def truth(case: Case, rows: NDArray, X: NDArray, est: LatentDomain) -> tuple[float | None, float | None]:
+    """Share of the columns in place, or correlation of signals or angles; None and None where there is no symmetry."""
+    if case.angle is not None:
+        return None, abs(circular_correlation(np.asarray(case.angle[rows], dtype=float), est.phase(X)))
+    if case.point is not None and est.placement_ is not None:
+        if case.point.max() >= est.grid_.size:
+            return 0.0, None
+        living = case.point >= 0
+        return placement_agreement(case.point, est.placement_.point, est.grid_, among=living, shift_open=True), None
+    if case.latent is not None:
+        Y = est.transform(X)
+        return None, signal_recovery(case.latent[rows], Y, est.grid_).r if Y.shape[1] == case.latent.shape[1] else 0.0
+    return None, None
+
+
+def read(half: str) -> list[Record]:
+    """The records of one half."""
+    path = FOLDER / f"{half}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(float(value), 4)
+
+
+# -- the curves of the confidence --------------------------------------------------------------------------------------
+
+
+def calibrate() -> None:
+    """Logistic curves with weights that are not negative, by penalised likelihood, from the seen half."""
+    for kind in CURVES:
+        records = [r for r in read("seen") if r["kind"] == kind and not r["barred"]]
+        names = list(records[0]["features"])
+        X = np.array([[r["features"][name] for name in names] for r in records])
+        y = np.array([r["right"] for r in records], dtype=float)
+
+        def loss(w: NDArray, X: NDArray = X, y: NDArray = y) -> float:
+            logit = w[0] + X @ w[1:]
+            return float(np.mean(np.logaddexp(0, logit) - y * logit) + 2e-4 * np.sum(w[1:] ** 2))
+
+        start = np.r_[-1.0, np.ones(len(names))]
+        w = minimize(loss, start, bounds=[(None, None)] + [(0, None)] * len(names)).x
+        weights = ", ".join(f'"{name}": {value:.2f}' for name, value in zip(names, w[1:], strict=True))
+        print(f'"{kind}": Curve({w[0]:.2f}, {{{weights}}}),   # {len(records)} results, {int(y.sum())} right')
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def summary(records: list[Record]) -> dict[str, Any]:
+    """What the page shows."""
+    accepted = (Verdict.PRESENT.value, Verdict.ORDERED.value)
+    negative = [r for r in records if not r["positive"]]
+    right = [r for r in records if r["right"]]
+    wrong = [r for r in records if not r["right"]]
+    off = [r for r in wrong if r["positive"]]
+
+    def share(part: list[Record], *verdicts: str) -> list[int]:
+        return [sum(r["verdict"] in verdicts for r in part), len(part)]
+
+    p, y = np.array([r["confidence"] for r in records]), np.array([r["right"] for r in records])
+    return {
+        "results": len(records), "data_sets": len({(r["family"], r["variant"]) for r in records}),
+        "families": len({r["family"] for r in records}),
+        "negatives_present": share(negative, "present"), "negatives_ordered": share(negative, "ordered"),
+        "negatives_unidentifiable": share(negative, "unidentifiable"),
+        "wrong_present": share(wrong, "present"), "wrong_positives_present": share(off, "present"),
+        "wrong_positives_ordered": share(off, "ordered"),
+        "right_refused": [sum(r["verdict"] not in accepted for r in right), len(right)],
+        "stationary_right_not_present": [sum(r["verdict"] != "present" for r in right if r["stationary"]),
+                                         sum(r["stationary"] for r in right)],
+        "wrong_warned": [sum(r["verdict"] not in accepted for r in wrong), len(wrong)],
+        "right_warned": [sum(r["verdict"] not in accepted for r in right), len(right)],
+        "calibration_error": round(expected_calibration_error(p, y), 4), "area_under_curve": round(area(p, y), 4),
+        "check_over_fit": round(float(np.median([r["seconds"]["check"] / max(r["seconds"]["fit"], 1e-3) for r in records])), 3),
+    }  # fmt: skip
+
+
+def bins_of(p: NDArray, y: NDArray, fewest: int = 60) -> list[tuple[float, float, int]]:
+    """Mean confidence, share that is right and number of results, in tenths; bins with fewer than ``fewest`` results merged."""
+    merged: list[NDArray] = []
+    pending = np.array([], dtype=np.int64)
+    for low in np.arange(0, 1, 0.1):
+        inside = np.flatnonzero((p >= low) & ((p < low + 0.1) | ((low > 0.85) & (p <= 1))))
+        pending = np.concatenate([pending, inside])
+        if len(pending) >= fewest:
+            merged.append(pending)
+            pending = np.array([], dtype=np.int64)
+    if len(pending):
+        merged = [*merged[:-1], np.concatenate([merged[-1], pending])] if merged else [pending]
+    return [(float(p[part].mean()), float(y[part].mean()), len(part)) for part in merged]
+
+
+def expected_calibration_error(p: NDArray, y: NDArray) -> float:
+    """Mean distance of confidence and share that is right, over bins."""
+    return sum(abs(a - b) * n for a, b, n in bins_of(p, y)) / len(p)
+
+
+def area(p: NDArray, y: NDArray) -> float:
+    """Area under the ROC curve of the confidence."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(y, p)) if 0 < y.sum() < len(y) else float("nan")
+
+
+def show(half: str) -> None:
+    """Figures of one half, and every record that is judged wrongly."""
+    records = read(half)
+    print(json.dumps(summary(records), indent=1))
+    for r in records:
+        bad = (r["verdict"] in ("present", "ordered")) != r["right"]
+        if bad or (not r["positive"] and r["verdict"] == "unidentifiable"):
+            print(f"{r['family']:32} {r['variant']}{r['part']} {r['grid']:8} right={r['right']!s:5} {r['placed']} {r['r']} "
+                  f"{r['verdict']:14} {r['confidence']:.2f} {r['features']} {r['tests']}")  # fmt: skip
 
 
 def main() -> None:
     warnings.simplefilter("ignore", FitWarning)
-    table: list[dict[str, Any]] = []
-    for expected, make in ((True, with_symmetry), (False, without_symmetry)):
-        for kind in range(5):
-            for seed in range(4):
-                name, (X, shape, periodic) = make(kind, seed)
-                start = time.perf_counter()
-                found = LatentDomain(grid=shape, periodic=periodic, random_state=seed).fit(X).diagnose(X)
-                right = (found.verdict is Verdict.PRESENT) == expected
-                seconds = round(time.perf_counter() - start, 1)
-                table.append({"data": name, "seed": seed, "expected": expected, "verdict": found.verdict.value,
-                              "confidence": found.confidence, "right": right, "seconds": seconds,
-                              "tests": {test.name: test.value for test in found.tests}})  # fmt: skip
-                mark = "" if right else "   <- wrong"
-                print(f"{name:22} seed {seed}: {found} {seconds} s{mark}", flush=True)
-    wrong = {key: sum(not row["right"] for row in table if row["expected"] is key) for key in (True, False)}
-    print(f"wrong with a symmetry: {wrong[True]} of 20; wrong without: {wrong[False]} of 20")
-    print(write("diagnosis", {"wrong_with": wrong[True], "wrong_without": wrong[False], "table": table}))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "calibrate", "show", "page", "forty", "why"))
+    parser.add_argument("half", nargs="?", choices=("seen", "unseen", "fresh"), default="seen")
+    parser.add_argument("--fits", type=Path, help="folder that keeps fits")
+    parser.add_argument("--limit", type=int, help="stop after so many")
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.half, given.fits, given.limit)
+    elif given.what == "calibrate":
+        calibrate()
+    elif given.what == "show":
+        show(given.half)
+    elif given.what == "page":
+        from verdicts.page import write_page
+
+        write_page(read("unseen"), summary(read("unseen")), bins_of, CHANGES_AFTER_UNSEEN)
+    elif given.what == "forty":
+        from verdicts.forty import forty
+
+        forty()
+    else:
+        from verdicts.why import why
+
+        why()
 
 
 if __name__ == "__main__":

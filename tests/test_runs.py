@@ -374,7 +374,7 @@ def test_a_record_that_recover_wrote_is_read_back_whole(named):
     assert read.record == run.record
     assert (run.fresh, read.fresh) == (True, False)
     assert read.record.diagnosis.verdict is Verdict.PRESENT
-    assert read.record.diagnosis.value("agreement_of_halves") > 0.9
+    assert read.record.diagnosis.value("locality") > 0.9
     assert (read.record.settings.mixing, read.record.version) == ("shuffled", 2)
     assert "metrics.jsonl" not in names(run.folder)
 

@@ -22,7 +22,7 @@ from symlift.core.frames import check_frame, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
 from symlift.core.rows import ColumnsOf, Survey, check_finite, column_of, float_type, survey
-from symlift.diagnosis import Diagnosis, diagnose
+from symlift.diagnosis import Asked, Diagnosis, Level, check_fit, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
@@ -39,10 +39,7 @@ __all__ = ["LatentDomain", "load"]
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
-_NOT_FOUND = (
-    "held-out rows show no identifiable domain on this grid: do not trust the result; "
-    "check the grid's shape and periodicity, or give more rows"
-)
+_NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not trust the result; "
 
 
 class LatentDomain(TransformerMixin, BaseEstimator):
@@ -147,11 +144,16 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(seen)
+        watch("checking", None)
+        solution, doubts = check_fit(solution, rows, self._asked(), self._names)
         self._adopt(solution)
         self.samples_ = self._some(rows)
         self.diagnosis_: Diagnosis | None = None
-        if not solution.evidence.found:
-            warnings.warn(_NOT_FOUND, FitWarning, stacklevel=3)
+        if doubts:
+            warnings.warn(_NOT_FOUND + doubts, FitWarning, stacklevel=3)
+
+    def _asked(self) -> Asked:
+        return Asked(self.mixing, canonical(self.solver), not (isinstance(self.grid, str) and self.grid == "auto"))
 
     def _check_settings(self) -> None:
         check_solver(self.solver)
@@ -266,10 +268,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         )
         return rows
 
-    def _rows(self, X: ArrayLike) -> NDArray:
-        """X as :meth:`_array` has it, looked through, its gaps filled in."""
+    def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
+        """X as :meth:`_array` has it, looked through, its gaps filled in unless ``fill`` is False."""
         rows = self._array(X)
-        return self._filled(rows) if check_finite(rows, self._places, self._names) else rows
+        return self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
 
     def _filled(self, rows: NDArray) -> NDArray:
         filler = getattr(self, "gap_filler_", None)
@@ -353,14 +355,21 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         rows = np.asarray(self._rows(X), dtype=np.float64)
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
-    def diagnose(self, X: ArrayLike, blocks: ArrayLike | None = None, *, progress: Progress | None = None) -> Diagnosis:
-        """Is the result real?  A verdict, its confidence and the tests behind it, from the data alone.
+    def diagnose(
+        self, X: ArrayLike, level: Level = "quick", blocks: ArrayLike | None = None, *, progress: Progress | None = None
+    ) -> Diagnosis:
+        """Is the result real?  A verdict, the probability that the result is right, the tests behind both, and next steps.
 
-        Fits the halves of X and a control in which each column's samples are permuted: costs up to three more fits.
+        ``level`` "quick" costs less than the fit; "full" also fits halves of X (quarters, where those disagree), more controls and
+        other grids: up to six fits.  Models that were trained are always compared with what the fast solver finds in halves.
         ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
         """
         check_is_fitted(self)
-        rows = self._rows(X)
+        if level not in ("quick", "full"):
+            raise InputError(f"level {level!r} is unknown: use quick or full")
+        rows = self._rows(X, fill=False)
+        if blocks is not None and np.shape(blocks) != (len(rows),):
+            raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {len(rows)} rows")
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
 
@@ -373,9 +382,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
 
         with watching(self.verbose, progress) as watch:
-            found = diagnose(self.solution_, rows, refit, trained, None if blocks is None else np.asarray(blocks))
+            further = refit if level == "full" or trained else None
+            named = None if blocks is None else np.asarray(blocks)
+            found = diagnose(self.solution_, rows, further, trained, named, self._asked(), self._names)
         for step in found.next_steps:
-            if "grid" in step.params:
+            if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)
         self.diagnosis_ = found
         return found

@@ -130,6 +130,13 @@ class Placement:
         slot = self.point[on] if channels == 1 else self.point[on] * channels + self.channel[on]
         return np.bincount(slot, minlength=self.grid.size * channels).reshape(shape)
 
+    def point_confidence(self) -> NDArray[np.float64]:
+        """Confidence of each point, (*grid,): that of the surest column there, 0 where the field was filled in."""
+        sure = np.zeros(self.grid.size)
+        on = ~self.left_out
+        np.maximum.at(sure, self.point[on], self.confidence[on])
+        return sure.reshape(self.grid.shape)
+
     def columns(self) -> dict[str, list[Any]]:
         """The table, a list for each of its columns: what :meth:`to_frame` and :meth:`to_csv` hold."""
         d = len(self.point)
@@ -179,7 +186,9 @@ class Evidence:
     nongaussianity : z score of the components; without it no dense mixing can be undone.
     agreement : correlation of phases that two halves of the columns give (ring).
     roundness : fourth moment of the phases' plane, 1 on a circle and 2 in a Gaussian blob (ring).
+    ahead : how far the plane of the phases is ahead of the next best one, as a share of its likelihood (ring).
     stationarity, resolution, distortion : the terms of the held-out score of the map that was chosen.
+    confidence : probability that the result is right, from tests that cost little; None where there are none.
     bit_slopes : what a bit of each significance adds to its neighbours, the heaviest first, where columns are bits.
     """
 
@@ -191,9 +200,11 @@ class Evidence:
     nongaussianity: float | None = None
     agreement: float | None = None
     roundness: float | None = None
+    ahead: float | None = None
     stationarity: float | None = None
     resolution: float | None = None
     distortion: float | None = None
+    confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
 
     @property

@@ -66,9 +66,9 @@ def window_of(grid: Grid, most: int = _WINDOW) -> tuple[NDArray[np.int64], Grid]
     return np.flatnonzero(inside), Grid(lengths, closed)
 
 
-def held_out_in_window(W: Any, X: NDArray, grid: Grid, channels: int = 1) -> HeldOut:
+def held_out_in_window(W: Any, X: NDArray, grid: Grid, channels: int = 1, most: int = _WINDOW) -> HeldOut:
     """:func:`held_out` of a map W (grid points · channels, d), dense or sparse, in a window of the grid; the mean over channels."""
-    points, window = window_of(grid)
+    points, window = window_of(grid, most)
     lags = LagClasses(window)
     found = []
     for channel in range(channels):

@@ -27,7 +27,7 @@ from symlift.solvers.fast.place.slots import make_slots
 from symlift.solvers.fast.place.statistic import correlations, partial_correlations
 from symlift.solvers.fast.place.triage import triage
 
-__all__ = ["Screened", "candidate_shapes", "screen", "step_distribution"]
+__all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps_apart"]
 
 # columns below which a grid cannot be distinguished from chance, the aspect that is allowed, and grids of each kind that are placed
 _FEWEST, _MAX_ASPECT = 6, 8
@@ -150,12 +150,24 @@ def _nearest(ranked: list[tuple[float, Grid]]) -> list[Grid]:
     return [grid for kind in kept.values() for grid in kind]
 
 
+def steps_apart(p: NDArray, grid: Grid, edge: float) -> float:
+    """How far the steps between columns, in the graph of their best partners, are from those on ``grid``; 0 where they are alike.
+
+    ``p`` (d, d) are partial correlations, those below ``edge`` are no links.
+    """
+    return _apart(_steps(p, grid.ndim, edge), grid)
+
+
+def _steps(p: NDArray, ndim: int, edge: float) -> NDArray[np.float64]:
+    edges = neighbour_graph(p, 2 * ndim, edge, squares=ndim > 1)
+    hops = shortest_path(csr_matrix(edges, dtype=np.float64), directed=False, unweighted=True)
+    whole = hops[np.isfinite(hops)].astype(np.int64)
+    return np.asarray(np.bincount(whole) / len(whole))
+
+
 def _ranked(p: NDArray, settings: PlaceSettings) -> Iterator[tuple[float, Grid]]:
     steps: dict[int, NDArray] = {}
     for grid in candidate_shapes(len(p)):
         if grid.ndim not in steps:
-            edges = neighbour_graph(p, 2 * grid.ndim, settings.edge, squares=grid.ndim > 1)
-            hops = shortest_path(csr_matrix(edges, dtype=np.float64), directed=False, unweighted=True)
-            whole = hops[np.isfinite(hops)].astype(np.int64)
-            steps[grid.ndim] = np.bincount(whole) / len(whole)
+            steps[grid.ndim] = _steps(p, grid.ndim, settings.edge)
         yield _apart(steps[grid.ndim], grid), grid

@@ -1,0 +1,90 @@
+"""Other grids that may explain the columns as well: a line folded into rows, a line bent into a ring, other factorisations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.diagnosis.places import rows_in_places
+from symlift.solvers.contract import Solution
+from symlift.solvers.fast.place.embed import starts_from
+from symlift.solvers.fast.place.judge import explained_elsewhere
+from symlift.solvers.fast.place.screen import steps_apart
+from symlift.solvers.fast.place.search import search
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.slots import make_slots
+from symlift.solvers.fast.place.statistic import partial_correlations
+
+__all__ = ["Alternative", "alternatives", "other_shapes", "simpler"]
+
+_MOST_COLUMNS, _MAX_ASPECT = 256, 8
+# columns above which grids are screened by steps, and how far off (in units of the mean step) they may be
+_SCREENED, _NEAR = 64, 0.25
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another grid for the same columns, and the share of real statistics that it explains beside that of the grid in use; ``cut``:
+    it is a line, and the grid in use a ring.
+    """
+
+    grid: Grid
+    share: float
+    here: float
+    cut: bool = False
+
+
+def simpler(grid: Grid, columns: int) -> list[Grid]:
+    """Line and ring of as many points as there are columns, where the grid has more axes; the line where it is a ring.
+
+    >>> [str(g) + " ring" * g.is_ring for g in simpler(Grid((4, 6)), 24)], simpler(Grid((24,)), 24)
+    (['24', '24 ring'], [])
+    """
+    line, ring = Grid((columns,)), Grid((columns,), periodic=True)
+    if grid.ndim > 1:
+        return [line, ring]
+    return [line] if grid.periodic[0] else []
+
+
+def other_shapes(grid: Grid, columns: int) -> list[Grid]:
+    """Simpler grids, the ring where the grid is a line, and open rectangles of as many points as there are columns."""
+    found = simpler(grid, columns) or [Grid((columns,), periodic=True)]
+    for a in range(2, int(columns**0.5) + 1):
+        if columns % a == 0 and columns // a <= _MAX_ASPECT * a:
+            found.append(Grid((a, columns // a)))
+    return [other for other in found if sorted(other.shape) != sorted(grid.shape) or other.periodic != grid.periodic]
+
+
+def alternatives(
+    X: NDArray, halves: tuple[NDArray, NDArray], solution: Solution, grids: list[Grid], seed: int = 0
+) -> list[Alternative]:
+    """How well each of ``grids`` does, its places found on one half of the rows and judged on the other, as the grid in use is."""
+    grid = solution.model.grid
+    placed = rows_in_places(X, solution, halves) if grids and grid.size <= _MOST_COLUMNS else None
+    if placed is None or placed.slots.depth > 1:
+        return []
+    rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0)
+    S, held = (placed.statistics("partial", half, settings) for half in placed.halves)
+    c = placed.correlations(placed.halves[0])
+
+    def share(other: Grid, slot: NDArray | None) -> float:
+        slots = make_slots(other)
+        if slot is None:
+            slot = search(S, slots, starts_from(c, other, rng, settings), rng, settings).slot
+        explained, ceiling, _ = explained_elsewhere(S, held, slot, slots, settings.prior_pairs)
+        return explained / ceiling if ceiling > 0 else 0.0
+
+    here = share(grid, placed.slot)
+    if len(placed.column) > _SCREENED:
+        # steps between columns in the graph of best partners are enough to see that a grid is out of the question
+        p = partial_correlations(c, settings.start_ridge)
+        own = steps_apart(p, grid, settings.edge)
+        grids = [other for other in grids if steps_apart(p, other, settings.edge) < max(own, _NEAR)]
+    return [
+        Alternative(other, share(other, None), here, cut=grid.is_ring and other.ndim == 1)
+        for other in grids
+        if other.size >= len(placed.column)
+    ]

@@ -1,0 +1,63 @@
+"""Confidence of single columns that survives a bootstrap over rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.diagnosis.measures import DEPENDENT, Sample
+from symlift.diagnosis.places import PlacedRows, rows_in_places
+from symlift.solvers.contract import Placement, Solution
+from symlift.solvers.fast.place.judge import margins
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.slots import fit_lags
+
+__all__ = ["survival", "with_survival"]
+
+# resamples up to so many columns; beyond the last, the placement's own confidence stays
+_RESAMPLES = ((256, 12), (1_200, 3))
+_BLOCK = 32
+
+
+def with_survival(solution: Solution, sample: Sample, sure: float) -> Placement | None:
+    """The placement, if there is one, with the confidence of each column: ``sure`` of the whole, times how often it stays.
+
+    Twins are as sure as the column that they repeat; columns that were left out keep the confidence of being left out.
+    """
+    placement = solution.placement
+    if placement is None:
+        return None
+    placed_columns = int((placement.point >= 0).sum())
+    count = next((times for most, times in _RESAMPLES if placed_columns <= most), 0)
+    placed = rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if count else None
+    if placed is None:
+        return placement
+    confidence = placement.confidence.copy()
+    at = placement.point >= 0
+    stays = survival(placed, count, sample.independent < DEPENDENT * sample.rows)
+    confidence[at] = sure * float(np.median(stays))  # columns beside another in one slot
+    confidence[placed.column] = sure * stays
+    twins = np.flatnonzero(placement.twin >= 0)
+    confidence[twins] = confidence[placement.twin[twins]]
+    return replace(placement, confidence=np.clip(confidence, 0, 1))
+
+
+def survival(placed: PlacedRows, count: int, dependent: bool, seed: int = 0) -> NDArray[np.float64]:
+    """Share of resamples of the rows in which each column stays where it is, (columns,); rows that depend on their neighbours are
+    resampled in blocks.
+    """
+    settings, rng, n = PlaceSettings(), np.random.default_rng(seed), len(placed.rows.scores)
+    every = np.arange(n)
+    model = fit_lags(
+        placed.statistics("partial", every, settings), placed.slot, placed.slots, 0.0, settings.prior_pairs
+    )
+    length = min(_BLOCK, max(1, n // 8)) if dependent else 1
+    stays = np.zeros(len(placed.column))
+    for _ in range(count):
+        starts = rng.integers(n, size=-(-n // length))
+        drawn = ((starts[:, None] + np.arange(length)) % n).ravel()[:n]
+        again = placed.statistics("partial", drawn, settings)
+        stays += margins(again, placed.slot, placed.slots, model) > 0
+    return stays / count

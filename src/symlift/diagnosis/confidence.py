@@ -1,0 +1,81 @@
+"""How likely a result is right, from the cheap numbers: a logistic curve of few of them, fitted where the truth is known.
+
+Right means: at least half of the columns in their places, or signals that correlate with the true ones by at least 0.5.  One
+curve for each kind of result, with weights that are not negative, so that more evidence never makes a result less likely.
+`python benchmarks/diagnosis.py calibrate` fits them to the families that are open to view, and prints what stands in
+:data:`CURVES`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from symlift.diagnosis.measures import Measures
+
+__all__ = ["CURVES", "Curve", "features", "kind_of", "probability"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """P(right) = 1 / (1 + exp(-(constant + Σ weight · feature)))."""
+
+    constant: float
+    weights: Mapping[str, float]
+
+    def __call__(self, values: Mapping[str, float]) -> float:
+        logit = self.constant + sum(weight * values[name] for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-min(max(logit, -30.0), 30.0)))
+
+
+CURVES = {
+    "places": Curve(-14.58, {"across": 3.44, "settled": 5.34, "beyond": 5.81, "neighbours": 3.24, "stationary": 1.74}),
+    "components": Curve(-8.25, {"local": 4.62, "nongaussian": 7.78, "stationary": 1.45}),
+    "angles": Curve(-6.44, {"agreement": 3.55, "ahead": 0.0, "round": 9.01}),
+}
+
+
+def kind_of(measures: Measures) -> str:
+    """What carries a result: columns in places, independent components, or the angles of a tuned population."""
+    if measures.places is not None:
+        return "places"
+    return "angles" if measures.evidence.agreement is not None else "components"
+
+
+def features(measures: Measures) -> dict[str, float]:
+    """The numbers that a curve sees, each between 0 and 1, larger where a result is likelier to be right."""
+    kind, evidence = kind_of(measures), measures.evidence
+    if kind == "angles":
+        return {
+            "agreement": _clip(evidence.agreement or 0.0),
+            "ahead": _clip(evidence.ahead if evidence.ahead is not None else 1.0),
+            "round": _clip(2.0 - (evidence.roundness if evidence.roundness is not None else 2.0)),
+        }
+    # 1 where moments are stationary, 0 where a tenth of them is not
+    stationary = _clip(1 - max(measures.stationarity, 0.0) / 0.1)
+    if kind == "components":
+        return {
+            "local": _clip(evidence.explained or 0.0),
+            "nongaussian": _clip(abs(evidence.nongaussianity or 0.0) / 10),
+            "stationary": stationary,
+        }
+    places = measures.places
+    assert places is not None  # noqa: S101 - what kind_of says
+    return {
+        # below five deviations nothing is known to be real, and a share of nothing means nothing
+        "across": _clip(places.across) * _clip((places.z - 2) / 3),
+        "settled": _clip((places.settled - 0.6) / 0.4),
+        "beyond": _clip((places.fitted - places.control) / 0.5),
+        "neighbours": _clip(2 * (max(places.predicted, 0.0) + 0.02) / (max(places.partners, 0.0) + 0.02) - 1),
+        "stationary": stationary,
+    }
+
+
+def probability(measures: Measures) -> float:
+    """The probability that a result is right, before any other fit was looked at."""
+    return CURVES[kind_of(measures)](features(measures))
+
+
+def _clip(value: float) -> float:
+    return min(max(float(value), 0.0), 1.0)

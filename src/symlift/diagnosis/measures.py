@@ -1,0 +1,118 @@
+"""The numbers that a verdict rests on, as far as they can be had without another fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.rows import take_rows
+from symlift.diagnosis.places import PlaceMeasures, measure_places, rows_in_places
+from symlift.solvers.contract import Evidence, Solution
+from symlift.statistics.dependence import effective_rank, independent_rows
+from symlift.statistics.selection import HeldOut, held_out_in_window
+
+__all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
+
+#: rows that are looked at, in so many contiguous stretches, so that neighbours in time stay neighbours
+_ROWS, _STRETCHES, _POINTS = 6_000, 4, 256
+#: rows that are worth fewer than this share of their number depend on their neighbours in time
+DEPENDENT = 0.5
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows that a diagnosis looks at: with their gaps (``raw``), without (``filled``), how many independent rows all rows are
+    worth, and two halves that know nothing of each other.
+    """
+
+    raw: NDArray
+    filled: NDArray[np.float64]
+    rows: int
+    independent: float
+    halves: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Numbers of one result; None where they do not apply."""
+
+    evidence: Evidence
+    grid: Grid
+    rows: int
+    columns: int
+    independent: float
+    rank: float
+    freedom: int
+    held_out: HeldOut
+    places: PlaceMeasures | None
+
+    @property
+    def stationarity(self) -> float:
+        """Of the columns' ranks where columns have places, else of the signals."""
+        return self.held_out.stationarity if self.places is None else self.places.stationarity
+
+
+def take_sample(X: NDArray, blocks: NDArray | None = None, rows: int = _ROWS, seed: int = 0) -> Sample:
+    """At most ``rows`` rows of X in a few stretches, and halves: of whole ``blocks``, contiguous in time where rows depend on
+    their neighbours, or else random.
+    """
+    n = len(X)
+    chosen = np.arange(n)
+    if n > rows:
+        length = rows // _STRETCHES
+        starts = np.linspace(0, n - length, _STRETCHES).astype(np.int64)
+        chosen = (starts[:, None] + np.arange(length)).ravel()
+    raw = take_rows(X, chosen) if n > rows else np.asarray(X)
+    filled = _without_gaps(np.asarray(raw, dtype=np.float64))
+    worth = independent_rows(filled) / max(len(filled), 1)
+    rng = np.random.default_rng(seed)
+    halves = halves_of(len(raw), worth > DEPENDENT, None if blocks is None else blocks[chosen], rng)
+    return Sample(raw, filled, n, worth * n, halves)
+
+
+def halves_of(
+    n: int, independent: bool, blocks: NDArray | None, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of two halves that know nothing of each other."""
+    if blocks is not None:
+        names = np.unique(blocks)
+        chosen = np.isin(blocks, names[rng.permutation(len(names))[: max(1, len(names) // 2)]])
+        if len(names) > 1:
+            return np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        independent = False  # one block: its two halves are all there is
+    order = rng.permutation(n) if independent else np.arange(n)
+    return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+
+
+def measure(solution: Solution, sample: Sample, seed: int = 0) -> Measures:
+    """The cheap numbers of a result."""
+    model, rng = solution.model, np.random.default_rng(seed)
+    order = rng.permutation(len(sample.filled))
+    placed = rows_in_places(sample.raw, solution, sample.halves)
+    places = None if placed is None else measure_places(placed, rng)
+    return Measures(
+        evidence=solution.evidence, grid=model.grid, rows=sample.rows, columns=model.n_features, independent=sample.independent,
+        rank=effective_rank(sample.filled), freedom=freedom(model.grid),
+        held_out=held_out_in_window(model.map, sample.filled[order], model.grid, model.channels, _POINTS), places=places,
+    )  # fmt: skip
+
+
+def freedom(grid: Grid) -> int:
+    """Pairs of points less the number of displacements: what is left to test a grid by.
+
+    >>> freedom(Grid((2, 2))), freedom(Grid((8,)))
+    (2, 21)
+    """
+    classes = np.prod([n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)])
+    return int(grid.size * (grid.size - 1) // 2 - (classes - 1) // 2)
+
+
+def _without_gaps(rows: NDArray) -> NDArray[np.float64]:
+    gaps = np.isnan(rows)
+    if not gaps.any():
+        return rows
+    mean = np.nan_to_num(np.nanmean(np.where(gaps.all(axis=0), 0.0, rows), axis=0))
+    return np.where(gaps, mean, rows)

@@ -1,0 +1,217 @@
+"""What rows say of a placement that is already there: cheap numbers, without any other fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
+from symlift.solvers.contract import Placement, Solution
+from symlift.solvers.fast.place.judge import explained_elsewhere, margins, neighbour_prediction, partner_prediction
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.rows import Rows, read_rows
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
+from symlift.solvers.fast.place.statistic import correlations, partial_correlations, statistics_of
+from symlift.statistics.moments import stationarity
+from symlift.statistics.selection import window_of
+
+__all__ = [
+    "PlaceMeasures",
+    "PlacedRows",
+    "controls",
+    "measure_places",
+    "rows_in_places",
+    "share_across_pairs",
+    "staying",
+]
+
+#: columns that are looked at: beyond, numbers no longer change much, and the check must not cost more than the fit
+_COLUMNS = 256
+_FEWEST_COLUMNS, _FEWEST_ROWS = 4, 4
+
+
+@dataclass(frozen=True)
+class PlaceMeasures:
+    """Numbers of a placement, from two halves of the rows.
+
+    Parameters
+    ----------
+    across : of what is real in the columns' partial correlations, the part that other pairs of columns at the same displacement
+        predict in the other half of the rows; 1 where they depend on displacement alone.
+    across_lags : the same of plain correlations of values and magnitudes.
+    ceiling : the part of the variance of partial correlations that is real; z : its distance from chance, in deviations.
+    settled : share of the columns that the other half of the rows would leave where they are.
+    predicted, partners : the part of a column that its neighbours on the grid predict in the other half, and that as many of its
+        best partners do.
+    stationarity : relative distance of second, third or fourth moments of the columns' ranks from stationary ones, the largest:
+        gains, offsets and wild entries do not count.
+    fitted, control : the part of partial correlations that displacements explain, and the part that they can be made to explain
+        after the correlations were dealt to other pairs.
+    """
+
+    across: float
+    across_lags: float
+    ceiling: float
+    z: float
+    settled: float
+    predicted: float
+    partners: float
+    fitted: float
+    control: float
+    stationarity: float
+
+
+@dataclass(frozen=True)
+class PlacedRows:
+    """Scores of the columns that have places (one for each slot, in a window of a large grid), and rows of two halves."""
+
+    rows: Rows
+    column: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    slots: Slots
+    halves: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    def project(self, M: NDArray) -> NDArray[np.float64]:
+        """The mean of M over pairs of columns at the same displacement: the nearest stationary matrix, holes or not."""
+        index = self.slots.index[np.ix_(self.slot, self.slot)].ravel()
+        count = np.maximum(np.bincount(index, minlength=self.slots.classes), 1)
+        mean = np.bincount(index, M.ravel(), minlength=self.slots.classes) / count
+        return np.asarray(mean[index].reshape(M.shape))
+
+    def statistics(self, kind: str, rows: NDArray, settings: PlaceSettings) -> NDArray[np.float64]:
+        """Pairwise statistics of some rows, (m, columns, columns)."""
+        return statistics_of(kind, *self.rows.take(rows, np.arange(len(self.column))), settings.ridges)
+
+    def correlations(self, rows: NDArray) -> NDArray[np.float64]:
+        """Plain correlations of some rows."""
+        return correlations(*self.rows.take(rows, np.arange(len(self.column))))
+
+
+def rows_in_places(
+    X: NDArray, solution: Solution, halves: tuple[NDArray, NDArray], most: int = _COLUMNS
+) -> PlacedRows | None:
+    """Rows of X as the placement's statistics want them; None where too few columns have places, or too few rows are left.
+
+    Columns that enter the signal with a minus (inverted bits) are turned.
+    """
+    placement = solution.placement
+    if placement is None or solution.evidence.carried_by == "angles":
+        return None
+    slots, column, slot = _slots_in_use(placement, most)
+    if len(column) < _FEWEST_COLUMNS:
+        return None
+    rows = read_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
+    rows = replace(rows, scores=rows.scores * _signs(solution.model, placement, column))
+    first, second = (np.flatnonzero(np.isin(rows.number, half)) for half in halves)
+    if min(len(first), len(second)) < _FEWEST_ROWS:
+        return None
+    return PlacedRows(rows, column, slot, slots, (first, second))
+
+
+def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray[np.float32]:
+    """-1 for columns that enter their point's signal with a negative weight, (columns,)."""
+    row = placement.point[column] * model.channels + (placement.channel[column] if model.channels > 1 else 0)
+    weight = np.asarray(model.map[row, column]).ravel()
+    return np.where(weight < 0, -1, 1).astype(np.float32)
+
+
+def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasures:
+    """The numbers of a placement."""
+    settings, slot, slots = PlaceSettings(), placed.slot, placed.slots
+    S = [placed.statistics("partial", half, settings) for half in placed.halves]
+    plain = [placed.statistics("lags", half, settings) for half in placed.halves]
+    both = ((S[0], S[1]), (S[1], S[0]))
+    judged = np.mean([explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0)
+    predicted, partners = _prediction([placed.correlations(half) for half in placed.halves], slot, slots, settings)
+    mean = (S[0] + S[1]) / 2
+    return PlaceMeasures(
+        across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
+        across_lags=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in (plain, plain[::-1])])),
+        ceiling=float(judged[1]), z=float(judged[2]),
+        settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
+        predicted=predicted, partners=partners,
+        fitted=_explained(mean, slot, slots), control=max(controls(mean, slot, slots, rng, 3)),
+        stationarity=float(stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()),
+    )  # fmt: skip
+
+
+def staying(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> NDArray[np.bool_]:
+    """Columns that statistics ``held`` would leave in their slots, under the lag means of S."""
+    return margins(held, slot, slots, fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs)) > 0
+
+
+def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> float:
+    """Of what is real in pairwise statistics, the part that *other* pairs at the same displacement predict in held-out rows.
+
+    Leaving each pair out of its own mean makes small and large grids comparable: where a displacement occurs once there is
+    nothing to test, and such pairs do not count.
+    """
+    index = slots.index[np.ix_(slot, slot)].astype(np.int64)
+    pairs = np.triu(np.ones(index.shape, dtype=bool), 1)
+    key = np.unique(np.minimum(index, index.T)[pairs], return_inverse=True)[1]
+    count = np.bincount(key)[key]
+    several = count > 1
+    if several.sum() < 3:
+        return 0.0
+    found = []
+    for s, h in zip(S, held, strict=True):
+        a, b = s[pairs], h[pairs]
+        others = (np.bincount(key, a)[key] - a)[several] / (count - 1)[several]
+        a, b = a[several] - a[several].mean(), b[several] - b[several].mean()
+        real = float(np.mean(a * b))
+        found.append(float(np.mean((others - others.mean()) * b)) / real if real > 0 else 0.0)
+    return float(np.clip(np.mean(found), 0.0, 1.0))
+
+
+def controls(S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, count: int) -> list[float]:
+    """What displacements can be made to explain of S after its values were dealt to other pairs, so many times.
+
+    The values stay what they are, and so does the freedom to arrange columns; only geometry is lost.
+    """
+    settings, pairs = PlaceSettings(), np.triu_indices(S.shape[1], 1)
+    found = []
+    for _ in range(count):
+        dealt = rng.permutation(len(pairs[0]))
+        other = np.zeros_like(S)
+        for s, t in zip(S, other, strict=True):
+            t[pairs] = s[pairs][dealt]
+            t += t.T
+        _, best = refine(other, rng.permutation(slot), slots, settings.widths, settings.prior_pairs, rounds=6)
+        found.append(_explained(other, best, slots))
+    return found
+
+
+def _explained(S: NDArray, slot: NDArray, slots: Slots) -> float:
+    pairs = np.triu_indices(S.shape[1], 1)
+    total = np.array([np.mean(s[pairs] ** 2) for s in S])
+    left = fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs).v
+    return float(np.clip(np.mean(1 - left / np.maximum(total, 1e-9)), 0, 1))
+
+
+def _slots_in_use(placement: Placement, most: int) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
+    """Slots of a window of the grid, the columns there (one for each slot), and their slots."""
+    depth = int(placement.channel.max(initial=0)) + 1
+    points, window = window_of(placement.grid, max(4, most // depth))
+    inside = np.full(placement.grid.size + 1, -1)  # the last is for point -1
+    inside[points] = np.arange(len(points))
+    at = inside[placement.point]
+    slot = np.where(at >= 0, at * depth + placement.channel, -1)
+    used = np.flatnonzero((slot >= 0) & (placement.reason == ""))
+    _, first = np.unique(slot[used], return_index=True)
+    column = used[np.sort(first)]
+    return make_slots(window, depth, matched=depth > 1), column, slot[column]
+
+
+def _prediction(c: list[NDArray], slot: NDArray, slots: Slots, settings: PlaceSettings) -> tuple[float, float]:
+    """Part of a column's variance that grid neighbours predict in the other half, and that its best partners do."""
+    grid = slots.grid if slots.depth == 1 else Grid((*slots.grid.shape, slots.depth), (*slots.grid.periodic, False))
+    count = min(2 * grid.ndim, len(slot) - 1)
+    near, best = [], []
+    for a, b in (c, c[::-1]):
+        near.append(neighbour_prediction(a, b, slot, grid).mean())
+        best.append(partner_prediction(np.abs(partial_correlations(a, settings.start_ridge)), a, b, count).mean())
+    return float(1 - np.exp(np.mean(near))), float(1 - np.exp(np.mean(best)))

@@ -1,0 +1,112 @@
+"""What other fits say: halves of the rows, quarters, controls, other grids."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.diagnosis.alternatives import Alternative, alternatives, other_shapes, simpler
+from symlift.diagnosis.measures import DEPENDENT, Sample, halves_of
+from symlift.diagnosis.places import controls, rows_in_places
+from symlift.diagnosis.settings import DEFAULT
+from symlift.diagnosis.verdict import Further
+from symlift.metrics.placement import placement_agreement
+from symlift.metrics.recovery import signal_recovery
+from symlift.solvers.contract import Reach, Solution
+from symlift.solvers.fast.place.settings import PlaceSettings
+
+__all__ = ["Refit", "all_further", "cheap_further"]
+
+#: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place of one that trains
+Refit = Callable[[NDArray, int, Reach | None], Solution]
+
+# controls of a placement cost little, those of components a fit each
+_CONTROLS, _FITTED_CONTROLS = 19, 3
+_HEAD = 4_000
+
+
+def cheap_further(solution: Solution, sample: Sample) -> Further:
+    """Simpler grids only, from the same rows."""
+    return Further(alternatives=tuple(_others(solution, sample, thorough=False)))
+
+
+def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool) -> tuple[Further, Solution | None]:
+    """Halves, quarters where halves disagree, controls, and other grids; and the fast solver's solution beside a trained one.
+
+    A ``trained`` model has to agree with what the fast solver finds in either half: training again would take hours.
+    """
+    rows, rng = sample.raw, np.random.default_rng(0)
+    reach = None if trained else solution.evidence.reach
+    head = sample.filled[rng.permutation(len(rows))[:_HEAD]]
+    first, second = (refit(rows[half], seed, reach) for seed, half in enumerate(sample.halves))
+    pairs = ((solution, first), (solution, second)) if trained else ((first, second),)
+    agreement = min(_agreement(a, b, head) for a, b in pairs)
+    needed = None
+    # below a half, agreement is hardly more than chance: there is nothing to extrapolate from
+    if 0.5 <= agreement < DEFAULT.agreement and not trained and len(rows) >= 80:
+        quarters = [_part(half, sample, rng) for half in sample.halves]
+        third, fourth = (refit(rows[part], 2 + i, reach) for i, part in enumerate(quarters))
+        less = _agreement(third, fourth, head)
+        needed = rows_that_would_do(less, agreement, sample.rows)
+    shown = first if trained else solution
+    further = Further(
+        agreement,
+        tuple(_controls(shown, sample, refit, reach, rng)),
+        needed,
+        tuple(_others(shown, sample, thorough=True)),
+    )
+    return further, first if trained else None
+
+
+def rows_that_would_do(quarters: float, halves: float, n: int) -> float | None:
+    """Rows at which halves would agree, from how agreement grows from quarters to halves; None where it does not grow.
+
+    The odds of agreement are taken to grow as a power of the number of rows.
+
+    >>> rows_that_would_do(0.5, 0.8, 1_000), rows_that_would_do(0.5, 0.5, 1_000)
+    (1500.0, None)
+    """
+    odds = [math.log(min(max(value, 0.02), 0.98) / (1 - min(max(value, 0.02), 0.98))) for value in (quarters, halves)]
+    growth = (odds[1] - odds[0]) / math.log(2)
+    if growth < 0.1:
+        return None
+    wanted = math.log(DEFAULT.agreement / (1 - DEFAULT.agreement))
+    factor = math.exp((wanted - odds[1]) / growth)
+    return float(f"{n * min(max(factor, 1.5), 1_000.0):.2g}")
+
+
+def _part(half: NDArray, sample: Sample, rng: np.random.Generator) -> NDArray[np.int64]:
+    first, _ = halves_of(len(half), sample.independent > DEPENDENT * sample.rows, None, rng)
+    return np.asarray(half[first], dtype=np.int64)
+
+
+def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
+    """Of two placements the share of columns at one point, of two maps the correlation of their signals; up to symmetries."""
+    if a.placement is not None and b.placement is not None:
+        return placement_agreement(a.placement.point, b.placement.point, a.model.grid, shift_open=True)
+    return signal_recovery(a.model.lift(rows), b.model.lift(rows), a.model.grid).r
+
+
+def _controls(
+    solution: Solution, sample: Sample, refit: Refit, reach: Reach | None, rng: np.random.Generator
+) -> list[float]:
+    """Numbers of data without the field: correlations dealt to other pairs, or each column's samples permuted."""
+    placed = rows_in_places(sample.raw, solution, sample.halves)
+    if placed is not None:
+        S = sum(placed.statistics("partial", half, PlaceSettings()) for half in placed.halves) / 2
+        return controls(np.asarray(S), placed.slot, placed.slots, rng, _CONTROLS)
+    # a control need not go further than components to show that it has nothing
+    far: Reach | None = "components" if reach == "general" else reach
+    return [refit(rng.permuted(sample.filled, axis=0), 10 + i, far).evidence.locality for i in range(_FITTED_CONTROLS)]
+
+
+def _others(solution: Solution, sample: Sample, thorough: bool) -> list[Alternative]:
+    placement = solution.placement
+    if placement is None or solution.evidence.carried_by == "angles":
+        return []
+    columns = int(((placement.point >= 0) & (placement.reason == "")).sum())
+    grids = (other_shapes if thorough else simpler)(placement.grid, columns)
+    return alternatives(sample.raw, sample.halves, solution, grids)

@@ -1,0 +1,150 @@
+"""What to do where the verdict is not the best one: in words, as parameters, as a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.diagnosis.contract import NextStep, Test, Verdict
+from symlift.diagnosis.verdict import Further, better
+from symlift.solvers.contract import Placement, Solution
+
+__all__ = ["Asked", "looks_tuned", "next_steps"]
+
+# counts of so few spikes at most, and so many rows, are looked at for a tuned population
+_LARGEST_COUNT, _TUNED_ROWS = 10_000, 3_000
+_RING = 30
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the estimator was asked for, as far as next steps depend on it."""
+
+    mixing: str = "auto"
+    solver: str = "fast"
+    grid_given: bool = True
+
+
+def next_steps(
+    verdict: Verdict,
+    tests: Sequence[Test],
+    solution: Solution,
+    further: Further,
+    rows: NDArray,
+    asked: Asked,
+    names: Sequence[str] | None = None,
+) -> tuple[NextStep, ...]:
+    """The likeliest help first; none where the verdict is the best, and at least one where it is not."""
+    if verdict is Verdict.PRESENT:
+        return ()
+    by_name = {test.name: test for test in tests}
+    grid, steps = solution.model.grid, list(_grids(further))
+    if verdict is Verdict.ORDERED:
+        text = "use the places (est.placement_), and not est.shift: the order of the columns holds, translation is no symmetry"
+        return (NextStep(text),)
+    if not _passed(by_name, "effective_rank") and _passed(by_name, "independent_rows"):
+        return (NextStep("the columns are all but copies of one another: drop copies, and give columns that differ"),)
+    if not _passed(by_name, "displacements"):
+        return (
+            NextStep(
+                f"a grid of {grid} has too few displacements to be tested: give more columns, for a line at least 8"
+            ),
+        )
+    steps += _columns(solution.placement, names)
+    steps += _enough_rows(by_name, further, len(rows))
+    if asked.solver == "fast" and looks_tuned(rows):
+        size = min(_RING, rows.shape[1])
+        steps.append(NextStep(
+            "the columns are counts of a population tuned to an angle: fit a ring to them",
+            {"grid": (size,), "periodic": True, "solver": "ring"},
+            f"symlift recover DATA --grid {size} --periodic --solver ring",
+        ))  # fmt: skip
+    if not steps and asked.mixing == "shuffled" and rows.shape[1] >= grid.size and len(rows) > rows.shape[1]:
+        steps.append(NextStep(
+            "the columns do not behave like points of this grid: let a mixing of points be tried",
+            {"mixing": "auto"}, "symlift recover DATA --mixing auto",
+        ))  # fmt: skip
+    if asked.mixing == "auto" and solution.placement is None and not _passed(by_name, "stationarity"):
+        steps.append(NextStep(
+            "no mixing of points was found; if each column is a point, say so",
+            {"mixing": "shuffled"}, f"symlift recover DATA --grid {grid} --mixing shuffled",
+        ))  # fmt: skip
+    if asked.grid_given and not any("grid" in step.params for step in steps):
+        steps.append(NextStep(
+            "check the grid's shape and periodicity, or let it be proposed", {"grid": "auto"}, "symlift recover DATA",
+        ))  # fmt: skip
+    if not steps:
+        steps.append(NextStep("these data show no domain: give more rows, or columns that are measured at places"))
+    return tuple(steps)
+
+
+def _grids(further: Further) -> list[NextStep]:
+    """The other grid that does best, where one does better."""
+    rivals = [other for other in further.alternatives if better(other)]
+    if not rivals:
+        return []
+    best = max(rivals, key=lambda other: other.share).grid
+    return [
+        NextStep(
+            f"{_words(best)} explains the columns better than the grid in use: fit that instead",
+            {"grid": best.shape, "periodic": any(best.periodic)},
+            f"symlift recover DATA --grid {best}{' --periodic' if any(best.periodic) else ''}",
+        )
+    ]
+
+
+def _words(grid: Grid) -> str:
+    if grid.ndim > 1:
+        return f"a grid of {grid}"
+    return f"a {'ring' if grid.is_ring else 'line'} of {grid.size} points"
+
+
+def _columns(placement: Placement | None, names: Sequence[str] | None) -> list[NextStep]:
+    """Columns that do not belong: row numbers."""
+    if placement is None:
+        return []
+    index = np.flatnonzero(placement.reason == "index")
+    if not len(index):
+        return []
+    name = f"column {index[0]}" if names is None else f"column {index[0]}, {names[index[0]]}"
+    return [NextStep(f"{name} is a row number: drop it")]
+
+
+def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[NextStep]:
+    worth = tests["independent_rows"]
+    if not worth.passed:
+        times = (worth.threshold or 0.0) / max(worth.value or 0.0, 1.0)
+        return [NextStep(
+            f"the {n:,} rows are worth about {worth.value:.0f} independent ones, because neighbours in time are alike: "
+            f"record at least {max(2, round(4 * times))} times as long, or take rows further apart"
+        )]  # fmt: skip
+    if further.rows_needed is not None:
+        return [NextStep(f"two halves of the rows disagree: about {further.rows_needed:,.0f} rows would do")]
+    if not _passed(tests, "agreement_of_halves"):
+        return [NextStep(f"two halves of the rows disagree: give at least {2 * n:,} rows, or check the grid")]
+    if not _passed(tests, "settled") and _passed(tests, "locality"):
+        return [NextStep(f"held-out rows would rather have columns elsewhere: give at least {2 * n:,} rows")]
+    return []
+
+
+def looks_tuned(rows: NDArray) -> bool:
+    """Whether rows are counts in which the ring solver finds an angle."""
+    some = np.asarray(rows[:_TUNED_ROWS], dtype=np.float64)
+    if some.shape[1] < 8 or len(some) < 100 or not np.isfinite(some).all() or (some < 0).any():
+        return False
+    if not np.array_equal(some, np.round(some)) or some.max() > _LARGEST_COUNT or some.max() < 2:
+        return False
+    from symlift.solvers.ring.pipeline import solve
+
+    varies = some.std(axis=0) > 0
+    if varies.sum() < 8:
+        return False
+    return solve(some[:, varies], Grid((15,), periodic=True), np.random.default_rng(0)).evidence.found
+
+
+def _passed(tests: Mapping[str, Test], name: str) -> bool:
+    return name not in tests or tests[name].passed is not False

@@ -1,0 +1,211 @@
+"""From numbers to named tests, and from tests to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symlift.core.model import LiftedModel
+from symlift.diagnosis.alternatives import Alternative
+from symlift.diagnosis.confidence import kind_of, probability
+from symlift.diagnosis.contract import Test, Verdict
+from symlift.diagnosis.measures import Measures
+from symlift.diagnosis.settings import DEFAULT, DiagnosisSettings
+
+__all__ = ["BARRED", "Further", "better", "make_tests", "name_of", "verdict_of"]
+
+_MOST_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Further:
+    """What other fits say; None and empty where none was made."""
+
+    agreement: float | None = None
+    controls: tuple[float, ...] = ()
+    rows_needed: float | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+
+def name_of(alternative: Alternative) -> str:
+    """The test's name for another grid: ``locality_on_a_line``, ``locality_on_a_ring``, ``locality_on_4x6``."""
+    grid = alternative.grid
+    if grid.ndim > 1:
+        return f"locality_on_{grid}"
+    return f"locality_on_a_{'ring' if grid.is_ring else 'line'}"
+
+
+def make_tests(
+    measures: Measures, model: LiftedModel, further: Further, settings: DiagnosisSettings = DEFAULT
+) -> tuple[Test, ...]:
+    """Every test, those that decide first; ``passed`` is None where a number is for information only."""
+    kind = kind_of(measures)
+    deciding = [
+        _at_least("effective_rank", measures.rank, settings.rank, "directions that vectors really use; 1 for copies of a column"),
+        _at_least("displacements", measures.freedom, settings.freedom,
+                  "pairs of points beyond one for each displacement: with few, any data fit the grid"),
+        _at_least("independent_rows", measures.independent, settings.independent_rows,
+                  f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are"),
+        *_local_tests(measures, further, settings),
+    ]  # fmt: skip
+    still = measures.stationarity
+    base = settings.stationarity if measures.places is None else settings.stationarity_of_ranks
+    limit = base + settings.stationarity_rows / max(measures.independent, 1.0)
+    reading = "0 where moments depend on displacement alone: what translation being a symmetry means"
+    if kind == "angles":
+        deciding.append(Test("stationarity", round(still, 4), reading=reading))
+    else:
+        deciding.append(Test("stationarity", round(still, 4), round(limit, 4), still <= limit, reading))
+    deciding += [
+        Test(name_of(other), round(other.share, 4), round(_needed(other, settings), 4), not better(other, settings),
+             f"the grid {other.grid} must not explain the columns better than {measures.grid}, which explains {other.here:.2f}")
+        for other in further.alternatives
+    ]  # fmt: skip
+    sure = confidence_of(measures, further, deciding)
+    deciding.append(
+        _at_least("confidence", sure, settings.confident, "probability that the result is right, from all of these")
+    )
+    return (*deciding, *_informing(measures, model))
+
+
+def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettings) -> list[Test]:
+    """The tests of what displacements explain, which differ with what carries a result."""
+    kind, evidence, places = kind_of(measures), measures.evidence, measures.places
+    found: list[Test] = []
+    if kind == "angles":
+        found.append(Test("found", float(evidence.found), 1.0, evidence.found, "the solver's own held-out tests"))
+    if kind == "angles":
+        found += [
+            _at_least("locality", evidence.agreement or 0.0, settings.angles_local,
+                      "correlation of the phases that two halves of the columns give"),
+            _at_least("ahead", 1.0 if evidence.ahead is None else evidence.ahead, settings.ahead,
+                      "how far the plane of the phases is ahead of the next best one, as a share of its likelihood"),
+        ]  # fmt: skip
+    elif places is None:
+        reading = "how much of the components' energies displacements on the grid explain, on held-out rows"
+        found.append(Test("locality", round(evidence.explained or 0.0, 4), reading=reading))
+    else:
+        real = places.across if places.z >= settings.significant else 0.0
+        found += [
+            _at_least("locality", real, settings.local,
+                      "of what is real in columns' correlations, the part that other pairs at the same displacement predict"),
+            _at_least("settled", places.settled, settings.settled, "share of columns that held-out rows leave where they are"),
+            _at_least("locality_beyond_control", places.fitted - places.control, settings.beyond_control,
+                      "what displacements explain beyond the best that correlations dealt to other pairs can be made to show"),
+        ]  # fmt: skip
+    if further.controls:
+        reached = places.fitted if places is not None else evidence.locality
+        p = (1 + sum(value >= reached for value in further.controls)) / (1 + len(further.controls))
+        limit = max(0.05, 1 / (1 + len(further.controls)))
+        found.append(
+            Test(
+                "p_value",
+                round(p, 4),
+                round(limit, 4),
+                p <= limit + 1e-9,
+                f"share of {len(further.controls)} controls that reach as far",
+            )
+        )
+    if further.agreement is not None:
+        found.append(
+            _at_least("agreement_of_halves", further.agreement, settings.agreement,
+                      "share of columns, or correlation of signals, that two halves of the rows agree on")
+        )  # fmt: skip
+    return found
+
+
+def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -> float:
+    """The calibrated probability; next to nothing where there is nothing to judge by, or another grid does better."""
+    barred = any(not test.passed for test in tests if test.name in _BARRING or test.name.startswith("locality_on_"))
+    sure = probability(measures)
+    if further.agreement is not None:
+        sure = further_probability(sure, further.agreement)
+    if barred:
+        return min(sure, BARRED)
+    # a place can be right where not every test is passed; angles that do not pass them hardly ever are
+    doubted = kind_of(measures) == "angles" and any(test.passed is False for test in tests if test.name in _CLAIMING)
+    return min(sure, DOUBTED) if doubted else sure
+
+
+#: tests without which nothing else means anything, and what is left of the confidence where one fails
+_BARRING = ("effective_rank", "displacements", "independent_rows")
+BARRED, DOUBTED = 0.02, 0.3
+#: tests that a symmetry needs beside the probability
+_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found")
+
+
+def further_probability(sure: float, agreement: float) -> float:
+    """What agreement of halves makes of a probability: its odds grow above 0.9, and fall fast below."""
+    odds = sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * (min(agreement, 1.0) - 0.9)))
+    return odds / (1 + odds)
+
+
+def verdict_of(tests: Sequence[Test], placed: bool, settings: DiagnosisSettings = DEFAULT) -> Verdict:
+    """The verdict; ``placed``: columns have places, so that they can be in order where the field is not stationary."""
+    by_name = {test.name: test for test in tests}
+
+    def passed(name: str) -> bool:
+        return name not in by_name or by_name[name].passed is not False
+
+    if not all(passed(name) for name in _BARRING):
+        return Verdict.ABSENT
+    sure = passed("confidence")
+    agreed = passed("agreement_of_halves") and passed("p_value")
+    if sure and agreed:
+        # components are few and unlike each other: the probability alone judges them
+        claimed = "settled" not in by_name and "ahead" not in by_name
+        if passed("stationarity") and (claimed or all(passed(name) for name in _CLAIMING)):
+            return Verdict.PRESENT
+        if placed and not passed("stationarity"):
+            return Verdict.ORDERED
+    rival = any(test.name.startswith("locality_on_") and not test.passed for test in tests)
+    enough = settings.local if rival else settings.clearly_local if placed else settings.components_local
+    local = (by_name["locality"].value or 0.0) >= enough
+    beyond = all(passed(name) for name in ("locality_beyond_control", "p_value", "stationarity"))
+    if "settled" not in by_name:
+        beyond = beyond and "found" in by_name and by_name["found"].value == 1.0
+    some_order = "settled" not in by_name or (by_name["settled"].value or 0.0) >= settings.hardly_settled
+    return Verdict.UNIDENTIFIABLE if local and beyond and some_order else Verdict.ABSENT
+
+
+def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
+    evidence, places = measures.evidence, measures.places
+    found = []
+    if evidence.agreement is None:
+        found.append(Test("found", float(evidence.found), reading="1 where the solver's own held-out tests are passed"))
+    if places is not None:
+        found += [
+            Test("control", round(places.control, 4), reading="what correlations dealt to other pairs can be made to show"),
+            Test("neighbours_predict", round(places.predicted, 4), reading="part of a column that neighbours predict"),
+            Test("partners_predict", round(places.partners, 4), reading="the same of as many of its best partners"),
+        ]  # fmt: skip
+    return [
+        *found,
+        Test("resolution", round(measures.held_out.resolution, 4), reading="total correlation per point; smaller is sharper"),
+        Test("distortion", round(measures.held_out.distortion, 4), reading="0 where the map is an isometry"),
+        Test("nongaussianity", evidence.nongaussianity, reading="z score of independent components"),
+        Test("condition", _condition(model), reading="largest over smallest singular value of the lifting map"),
+        Test("samples_per_parameter", round(measures.rows / max(measures.columns, 1), 2), reading="rows for each column"),
+    ]  # fmt: skip
+
+
+def better(other: Alternative, settings: DiagnosisSettings = DEFAULT) -> bool:
+    """Whether another grid explains the columns better than the one in use."""
+    return other.share > _needed(other, settings)
+
+
+def _needed(other: Alternative, settings: DiagnosisSettings) -> float:
+    return max(other.here + (settings.cut_ring if other.cut else 0.0), settings.rival)
+
+
+def _at_least(name: str, value: float, threshold: float, reading: str) -> Test:
+    return Test(name, round(float(value), 4), threshold, bool(value >= threshold), reading)
+
+
+def _condition(model: LiftedModel) -> float | None:
+    if model.is_sparse or model.n_outputs > _MOST_POINTS:
+        return None
+    singular = np.linalg.svd(model.map, compute_uv=False)
+    return round(float(singular[0] / max(singular[-1], 1e-300)), 2)
