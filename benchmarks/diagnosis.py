@@ -3,7 +3,9 @@
     python benchmarks/diagnosis.py run seen|unseen [--fits FOLDER]    fits and diagnoses, and keeps a record of each at once
     python benchmarks/diagnosis.py calibrate                          fits the curves of the confidence to the seen half
     python benchmarks/diagnosis.py page                               the table and the reliability diagram of the unseen half
+    python benchmarks/diagnosis.py show seen|unseen                   figures of one half, and every result that is judged wrongly
     python benchmarks/diagnosis.py forty                              the forty data sets of version 0.1.0
+    python benchmarks/diagnosis.py why                                single cases that earlier versions judged wrongly
 
 Families are split by a hash of their names (`verdicts/library.py`).  A result is right where at least half of the columns are in
 their places, or the signals correlate with the true ones by 0.5 or more; on data without a symmetry none is.  `run` goes on where
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+import verdicts.fresh
 import verdicts.misfits
 import verdicts.negatives
 import verdicts.positives  # noqa: F401 - importing registers the families
@@ -34,7 +37,7 @@ from symlift.diagnosis.verdict import BARRED
 from symlift.errors import FitWarning
 from symlift.metrics import circular_correlation, signal_recovery
 from symlift.metrics.placement import placement_agreement
-from verdicts.library import NEGATIVES, PARTS, POSITIVES, VARIANTS, Case, build, seen
+from verdicts.library import NEGATIVES, PARTS, POSITIVES, VARIANTS, Case, build, half_of
 
 FOLDER = RESULTS / "diagnosis"
 RIGHT = 0.5
@@ -49,7 +52,7 @@ CHANGES_AFTER_UNSEEN: tuple[str, ...] = ()
 
 def jobs(half: str) -> list[tuple[str, int, int]]:
     """Family, variant and part; one variant of every family before the next, so that a run that is stopped has seen all."""
-    names = [name for name in (*NEGATIVES, *POSITIVES) if seen(name) == (half == "seen")]
+    names = [name for name in (*NEGATIVES, *POSITIVES) if half_of(name) == half]
     return [(name, variant, part) for variant in range(VARIANTS) for name in names for part in range(PARTS)]
 
 
@@ -237,8 +240,8 @@ def show(half: str) -> None:
 def main() -> None:
     warnings.simplefilter("ignore", FitWarning)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "calibrate", "show", "page", "forty"))
-    parser.add_argument("half", nargs="?", choices=("seen", "unseen"), default="seen")
+    parser.add_argument("what", choices=("run", "calibrate", "show", "page", "forty", "why"))
+    parser.add_argument("half", nargs="?", choices=("seen", "unseen", "fresh"), default="seen")
     parser.add_argument("--fits", type=Path, help="folder that keeps fits")
     parser.add_argument("--limit", type=int, help="stop after so many")
     given = parser.parse_args()
@@ -252,10 +255,14 @@ def main() -> None:
         from verdicts.page import write_page
 
         write_page(read("unseen"), summary(read("unseen")), bins_of, CHANGES_AFTER_UNSEEN)
-    else:
+    elif given.what == "forty":
         from verdicts.forty import forty
 
         forty()
+    else:
+        from verdicts.why import why
+
+        why()
 
 
 if __name__ == "__main__":

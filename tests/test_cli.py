@@ -238,7 +238,7 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
     # the answer comes last: a sentence, where it is, whether to believe it, what to do next, the report
     assert out.endswith(
         "\nThe 12 columns show signs of a 3 × 4 grid, but these data do not single out one answer; confidence 0.88\n"
-        f"verdict: {Verdict.UNIDENTIFIABLE.words} (the result is right with probability 0.88)\n"
+        f"verdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\n"
         "next: fit a ring instead (symlift recover DATA --periodic)\n"
         "report: x-symlift/report.html\n"
     )
@@ -248,7 +248,7 @@ def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call
     err = call("recover", "x.npy", *RANDOM, "--verbose")[2]
     told = [found[1] for line in err.splitlines() if (found := re.match(r" +\d+\.\d s  (.*)", line))]
     assert told == [
-        "reading", "fitting", "fitting: drawing", "checking", "writing", "drawing",
+        "reading", "fitting", "fitting: drawing", "fitting: checking", "checking", "writing", "drawing",
     ]  # fmt: skip
     # and the numbers of each test
     assert re.search(r"^stationarity: -?[\d.e-]+, threshold [\d.]+, (not )?passed$", err, re.MULTILINE)

@@ -110,6 +110,7 @@ def test_degenerate_covariances_are_named_first(kind, rng):
     assert next(test for test in found.tests if test.name == "effective_rank").passed is False
 
 
+@pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
 def test_walks_in_time_are_worth_few_rows(rng):
     X = np.cumsum(rng.normal(size=(1_000, 12)) + 0.1 * rng.normal(size=12), axis=0)
     est = quiet_fit(X, grid=12, mixing="shuffled")
@@ -245,6 +246,7 @@ def test_verdicts_follow_from_the_tests():
     assert verdict_of(named(**unsure | {"locality_beyond_control": (0.0, False)}), placed=True) is Verdict.ABSENT
     assert verdict_of(named(**unsure | {"locality": (0.3, False)}), placed=True) is Verdict.ABSENT
     assert verdict_of(named(**good | {"agreement_of_halves": (0.4, False)}), placed=True) is Verdict.UNIDENTIFIABLE
+    assert verdict_of(named(**good | {"settled": (0.4, False)}), placed=True) is Verdict.ABSENT
 
 
 def test_verdicts_are_codes_and_words():
@@ -293,7 +295,9 @@ def test_columns_that_sit_wrong_do_not_survive_a_bootstrap(rng):
     point = est.placement_.point.copy()
     point[[0, 1]] = point[[1, 0]]  # two columns changed places
     sample = take_sample(X)
-    placed = rows_in_places(sample.raw, replace(est.placement_, point=point), sample.halves)
+    placed = rows_in_places(
+        sample.raw, replace(est.solution_, placement=replace(est.placement_, point=point)), sample.halves
+    )
     stays = survival(placed, 6, dependent=False)
     assert stays[:2].max() < 0.5
     assert stays[2:].mean() > 0.9

@@ -58,6 +58,7 @@ class Placed(Case):
 Family = Callable[[np.random.Generator, int], Case]
 NEGATIVES: dict[str, Family] = {}
 POSITIVES: dict[str, Family] = {}
+FRESH: set[str] = set()
 
 
 def negative(make: Family) -> Family:
@@ -72,8 +73,27 @@ def positive(make: Family) -> Family:
     return make
 
 
+def fresh_negative(make: Family) -> Family:
+    """Register a family without a symmetry that is in neither half."""
+    FRESH.add(make.__name__)
+    return negative(make)
+
+
+def fresh_positive(make: Family) -> Family:
+    """Register a family with one that is in neither half."""
+    FRESH.add(make.__name__)
+    return positive(make)
+
+
+def half_of(name: str) -> str:
+    """ "seen", where thresholds may be set on a family, or "unseen": by a hash of its name, so that nobody chose; or "fresh"."""
+    if name in FRESH:
+        return "fresh"
+    return "seen" if seen(name) else "unseen"
+
+
 def seen(name: str) -> bool:
-    """Whether thresholds may be set on a family: by a hash of its name, so that nobody chose."""
+    """Whether thresholds may be set on a family."""
     return hashlib.sha256(name.encode()).digest()[0] % 2 == 0
 
 

@@ -15,7 +15,7 @@ SIZES: tuple[tuple[int, tuple[int, ...]], ...] = ((16, (16,)), (24, (4, 6)), (36
 Rng = np.random.Generator
 
 
-def _case(X: NDArray, shape: Any, variant: int, **further: Any) -> Case:
+def shaped(X: NDArray, shape: Any, variant: int, **further: Any) -> Case:
     """Mostly as users who know that columns are sensors would ask; every fourth without that knowledge."""
     params = {"grid": shape, "periodic": variant == 3, "mixing": "auto" if variant == 0 else "shuffled"}
     return Case(np.asarray(X, dtype=np.float64), {**params, **further})
@@ -34,21 +34,21 @@ def _covariant(C: NDArray, n: int, rng: Rng) -> NDArray:
 @negative
 def white_noise(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    return _case(rng.normal(size=(n, d)) * rng.uniform(0.2, 3, d), shape, variant)
+    return shaped(rng.normal(size=(n, d)) * rng.uniform(0.2, 3, d), shape, variant)
 
 
 @negative
 def few_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = variant + 1
-    return _case(rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + 0.7 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + 0.7 * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
 def many_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = d // 3
-    return _case(rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + rng.normal(size=(n, d)), shape, variant)
+    return shaped(rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -56,14 +56,14 @@ def sparse_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = d // 2
     loads = rng.normal(size=(k, d)) * (rng.uniform(size=(k, d)) < 0.2)
-    return _case(rng.laplace(size=(n, k)) @ loads + 0.3 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(rng.laplace(size=(n, k)) @ loads + 0.3 * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
 def positive_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = 3 + variant
-    return _case(
+    return shaped(
         rng.exponential(size=(n, k)) @ rng.gamma(0.4, size=(k, d)) + 0.1 * rng.exponential(size=(n, d)), shape, variant
     )
 
@@ -73,7 +73,7 @@ def equal_blocks(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     block = np.arange(d) % (3 + variant)
     C = np.where(block[:, None] == block, 0.4 + 0.1 * variant, 0.05 * variant) + 0.2 * np.eye(d)
-    return _case(_covariant(C, n, rng), shape, variant)
+    return shaped(_covariant(C, n, rng), shape, variant)
 
 
 @negative
@@ -82,7 +82,7 @@ def uneven_blocks(rng: Rng, variant: int) -> Case:
     block = rng.choice(6, size=d, p=[0.35, 0.25, 0.15, 0.1, 0.1, 0.05])
     strength = rng.uniform(0.3, 0.9, 6)
     C = np.where(block[:, None] == block, strength[block], 0) + np.diag(rng.uniform(0.1, 0.8, d))
-    return _case(_covariant(C, n, rng) * rng.lognormal(size=d), shape, variant)
+    return shaped(_covariant(C, n, rng) * rng.lognormal(size=d), shape, variant)
 
 
 @negative
@@ -95,7 +95,7 @@ def sectors_in_a_market(rng: Rng, variant: int) -> Case:
         + 0.7 * rng.normal(size=(n, 5))[:, sector]
         + rng.normal(size=(n, d))
     )
-    return _case(X * swing, shape, variant)
+    return shaped(X * swing, shape, variant)
 
 
 @negative
@@ -109,7 +109,7 @@ def tree(rng: Rng, variant: int) -> Case:
         merged = groups[i] + groups[j]
         X[:, merged] += rng.uniform(0.2, 0.6) * rng.normal(size=(n, 1))
         groups = [g for k, g in enumerate(groups) if k not in (i, j)] + [merged]
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -118,7 +118,7 @@ def balanced_tree(rng: Rng, variant: int) -> Case:
     X, leaf = 0.4 * rng.normal(size=(n, d)), rng.permutation(d)
     for level in range(1, 6):
         X += rng.normal(size=(n, 2**level))[:, leaf * 2**level // d]
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -127,7 +127,7 @@ def random_graph(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     A = np.triu(rng.uniform(size=(d, d)) < 4 / d, 1).astype(float)
     A += A.T
-    return _case(_covariant(np.linalg.inv(np.diag(A.sum(0) + 0.2) - A), n, rng), shape, variant)
+    return shaped(_covariant(np.linalg.inv(np.diag(A.sum(0) + 0.2) - A), n, rng), shape, variant)
 
 
 @negative
@@ -136,7 +136,7 @@ def hubs(rng: Rng, variant: int) -> Case:
     hub = rng.integers(3, size=d)
     X = 0.8 * rng.normal(size=(n, d))
     X[:, 3:] += X[:, hub[3:]] * rng.uniform(0.5, 1.5, d - 3)
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -150,7 +150,7 @@ def small_world(rng: Rng, variant: int) -> Case:
     np.fill_diagonal(A, 0)
     order = rng.permutation(d)
     A = A[order][:, order]
-    return _case(_covariant(np.linalg.inv(np.diag(A.sum(0) + 0.3) - A), n, rng), shape, variant)
+    return shaped(_covariant(np.linalg.inv(np.diag(A.sum(0) + 0.3) - A), n, rng), shape, variant)
 
 
 @negative
@@ -160,14 +160,14 @@ def causal_graph(rng: Rng, variant: int) -> Case:
     for position, i in enumerate(order[1:], 1):
         parents = rng.choice(order[:position], min(position, 3), replace=False)
         X[:, i] += X[:, parents] @ rng.normal(scale=0.6, size=len(parents))
-    return _case(X / X.std(axis=0), shape, variant)
+    return shaped(X / X.std(axis=0), shape, variant)
 
 
 @negative
 def power_law_spectrum(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     Q = random_orthogonal(d, random_state=int(rng.integers(1 << 30)))
-    return _case((rng.normal(size=(n, d)) / (1 + np.arange(d)) ** (0.5 + 0.2 * variant)) @ Q, shape, variant)
+    return shaped((rng.normal(size=(n, d)) / (1 + np.arange(d)) ** (0.5 + 0.2 * variant)) @ Q, shape, variant)
 
 
 @negative
@@ -177,7 +177,7 @@ def clayton_copula(rng: Rng, variant: int) -> Case:
     V = rng.gamma(1 / theta, size=(n, 1))
     U = (1 + rng.exponential(size=(n, d)) / V) ** (-1 / theta)
     X = np.asarray(stats.gamma.ppf(np.clip(U, 1e-9, 1 - 1e-9), rng.uniform(0.5, 4, d)))
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -185,13 +185,13 @@ def student_copula(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     A = rng.normal(size=(d, 4))
     X = _covariant(A @ A.T + np.eye(d), n, rng) / np.sqrt(rng.chisquare(3, size=(n, 1)) / 3)
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
 def heavy_tails(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    return _case(rng.standard_t(1.0 + 0.5 * variant, size=(n, d)), shape, variant)
+    return shaped(rng.standard_t(1.0 + 0.5 * variant, size=(n, d)), shape, variant)
 
 
 @negative
@@ -201,7 +201,7 @@ def one_hot_blocks(rng: Rng, variant: int) -> Case:
     while len(columns) < d:
         levels = int(rng.integers(2, 7))
         columns += list(np.eye(levels)[rng.choice(levels, size=n, p=rng.dirichlet(2 * np.ones(levels)))].T)
-    return _case(np.stack(columns[:d], axis=1) + 0.0, shape, variant)
+    return shaped(np.stack(columns[:d], axis=1) + 0.0, shape, variant)
 
 
 @negative
@@ -210,26 +210,26 @@ def word_counts(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     topics = rng.dirichlet(np.full(d, 0.3), size=6) / (1 + np.arange(d)) ** 0.5
     mix = rng.dirichlet(np.full(6, 0.4), size=n) @ (topics / topics.sum(1, keepdims=True))
-    return _case(rng.poisson(60 * mix * rng.lognormal(size=(n, 1))), shape, variant)
+    return shaped(rng.poisson(60 * mix * rng.lognormal(size=(n, 1))), shape, variant)
 
 
 @negative
 def random_walks(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    return _case(np.cumsum(rng.normal(size=(n, d)), axis=0), shape, variant)
+    return shaped(np.cumsum(rng.normal(size=(n, d)), axis=0), shape, variant)
 
 
 @negative
 def drifting_walks(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    return _case(np.cumsum(rng.normal(size=(n, d)) + 0.1 * rng.normal(size=d), axis=0), shape, variant)
+    return shaped(np.cumsum(rng.normal(size=(n, d)) + 0.1 * rng.normal(size=d), axis=0), shape, variant)
 
 
 @negative
 def trends(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     t = np.linspace(0, 3, n)[:, None]
-    return _case(rng.normal(size=d) * t + rng.normal(size=d) * t**2 + 0.2 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(rng.normal(size=d) * t + rng.normal(size=d) * t**2 + 0.2 * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -237,7 +237,7 @@ def slow_series(rng: Rng, variant: int) -> Case:
     from scipy.signal import lfilter
 
     d, shape, n = size(variant)
-    return _case(lfilter([1], [1, -0.97 - 0.005 * variant], rng.normal(size=(n, d)), axis=0), shape, variant)
+    return shaped(lfilter([1], [1, -0.97 - 0.005 * variant], rng.normal(size=(n, d)), axis=0), shape, variant)
 
 
 @negative
@@ -245,7 +245,7 @@ def phases_of_one_period(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     t = np.arange(n)[:, None]
     period = 20 + 30 * variant
-    return _case(
+    return shaped(
         np.cos(2 * np.pi * t / period + rng.uniform(0, 2 * np.pi, d)) + 0.3 * rng.normal(size=(n, d)), shape, variant
     )
 
@@ -255,7 +255,7 @@ def periods_of_their_own(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     t = np.arange(n)[:, None]
     turn = 2 * np.pi * (t / rng.uniform(20, 400, d) + rng.uniform(size=d))
-    return _case(np.sin(turn) + 0.2 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(np.sin(turn) + 0.2 * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -263,7 +263,7 @@ def row_number_and_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)) + rng.normal(size=(n, d))
     X[:, 0] = np.arange(n)
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -271,13 +271,13 @@ def duplicated_columns(rng: Rng, variant: int) -> Case:
     d, _, n = size(variant)
     X = rng.normal(size=(n, d // 2)) + 0.5 * rng.normal(size=(n, 3)) @ rng.normal(size=(3, d // 2))
     X = np.concatenate([X, X], axis=1)[:, rng.permutation(2 * (d // 2))]
-    return _case(X + 0.01 * variant * rng.normal(size=X.shape), (d // 2,) if variant < 2 else (2 * (d // 2),), variant)
+    return shaped(X + 0.01 * variant * rng.normal(size=X.shape), (d // 2,) if variant < 2 else (2 * (d // 2),), variant)
 
 
 @negative
 def identical_columns(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    return _case(
+    return shaped(
         np.repeat(rng.normal(size=(n, 1)), d, axis=1) + 0.003 * variant * rng.normal(size=(n, d)), shape, variant
     )
 
@@ -286,7 +286,7 @@ def identical_columns(rng: Rng, variant: int) -> Case:
 def rank_one(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     X = rng.exponential(size=(n, 1)) * rng.uniform(-2, 2, d)
-    return _case(X + 0.02 * variant * rng.normal(size=(n, d)), shape, variant)
+    return shaped(X + 0.02 * variant * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -294,7 +294,7 @@ def too_few_displacements(rng: Rng, variant: int) -> Case:
     shape = ((2, 2), (2, 3), (4,), (6,))[variant]
     d = int(np.prod(shape))
     X = rng.normal(size=(3_000, 2)) @ rng.normal(size=(2, d)) + 0.5 * rng.normal(size=(3_000, d))
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -308,7 +308,7 @@ def few_columns_any_grid(rng: Rng, variant: int) -> Case:
 def gaussian_mixture(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = 3 + 2 * variant
-    return _case(2 * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d)), shape, variant)
+    return shaped(2 * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -318,7 +318,7 @@ def hidden_states(rng: Rng, variant: int) -> Case:
     state = np.cumsum(rng.uniform(size=n) < 0.03)
     mean, spread = 2 * rng.normal(size=(8, d)), rng.lognormal(sigma=0.6, size=(8, d))
     which = rng.integers(8, size=state[-1] + 1)[state]
-    return _case(mean[which] + spread[which] * rng.normal(size=(n, d)), shape, variant)
+    return shaped(mean[which] + spread[which] * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -336,7 +336,7 @@ def random_vector_autoregression(rng: Rng, variant: int) -> Case:
     X = np.zeros((n, d))
     for t in range(1, n):
         X[t] = X[t - 1] @ A + rng.laplace(size=d) * (np.arange(d) % 3 + 0.5)
-    return _case(X, shape, variant)
+    return shaped(X, shape, variant)
 
 
 @negative
@@ -345,14 +345,14 @@ def answers_to_questions(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     loads = rng.normal(size=(3, d)) * (rng.integers(3, size=d) == np.arange(3)[:, None])
     raw = rng.normal(size=(n, 3)) @ loads + rng.normal(size=(n, d))
-    return _case(np.clip(np.rint(raw + 3 + 0.5 * rng.normal(size=d)), 1, 5), shape, variant)
+    return shaped(np.clip(np.rint(raw + 3 + 0.5 * rng.normal(size=d)), 1, 5), shape, variant)
 
 
 @negative
 def shares_of_a_whole(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     X = rng.gamma(rng.uniform(0.5, 4, d), size=(n, d)) * np.exp(0.5 * rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)))
-    return _case(X / X.sum(axis=1, keepdims=True), shape, variant)
+    return shaped(X / X.sum(axis=1, keepdims=True), shape, variant)
 
 
 @negative
@@ -360,7 +360,7 @@ def modules_of_genes(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     loads = np.maximum(rng.normal(size=(5, d)) - 0.8, 0)
     X = rng.poisson(np.exp(rng.normal(size=(n, 5)) @ loads + rng.normal(scale=0.5, size=d)))
-    return _case(np.log1p(X), shape, variant)
+    return shaped(np.log1p(X), shape, variant)
 
 
 @negative
@@ -368,7 +368,7 @@ def stored_patterns(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     patterns = rng.choice([-1.0, 1.0], size=(6, d))
     flips = np.where(rng.uniform(size=(n, d)) < 0.15, -1, 1)
-    return _case(patterns[rng.integers(6, size=n)] * flips + 0.01 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(patterns[rng.integers(6, size=n)] * flips + 0.01 * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -376,7 +376,7 @@ def products_of_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     Z = rng.normal(size=(n, 4))
     i, j = rng.integers(4, size=(2, d))
-    return _case(Z[:, i] * Z[:, j] + 0.3 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(Z[:, i] * Z[:, j] + 0.3 * rng.normal(size=(n, d)), shape, variant)
 
 
 @negative
@@ -384,11 +384,11 @@ def gaps_in_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + rng.normal(size=(n, d))
     X[rng.uniform(size=X.shape) < 0.02 * (variant + 1)] = np.nan
-    return _case(X, shape, variant, mixing="shuffled")
+    return shaped(X, shape, variant, mixing="shuffled")
 
 
 @negative
 def columns_permuted(rng: Rng, variant: int) -> Case:
     _, shape, n = size(variant)
     X = gsn(n, shape, noise=0.05, random_state=int(rng.integers(1 << 30))).X
-    return _case(rng.permuted(X, axis=0), shape, variant)
+    return shaped(rng.permuted(X, axis=0), shape, variant)

@@ -22,7 +22,7 @@ from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
 from symlift.core.rows import ColumnsOf, Survey, check_finite, column_of, float_type, survey
-from symlift.diagnosis import Asked, Diagnosis, Level, Verdict, check_fit, diagnose
+from symlift.diagnosis import Asked, Diagnosis, Level, check_fit, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
@@ -144,12 +144,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(seen)
-        solution, found = check_fit(solution, seen.rows, self._asked(), self._names)
+        watch("checking", None)
+        solution, doubts = check_fit(solution, rows, self._asked(), self._names)
         self._adopt(solution)
         self.samples_ = self._some(rows)
-        self.diagnosis_: Diagnosis | None = found
-        if found is not None and found.verdict in (Verdict.UNIDENTIFIABLE, Verdict.ABSENT):
-            warnings.warn(_NOT_FOUND + found.next_steps[0].text, FitWarning, stacklevel=3)
+        self.diagnosis_: Diagnosis | None = None
+        if doubts:
+            warnings.warn(_NOT_FOUND + doubts, FitWarning, stacklevel=3)
 
     def _asked(self) -> Asked:
         return Asked(self.mixing, canonical(self.solver), not (isinstance(self.grid, str) and self.grid == "auto"))
@@ -258,10 +259,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         )
         return rows
 
-    def _rows(self, X: ArrayLike) -> NDArray:
-        """X as :meth:`_array` has it, looked through, its gaps filled in."""
+    def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
+        """X as :meth:`_array` has it, looked through, its gaps filled in unless ``fill`` is False."""
         rows = self._array(X)
-        return self._filled(rows) if check_finite(rows, self._places, self._names) else rows
+        return self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
 
     def _filled(self, rows: NDArray) -> NDArray:
         filler = getattr(self, "gap_filler_", None)
@@ -348,25 +349,18 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
     def diagnose(
-        self,
-        X: ArrayLike,
-        level: Level = "quick",
-        blocks: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
+        self, X: ArrayLike, level: Level = "quick", blocks: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Diagnosis:
-        """Is the result real?  A verdict, the probability that the result is right, and the tests behind both, from the data alone.
+        """Is the result real?  A verdict, the probability that the result is right, the tests behind both, and next steps.
 
-        ``level`` "quick" costs less than the fit: what displacements explain in rows split in two, whether columns would stay, a
-        control on the placement, stationarity, simpler grids.  "full" also fits the halves of X (and quarters, where those
-        disagree), more controls and other grids, and costs up to six more fits.  Models that were trained are always compared with
-        what the fast solver finds in halves.  ``blocks`` (n,) names rows that belong together, such as those of one session:
-        halves are then made of whole blocks.
+        ``level`` "quick" costs less than the fit; "full" also fits halves of X (quarters, where those disagree), more controls and
+        other grids: up to six fits.  Models that were trained are always compared with what the fast solver finds in halves.
+        ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
         """
         check_is_fitted(self)
         if level not in ("quick", "full"):
             raise InputError(f"level {level!r} is unknown: use quick or full")
-        rows = self._rows(X)
+        rows = self._rows(X, fill=False)
         if blocks is not None and np.shape(blocks) != (len(rows),):
             raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {len(rows)} rows")
         trained = canonical(self.solver) in TRAINED
@@ -381,10 +375,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
 
         with watching(self.verbose, progress) as watch:
-            found = diagnose(
-                self.solution_, rows, refit if level == "full" or trained else None, trained,
-                None if blocks is None else np.asarray(blocks), self._asked(), self._names,
-            )  # fmt: skip
+            further = refit if level == "full" or trained else None
+            named = None if blocks is None else np.asarray(blocks)
+            found = diagnose(self.solution_, rows, further, trained, named, self._asked(), self._names)
         for step in found.next_steps:
             if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from symlift.diagnosis.bootstrap import with_survival
 from symlift.diagnosis.contract import Diagnosis, NextStep, Test, Verdict
-from symlift.diagnosis.measures import Sample, measure, take_sample, upright
+from symlift.diagnosis.measures import Sample, measure, take_sample
 from symlift.diagnosis.refits import Refit, all_further, cheap_further
 from symlift.diagnosis.steps import Asked, next_steps
 from symlift.diagnosis.verdict import Further, make_tests, verdict_of
@@ -24,22 +24,20 @@ Level = Literal["quick", "full"]
 _ROWS = 30_000
 
 
-def check_fit(
-    solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None
-) -> tuple[Solution, Diagnosis | None]:
-    """The quick diagnosis of a fit that has just ended, and the solution with its probability and that of each column.
+def check_fit(solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None) -> tuple[Solution, str]:
+    """A fit that has just ended, with its probability and that of each column, and what to do where it is not to be trusted.
 
-    None where a solver shows no evidence of its own: models that train, and the random baseline.
+    Nothing is said where a solver shows no evidence of its own: models that train, and the random baseline.
     """
     if solution.evidence.explained is None and solution.evidence.agreement is None:
-        return solution, None
+        return solution, ""
     with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
-        sample = upright(take_sample(X), solution)
+        sample = take_sample(X)
         found = _judged(solution, sample, cheap_further(solution, sample), asked, names)
-        evidence, placement = replace(solution.evidence, confidence=round(found.confidence, 4)), solution.placement
-        if placement is not None:
-            placement = with_survival(placement, sample, found.confidence)
-    return replace(solution, evidence=evidence, placement=placement), found
+        evidence = replace(solution.evidence, confidence=round(found.confidence, 4))
+        placement = with_survival(solution, sample, found.confidence)
+    doubts = "" if found.verdict in (Verdict.PRESENT, Verdict.ORDERED) else found.next_steps[0].text
+    return replace(solution, evidence=evidence, placement=placement), doubts
 
 
 def diagnose(
@@ -58,10 +56,10 @@ def diagnose(
     rows depend on their neighbours, or whole ``blocks`` (n,) where those are given.
     """
     if refit is None:
-        sample = upright(take_sample(X, blocks), solution)
+        sample = take_sample(X, blocks)
         with threadpool_limits(limits=1):
             return _judged(solution, sample, cheap_further(solution, sample), asked or Asked(), names)
-    sample = upright(take_sample(X, blocks, _ROWS), solution)
+    sample = take_sample(X, blocks, _ROWS)
     further, reference = all_further(solution, sample, refit, trained)
     return _judged(solution, sample, further, asked or Asked(), names, reference)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.diagnosis.places import rows_in_places
-from symlift.solvers.contract import Placement
+from symlift.solvers.contract import Solution
 from symlift.solvers.fast.place.embed import starts_from
 from symlift.solvers.fast.place.judge import explained_elsewhere
 from symlift.solvers.fast.place.screen import steps_apart
@@ -27,11 +27,14 @@ _SCREENED, _NEAR = 64, 0.25
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another grid for the same columns, and the share of real statistics that it explains beside that of the grid in use."""
+    """Another grid for the same columns, and the share of real statistics that it explains beside that of the grid in use; ``cut``:
+    it is a line, and the grid in use a ring.
+    """
 
     grid: Grid
     share: float
     here: float
+    cut: bool = False
 
 
 def simpler(grid: Grid, columns: int) -> list[Grid]:
@@ -56,14 +59,12 @@ def other_shapes(grid: Grid, columns: int) -> list[Grid]:
 
 
 def alternatives(
-    X: NDArray, halves: tuple[NDArray, NDArray], placement: Placement, grids: list[Grid], seed: int = 0
+    X: NDArray, halves: tuple[NDArray, NDArray], solution: Solution, grids: list[Grid], seed: int = 0
 ) -> list[Alternative]:
     """How well each of ``grids`` does, its places found on one half of the rows and judged on the other, as the grid in use is."""
-    grid = placement.grid
-    if not grids or grid.size > _MOST_COLUMNS or placement.channel.max(initial=0) > 0:
-        return []
-    placed = rows_in_places(X, placement, halves)
-    if placed is None:
+    grid = solution.model.grid
+    placed = rows_in_places(X, solution, halves) if grids and grid.size <= _MOST_COLUMNS else None
+    if placed is None or placed.slots.depth > 1:
         return []
     rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0)
     S, held = (placed.statistics("partial", half, settings) for half in placed.halves)
@@ -82,4 +83,8 @@ def alternatives(
         p = partial_correlations(c, settings.start_ridge)
         own = steps_apart(p, grid, settings.edge)
         grids = [other for other in grids if steps_apart(p, other, settings.edge) < max(own, _NEAR)]
-    return [Alternative(other, share(other, None), here) for other in grids if other.size >= len(placed.column)]
+    return [
+        Alternative(other, share(other, None), here, cut=grid.is_ring and other.ndim == 1)
+        for other in grids
+        if other.size >= len(placed.column)
+    ]

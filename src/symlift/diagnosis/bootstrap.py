@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.diagnosis.measures import DEPENDENT, Sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
-from symlift.solvers.contract import Placement
+from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.fast.place.judge import margins
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import fit_lags
@@ -21,14 +21,17 @@ _RESAMPLES = ((256, 12), (1_200, 3))
 _BLOCK = 32
 
 
-def with_survival(placement: Placement, sample: Sample, sure: float) -> Placement:
-    """The placement with the confidence of each column that has a place: ``sure`` of the whole, times how often it stays.
+def with_survival(solution: Solution, sample: Sample, sure: float) -> Placement | None:
+    """The placement, if there is one, with the confidence of each column: ``sure`` of the whole, times how often it stays.
 
     Twins are as sure as the column that they repeat; columns that were left out keep the confidence of being left out.
     """
+    placement = solution.placement
+    if placement is None:
+        return None
     placed_columns = int((placement.point >= 0).sum())
     count = next((times for most, times in _RESAMPLES if placed_columns <= most), 0)
-    placed = rows_in_places(sample.raw, placement, sample.halves, _RESAMPLES[-1][0]) if count else None
+    placed = rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if count else None
     if placed is None:
         return placement
     confidence = placement.confidence.copy()

@@ -30,9 +30,9 @@ class Curve:
 
 
 CURVES = {
-    "places": Curve(-13.62, {"across": 2.81, "settled": 5.71, "beyond": 5.14, "neighbours": 3.17, "stationary": 1.94}),
-    "components": Curve(-8.25, {"local": 4.59, "nongaussian": 7.78, "stationary": 1.49}),
-    "angles": Curve(-6.44, {"agreement": 3.55, "round": 9.01}),
+    "places": Curve(-14.58, {"across": 3.44, "settled": 5.34, "beyond": 5.81, "neighbours": 3.24, "stationary": 1.74}),
+    "components": Curve(-8.25, {"local": 4.62, "nongaussian": 7.78, "stationary": 1.45}),
+    "angles": Curve(-6.44, {"agreement": 3.55, "ahead": 0.0, "round": 9.01}),
 }
 
 
@@ -49,10 +49,11 @@ def features(measures: Measures) -> dict[str, float]:
     if kind == "angles":
         return {
             "agreement": _clip(evidence.agreement or 0.0),
+            "ahead": _clip(evidence.ahead if evidence.ahead is not None else 1.0),
             "round": _clip(2.0 - (evidence.roundness if evidence.roundness is not None else 2.0)),
         }
     # 1 where moments are stationary, 0 where a tenth of them is not
-    stationary = _clip(1 - max(measures.held_out.stationarity, 0.0) / 0.1)
+    stationary = _clip(1 - max(measures.stationarity, 0.0) / 0.1)
     if kind == "components":
         return {
             "local": _clip(evidence.explained or 0.0),

@@ -64,7 +64,7 @@ class Diagnosis:
     signals that correlate with the true ones by 0.5 or more.
 
     >>> print(Diagnosis(Verdict.ABSENT, 0.02))
-    no evidence for a translation symmetry (the result is right with probability 0.02)
+    no evidence for a translation symmetry (confidence 0.02)
     """
 
     verdict: Verdict
@@ -73,7 +73,7 @@ class Diagnosis:
     next_steps: tuple[NextStep, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.verdict.words} (the result is right with probability {self.confidence:.2f})"
+        return f"{self.verdict.words} (confidence {self.confidence:.2f})"
 
     def _repr_html_(self) -> str:
         return diagnosis_html(self)

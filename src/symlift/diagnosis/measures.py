@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from symlift.solvers.contract import Evidence, Solution
 from symlift.statistics.dependence import effective_rank, independent_rows
 from symlift.statistics.selection import HeldOut, held_out_in_window
 
-__all__ = ["Measures", "Sample", "freedom", "measure", "take_sample", "upright"]
+__all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
 
 #: rows that are looked at, in so many contiguous stretches, so that neighbours in time stay neighbours
 _ROWS, _STRETCHES, _POINTS = 6_000, 4, 256
@@ -49,6 +49,11 @@ class Measures:
     held_out: HeldOut
     places: PlaceMeasures | None
 
+    @property
+    def stationarity(self) -> float:
+        """Of the columns' ranks where columns have places, else of the signals."""
+        return self.held_out.stationarity if self.places is None else self.places.stationarity
+
 
 def take_sample(X: NDArray, blocks: NDArray | None = None, rows: int = _ROWS, seed: int = 0) -> Sample:
     """At most ``rows`` rows of X in a few stretches, and halves: of whole ``blocks``, contiguous in time where rows depend on
@@ -60,23 +65,12 @@ def take_sample(X: NDArray, blocks: NDArray | None = None, rows: int = _ROWS, se
         length = rows // _STRETCHES
         starts = np.linspace(0, n - length, _STRETCHES).astype(np.int64)
         chosen = (starts[:, None] + np.arange(length)).ravel()
-    raw = take_rows(X, chosen)
+    raw = take_rows(X, chosen) if n > rows else np.asarray(X)
     filled = _without_gaps(np.asarray(raw, dtype=np.float64))
     worth = independent_rows(filled) / max(len(filled), 1)
     rng = np.random.default_rng(seed)
     halves = halves_of(len(raw), worth > DEPENDENT, None if blocks is None else blocks[chosen], rng)
     return Sample(raw, filled, n, worth * n, halves)
-
-
-def upright(sample: Sample, solution: Solution) -> Sample:
-    """The sample with inverted bits turned over, as the model's own map has them: pairwise statistics have signs."""
-    placement, model = solution.placement, solution.model
-    if placement is None or model.channels > 1 or placement.channel.max(initial=0) < 1:
-        return sample
-    at = np.flatnonzero(placement.point >= 0)
-    sign = np.ones(model.n_features)
-    sign[at] = np.where(model.lifting_map()[placement.point[at], at] < 0, -1.0, 1.0)
-    return replace(sample, raw=sample.raw * sign.astype(sample.raw.dtype))
 
 
 def halves_of(
@@ -97,10 +91,8 @@ def measure(solution: Solution, sample: Sample, seed: int = 0) -> Measures:
     """The cheap numbers of a result."""
     model, rng = solution.model, np.random.default_rng(seed)
     order = rng.permutation(len(sample.filled))
-    places = None
-    if solution.placement is not None and solution.evidence.carried_by != "angles":
-        placed = rows_in_places(sample.raw, solution.placement, sample.halves)
-        places = None if placed is None else measure_places(placed, rng)
+    placed = rows_in_places(sample.raw, solution, sample.halves)
+    places = None if placed is None else measure_places(placed, rng)
     return Measures(
         evidence=solution.evidence, grid=model.grid, rows=sample.rows, columns=model.n_features, independent=sample.independent,
         rank=effective_rank(sample.filled), freedom=freedom(model.grid),

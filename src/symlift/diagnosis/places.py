@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.solvers.contract import Placement
+from symlift.core.model import LiftedModel
+from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.fast.place.judge import explained_elsewhere, margins, neighbour_prediction, partner_prediction
 from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.rows import Rows, read_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
 from symlift.solvers.fast.place.statistic import correlations, partial_correlations, statistics_of
+from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import window_of
 
 __all__ = [
@@ -45,6 +47,8 @@ class PlaceMeasures:
     settled : share of the columns that the other half of the rows would leave where they are.
     predicted, partners : the part of a column that its neighbours on the grid predict in the other half, and that as many of its
         best partners do.
+    stationarity : relative distance of second, third or fourth moments of the columns' ranks from stationary ones, the largest:
+        gains, offsets and wild entries do not count.
     fitted, control : the part of partial correlations that displacements explain, and the part that they can be made to explain
         after the correlations were dealt to other pairs.
     """
@@ -58,6 +62,7 @@ class PlaceMeasures:
     partners: float
     fitted: float
     control: float
+    stationarity: float
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,13 @@ class PlacedRows:
     slots: Slots
     halves: tuple[NDArray[np.int64], NDArray[np.int64]]
 
+    def project(self, M: NDArray) -> NDArray[np.float64]:
+        """The mean of M over pairs of columns at the same displacement: the nearest stationary matrix, holes or not."""
+        index = self.slots.index[np.ix_(self.slot, self.slot)].ravel()
+        count = np.maximum(np.bincount(index, minlength=self.slots.classes), 1)
+        mean = np.bincount(index, M.ravel(), minlength=self.slots.classes) / count
+        return np.asarray(mean[index].reshape(M.shape))
+
     def statistics(self, kind: str, rows: NDArray, settings: PlaceSettings) -> NDArray[np.float64]:
         """Pairwise statistics of some rows, (m, columns, columns)."""
         return statistics_of(kind, *self.rows.take(rows, np.arange(len(self.column))), settings.ridges)
@@ -80,17 +92,31 @@ class PlacedRows:
 
 
 def rows_in_places(
-    X: NDArray, placement: Placement, halves: tuple[NDArray, NDArray], most: int = _COLUMNS
+    X: NDArray, solution: Solution, halves: tuple[NDArray, NDArray], most: int = _COLUMNS
 ) -> PlacedRows | None:
-    """Rows of X as the placement's statistics want them; None where too few columns have places, or too few rows are left."""
+    """Rows of X as the placement's statistics want them; None where too few columns have places, or too few rows are left.
+
+    Columns that enter the signal with a minus (inverted bits) are turned.
+    """
+    placement = solution.placement
+    if placement is None or solution.evidence.carried_by == "angles":
+        return None
     slots, column, slot = _slots_in_use(placement, most)
     if len(column) < _FEWEST_COLUMNS:
         return None
     rows = read_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
+    rows = replace(rows, scores=rows.scores * _signs(solution.model, placement, column))
     first, second = (np.flatnonzero(np.isin(rows.number, half)) for half in halves)
     if min(len(first), len(second)) < _FEWEST_ROWS:
         return None
     return PlacedRows(rows, column, slot, slots, (first, second))
+
+
+def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray[np.float32]:
+    """-1 for columns that enter their point's signal with a negative weight, (columns,)."""
+    row = placement.point[column] * model.channels + (placement.channel[column] if model.channels > 1 else 0)
+    weight = np.asarray(model.map[row, column]).ravel()
+    return np.where(weight < 0, -1, 1).astype(np.float32)
 
 
 def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasures:
@@ -109,6 +135,7 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
         settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
         predicted=predicted, partners=partners,
         fitted=_explained(mean, slot, slots), control=max(controls(mean, slot, slots, rng, 3)),
+        stationarity=float(stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()),
     )  # fmt: skip
 
 

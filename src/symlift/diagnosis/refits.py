@@ -38,9 +38,9 @@ def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool)
 
     A ``trained`` model has to agree with what the fast solver finds in either half: training again would take hours.
     """
-    rows, rng = sample.filled, np.random.default_rng(0)
+    rows, rng = sample.raw, np.random.default_rng(0)
     reach = None if trained else solution.evidence.reach
-    head = rows[rng.permutation(len(rows))[:_HEAD]]
+    head = sample.filled[rng.permutation(len(rows))[:_HEAD]]
     first, second = (refit(rows[half], seed, reach) for seed, half in enumerate(sample.halves))
     pairs = ((solution, first), (solution, second)) if trained else ((first, second),)
     agreement = min(_agreement(a, b, head) for a, b in pairs)
@@ -94,11 +94,10 @@ def _controls(
     solution: Solution, sample: Sample, refit: Refit, reach: Reach | None, rng: np.random.Generator
 ) -> list[float]:
     """Numbers of data without the field: correlations dealt to other pairs, or each column's samples permuted."""
-    if solution.placement is not None and solution.evidence.carried_by != "angles":
-        placed = rows_in_places(sample.raw, solution.placement, sample.halves)
-        if placed is not None:
-            S = sum(placed.statistics("partial", half, PlaceSettings()) for half in placed.halves) / 2
-            return controls(np.asarray(S), placed.slot, placed.slots, rng, _CONTROLS)
+    placed = rows_in_places(sample.raw, solution, sample.halves)
+    if placed is not None:
+        S = sum(placed.statistics("partial", half, PlaceSettings()) for half in placed.halves) / 2
+        return controls(np.asarray(S), placed.slot, placed.slots, rng, _CONTROLS)
     # a control need not go further than components to show that it has nothing
     far: Reach | None = "components" if reach == "general" else reach
     return [refit(rng.permuted(sample.filled, axis=0), 10 + i, far).evidence.locality for i in range(_FITTED_CONTROLS)]
@@ -110,4 +109,4 @@ def _others(solution: Solution, sample: Sample, thorough: bool) -> list[Alternat
         return []
     columns = int(((placement.point >= 0) & (placement.reason == "")).sum())
     grids = (other_shapes if thorough else simpler)(placement.grid, columns)
-    return alternatives(sample.raw, sample.halves, placement, grids)
+    return alternatives(sample.raw, sample.halves, solution, grids)

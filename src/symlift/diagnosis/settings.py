@@ -13,13 +13,15 @@ class DiagnosisSettings:
 
     #: probability of a right result from which one is called present or ordered
     confident: float = 0.5
-    #: moments of fields with a symmetry lay within 0.018 of 0, of data without one mostly at 0.04 or more; few rows scatter more
+    #: moments of signals that are right lay within 0.018 of 0, those of the ranks of columns in place within 0.011 (fields that are
+    #: not stationary: 0.025 and more); few independent rows scatter more
     stationarity: float = 0.03
+    stationarity_of_ranks: float = 0.02
     stationarity_rows: float = 1.0
     #: 2x2, 2x3 and lines up to 7 points have fewer pairs than this beyond one for each displacement: anything fits them
     freedom: int = 18
-    #: columns that are copies of one have an effective rank of 1
-    rank: float = 1.5
+    #: copies of one column have an effective rank of 1, small patches of photographs 1.15
+    rank: float = 1.05
     #: independent rows below which nothing can be told apart
     independent_rows: float = 12.0
     #: deviations from chance below which nothing is known to be real
@@ -34,10 +36,16 @@ class DiagnosisSettings:
     hardly_settled: float = 0.5
     #: share of real statistics from which another grid is a rival
     rival: float = 0.5
+    #: how much better a line must be than the ring that it is cut from
+    cut_ring: float = 0.02
     #: what displacements explain beyond a control in which correlations are dealt to other pairs
     beyond_control: float = 0.1
     #: the same of components under a dense mixing
     components_local: float = 0.5
+    #: angles: correlation of the phases of two halves of the columns, and the lead of their plane over the next best (head
+    #: directions 0.48, made populations 0.8 and more; four gratings, which determine no ring, 0.02)
+    angles_local: float = 0.25
+    ahead: float = 0.25
     #: two halves of the rows must agree on so many columns, or signals must correlate so well
     agreement: float = 0.9
 

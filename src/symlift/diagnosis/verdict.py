@@ -50,15 +50,16 @@ def make_tests(
                   f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are"),
         *_local_tests(measures, further, settings),
     ]  # fmt: skip
-    still = measures.held_out.stationarity
-    limit = settings.stationarity + settings.stationarity_rows / max(measures.independent, 1.0)
+    still = measures.stationarity
+    base = settings.stationarity if measures.places is None else settings.stationarity_of_ranks
+    limit = base + settings.stationarity_rows / max(measures.independent, 1.0)
     reading = "0 where moments depend on displacement alone: what translation being a symmetry means"
     if kind == "angles":
         deciding.append(Test("stationarity", round(still, 4), reading=reading))
     else:
         deciding.append(Test("stationarity", round(still, 4), round(limit, 4), still <= limit, reading))
     deciding += [
-        Test(name_of(other), round(other.share, 4), round(max(other.here, settings.rival), 4), not better(other, settings),
+        Test(name_of(other), round(other.share, 4), round(_needed(other, settings), 4), not better(other, settings),
              f"the grid {other.grid} must not explain the columns better than {measures.grid}, which explains {other.here:.2f}")
         for other in further.alternatives
     ]  # fmt: skip
@@ -73,26 +74,18 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
     """The tests of what displacements explain, which differ with what carries a result."""
     kind, evidence, places = kind_of(measures), measures.evidence, measures.places
     found: list[Test] = []
-    if places is None:
+    if kind == "angles":
         found.append(Test("found", float(evidence.found), 1.0, evidence.found, "the solver's own held-out tests"))
     if kind == "angles":
-        found.append(
-            _at_least(
-                "locality",
-                evidence.agreement or 0.0,
-                0.25,
-                "correlation of the phases that two halves of the columns give",
-            )
-        )
+        found += [
+            _at_least("locality", evidence.agreement or 0.0, settings.angles_local,
+                      "correlation of the phases that two halves of the columns give"),
+            _at_least("ahead", 1.0 if evidence.ahead is None else evidence.ahead, settings.ahead,
+                      "how far the plane of the phases is ahead of the next best one, as a share of its likelihood"),
+        ]  # fmt: skip
     elif places is None:
-        found.append(
-            _at_least(
-                "locality",
-                evidence.explained or 0.0,
-                0.2,
-                "how much of the components' energies displacements on the grid explain, on held-out rows",
-            )
-        )
+        reading = "how much of the components' energies displacements on the grid explain, on held-out rows"
+        found.append(Test("locality", round(evidence.explained or 0.0, 4), reading=reading))
     else:
         real = places.across if places.z >= settings.significant else 0.0
         found += [
@@ -129,17 +122,23 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
     sure = probability(measures)
     if further.agreement is not None:
         sure = further_probability(sure, further.agreement)
-    return min(sure, BARRED) if barred else sure
+    if barred:
+        return min(sure, BARRED)
+    # a place can be right where not every test is passed; angles that do not pass them hardly ever are
+    doubted = kind_of(measures) == "angles" and any(test.passed is False for test in tests if test.name in _CLAIMING)
+    return min(sure, DOUBTED) if doubted else sure
 
 
 #: tests without which nothing else means anything, and what is left of the confidence where one fails
 _BARRING = ("effective_rank", "displacements", "independent_rows")
-BARRED = 0.02
+BARRED, DOUBTED = 0.02, 0.3
+#: tests that a symmetry needs beside the probability
+_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found")
 
 
 def further_probability(sure: float, agreement: float) -> float:
-    """What agreement of halves makes of a probability: it counts as much evidence for, above 0.9, as against, below."""
-    odds = sure / max(1 - sure, 1e-9) * float(np.exp(8.0 * (min(agreement, 1.0) - 0.75)))
+    """What agreement of halves makes of a probability: its odds grow above 0.9, and fall fast below."""
+    odds = sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * (min(agreement, 1.0) - 0.9)))
     return odds / (1 + odds)
 
 
@@ -155,14 +154,18 @@ def verdict_of(tests: Sequence[Test], placed: bool, settings: DiagnosisSettings 
     sure = passed("confidence")
     agreed = passed("agreement_of_halves") and passed("p_value")
     if sure and agreed:
-        if passed("stationarity"):
+        # components are few and unlike each other: the probability alone judges them
+        claimed = "settled" not in by_name and "ahead" not in by_name
+        if passed("stationarity") and (claimed or all(passed(name) for name in _CLAIMING)):
             return Verdict.PRESENT
-        if placed:
+        if placed and not passed("stationarity"):
             return Verdict.ORDERED
     rival = any(test.name.startswith("locality_on_") and not test.passed for test in tests)
     enough = settings.local if rival else settings.clearly_local if placed else settings.components_local
     local = (by_name["locality"].value or 0.0) >= enough
-    beyond = all(passed(name) for name in ("locality_beyond_control", "p_value", "stationarity", "found"))
+    beyond = all(passed(name) for name in ("locality_beyond_control", "p_value", "stationarity"))
+    if "settled" not in by_name:
+        beyond = beyond and "found" in by_name and by_name["found"].value == 1.0
     some_order = "settled" not in by_name or (by_name["settled"].value or 0.0) >= settings.hardly_settled
     return Verdict.UNIDENTIFIABLE if local and beyond and some_order else Verdict.ABSENT
 
@@ -170,9 +173,10 @@ def verdict_of(tests: Sequence[Test], placed: bool, settings: DiagnosisSettings 
 def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
     evidence, places = measures.evidence, measures.places
     found = []
+    if evidence.agreement is None:
+        found.append(Test("found", float(evidence.found), reading="1 where the solver's own held-out tests are passed"))
     if places is not None:
         found += [
-            Test("found", float(evidence.found), reading="1 where the solver's own held-out tests are passed"),
             Test("control", round(places.control, 4), reading="what correlations dealt to other pairs can be made to show"),
             Test("neighbours_predict", round(places.predicted, 4), reading="part of a column that neighbours predict"),
             Test("partners_predict", round(places.partners, 4), reading="the same of as many of its best partners"),
@@ -189,7 +193,11 @@ def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
 
 def better(other: Alternative, settings: DiagnosisSettings = DEFAULT) -> bool:
     """Whether another grid explains the columns better than the one in use."""
-    return other.share > max(other.here, settings.rival)
+    return other.share > _needed(other, settings)
+
+
+def _needed(other: Alternative, settings: DiagnosisSettings) -> float:
+    return max(other.here + (settings.cut_ring if other.cut else 0.0), settings.rival)
 
 
 def _at_least(name: str, value: float, threshold: float, reading: str) -> Test:
@@ -200,4 +208,5 @@ def _condition(model: LiftedModel) -> float | None:
     if model.is_sparse or model.n_outputs > _MOST_POINTS:
         return None
     singular = np.linalg.svd(model.map, compute_uv=False)
-    return round(float(singular[0] / max(singular[-1], 1e-300)), 2)
+    # gains of sixty orders of magnitude overflow: that is as good as singular
+    return round(float(singular[0] / max(singular[-1], 1e-200 * singular[0], 1e-300)), 2)

@@ -186,6 +186,7 @@ class Evidence:
     nongaussianity : z score of the components; without it no dense mixing can be undone.
     agreement : correlation of phases that two halves of the columns give (ring).
     roundness : fourth moment of the phases' plane, 1 on a circle and 2 in a Gaussian blob (ring).
+    ahead : how far the plane of the phases is ahead of the next best one, as a share of its likelihood (ring).
     stationarity, resolution, distortion : the terms of the held-out score of the map that was chosen.
     confidence : probability that the result is right, from tests that cost little; None where there are none.
     bit_slopes : what a bit of each significance adds to its neighbours, the heaviest first, where columns are bits.
@@ -199,6 +200,7 @@ class Evidence:
     nongaussianity: float | None = None
     agreement: float | None = None
     roundness: float | None = None
+    ahead: float | None = None
     stationarity: float | None = None
     resolution: float | None = None
     distortion: float | None = None

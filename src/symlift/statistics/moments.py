@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from symlift.core.lags import LagClasses
 
 __all__ = ["CLIP", "moment_sizes", "stationarity"]
 
@@ -15,6 +13,14 @@ __all__ = ["CLIP", "moment_sizes", "stationarity"]
 CLIP = 4.0
 
 Number = TypeVar("Number")
+
+
+class Stationary(Protocol):
+    """Anything that knows the stationary matrix nearest to one, as :class:`~symlift.core.lags.LagClasses` does."""
+
+    def project(self, M: NDArray) -> NDArray[np.float64]:
+        """The nearest stationary matrix."""
+        ...
 
 
 def moment_sizes(second: Number, fourth: Number, quartic: Number) -> tuple[Number, Number, Number]:
@@ -28,7 +34,7 @@ def moment_sizes(second: Number, fourth: Number, quartic: Number) -> tuple[Numbe
     return a, (a * high) ** 0.5, high
 
 
-def stationarity(Y: NDArray, lags: LagClasses, folds: int = 8) -> NDArray[np.float64]:
+def stationarity(Y: NDArray, lags: Stationary, folds: int = 8) -> NDArray[np.float64]:
     """Relative squared distances of E[y yᵀ], E[y² yᵀ], E[y² y²ᵀ] to stationary matrices, one for each order: (3,).
 
     Without bias: with residuals R_k of K disjoint folds of rows, ‖E R‖² is estimated by (‖Σ R_k‖² - Σ ‖R_k‖²)/(K(K - 1)), so a

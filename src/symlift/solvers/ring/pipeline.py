@@ -64,7 +64,7 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress =
     agreement, roundness = _evidence(Z, harmonics[:, 0], rng)
     evidence = Evidence(
         found=bool(agreement > _AGREEMENT and roundness < _ROUNDNESS), carried_by="angles",
-        agreement=round(agreement, 4), roundness=round(min(roundness, 1e6), 4),
+        agreement=round(agreement, 4), roundness=round(min(roundness, 1e6), 4), ahead=round(_ahead(gains), 4),
     )  # fmt: skip
     runner_up = {"runner_up": round(gains[1], 4)} if len(gains) > 1 else {}
     stages = (
@@ -73,6 +73,13 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress =
         Stage("read out", 0.0, {"ridge": ridge}),
     )
     return Solution(model, evidence, Trace(solver="ring", stages=stages))
+
+
+def _ahead(gains: list[float]) -> float:
+    """How far the best plane is ahead of the next one, as a share of its likelihood: two rings that do equally well are none."""
+    if len(gains) < 2 or gains[0] <= 0:
+        return float(gains[0] > 0)
+    return min(max(1 - gains[1] / gains[0], 0.0), 1.0)
 
 
 def _resultants(harmonics: NDArray) -> list[float]:
