@@ -21,7 +21,7 @@ from symlift.core.angles import fundamental
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
-from symlift.core.rows import ColumnsOf, Survey, check_finite, column_of, float_type, survey
+from symlift.core.rows import ColumnsOf, Survey, check_enough, check_finite, column_of, float_type, survey
 from symlift.diagnosis import Asked, Diagnosis, Level, check_fit, diagnose
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
@@ -126,9 +126,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         varies, usable = seen.varies, int(seen.varies.sum())
         if usable < 2:
             raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
-        if len(given) <= usable and not self._places:
-            have = f"{len(given)} rows are too few for the covariance of {usable} columns"
-            raise InputError(f"{have}: give more rows than columns")
+        if not self._places:  # the fast solver holds out a fifth of the rows
+            check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
         grid, candidates = choose_grid(
             Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies, self._places, rng, watch
         )

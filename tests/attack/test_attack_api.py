@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from symlift import Grid, LatentDomain
+from symlift import Grid, InputError, LatentDomain
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
+from symlift.errors import FitWarning
 
 X = gsn(300, (9,), random_state=0).X.astype(np.float64)
 
@@ -193,3 +195,18 @@ def test_every_kind_of_array_gives_the_same(dtype: Any, order: str) -> None:
     found = LatentDomain((9,), solver="random", random_state=0).fit(given).transform(given)
     assert np.allclose(found, expected, atol=1e-3 * np.abs(expected).max())
     assert np.array_equal(given, before)
+
+
+@pytest.mark.parametrize("rows", [4, 15, 16, 17])
+def test_few_rows_are_placed_or_refused_in_one_line(rows: int) -> None:
+    few = gsn(rows, (15,), transform="permutation", random_state=0).X
+    for mixing in ("orthogonal", "linear"):
+        with pytest.raises(
+            InputError, match=rf"^{rows} rows are too few for the covariance of 15 columns: give at least 18$"
+        ):
+            LatentDomain((15,), mixing=mixing, random_state=0).fit(few)
+    if rows != 16:
+        return  # one of them placed shows it, and takes a second
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # so few rows may show nothing
+        assert LatentDomain((15,), random_state=0).fit(few).placement_ is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ __all__ = [
     "ColumnsOf",
     "Survey",
     "batches_of",
+    "check_enough",
     "check_finite",
     "column_of",
     "float_type",
@@ -159,6 +161,13 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
     if not whole:  # a column that varies in none of so many rows is as good as constant
         varies &= np.fmax.reduce(rows, axis=0) > np.fmin.reduce(rows, axis=0)
     return Survey(_in_range(rows, low, high, varies, X, names), varies, gaps)
+
+
+def check_enough(rows: int, columns: int, held_out: int | None = None) -> None:
+    """Refuse fewer rows than the covariance of columns needs, of which one in ``held_out`` is held out."""
+    needed = next(n for n in itertools.count(columns + 1) if held_out is None or n - n // held_out >= columns)
+    if rows < needed:
+        raise InputError(f"{rows} rows are too few for the covariance of {columns} columns: give at least {needed}")
 
 
 def _check_finite(batch: NDArray, start: int, allow_nan: bool, names: Any) -> bool:

@@ -140,9 +140,12 @@ def _solve(
 
 
 def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
-    """Whether a dense mixing could be undone: no gaps, more rows than columns that vary, and as many of those as points."""
+    """Whether a dense mixing could be undone: no gaps, more rows than columns that vary, and as many of those as points.
+
+    A fifth of the rows is held out; components of fewer rows than columns would not be an invertible map.
+    """
     living = int((placed.placement.reason != "dead").sum())
-    return len(X) > living >= grid.size and not has_gaps(X)
+    return len(X) > living and len(X) - len(X) // 5 >= living >= grid.size and not has_gaps(X)
 
 
 def _from_places(X: NDArray, placed: Placed, work: _Work, chosen: str) -> Solution:
