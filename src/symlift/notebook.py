@@ -74,7 +74,9 @@ def _test_row(test: Test) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}" if value else "0"  # and never "-0"
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if value else "0"  # and never "-0"
 
 
 def placement_html(placement: Placement) -> str:

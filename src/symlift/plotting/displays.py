@@ -301,7 +301,9 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
         axes.barh(number, along, height=0.5, color=_FAILED if test.passed is False else _PASSED)
         axes.plot([limit, limit], [number - 0.38, number + 0.38], color="black", linewidth=2)
         sign = "≥" if larger_is_better(test) else "≤"
-        axes.text(1.02, number, f"{test.value:.3g} ({sign} {test.threshold:.3g})", va="center", fontsize="small")
+        axes.text(
+            1.02, number, f"{_number(test.value)} ({sign} {_number(test.threshold)})", va="center", fontsize="small"
+        )
     axes.set_yticks(range(len(tests)), [test.name.replace("_", " ") for test in tests])
     axes.set(xlim=(0, 1), xticks=[], title=f"{diagnosis.verdict.value}, confidence {diagnosis.confidence:.2f}")
     axes.invert_yaxis()
@@ -349,6 +351,10 @@ def _name(placement: Placement, column: int) -> str:
     name = f"x{column}" if placement.names is None else placement.names[column]
     # matplotlib reads dollars as mathematics
     return (name if len(name) <= _NAME else name[: _NAME - 1] + "…").replace("$", r"\$")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _colour_bar(axes: Axes, shown: Any, label: str) -> None:

@@ -75,7 +75,7 @@ def answer(grid: Grid, columns: int, placement: Placement | None, diagnosis: Dia
         return f"The {columns:,} columns show signs of {domain}, but these data do not single out one answer{sure}"
     count = f"{placed:,} of {columns:,}" if placed < columns else f"{columns:,}"
     if placement is None:
-        return f"{count} columns are mixtures of signals on {domain}{sure}"
+        return f"{count} columns carry signals on {domain}{sure}"
     uneven = ", though the field is not the same everywhere" if verdict is Verdict.ORDERED else ""
     return f"{count} columns form {domain}{uneven}{_order(grid, placement)}{sure}"
 
