@@ -247,11 +247,9 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
 def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call, monkeypatch):
     err = call("recover", "x.npy", *RANDOM, "--verbose")[2]
     told = [found[1] for line in err.splitlines() if (found := re.match(r" +\d+\.\d s  (.*)", line))]
-    assert told == [
-        "reading", "fitting", "fitting: drawing", "fitting: checking", "checking", "writing", "drawing",
-    ]  # fmt: skip
+    assert told == ["reading", "fitting", "fitting: drawing", "checking", "writing", "drawing"]
     # and the numbers of each test
-    assert re.search(r"^stationarity: -?[\d.e-]+, threshold [\d.]+, (not )?passed$", err, re.MULTILINE)
+    assert re.search(r"^stationarity: -?[\d.e-]+, threshold 0\.0[\d]+, (not )?passed$", err, re.MULTILINE)
     screen = io.StringIO()
     monkeypatch.setattr("symlift.cli.console.err", Console(file=screen, force_terminal=True, width=100))
     assert call("recover", "x.npy", *RANDOM, "--overwrite", "--signals")[0] == 0
