@@ -52,7 +52,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/fast_solver.py decline
 	$(BIN)/python benchmarks/fast_solver.py scaling
 	$(BIN)/python benchmarks/fast_solver.py nothing
-	$(BIN)/python benchmarks/diagnosis.py
+	$(BIN)/python benchmarks/diagnosis.py forty
 	$(BIN)/python benchmarks/memory.py
 
 # The paper's tables.  Runs are kept in RUNS (one file each, so that an interrupted command goes on), results in benchmarks/results,

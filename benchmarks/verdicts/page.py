@@ -23,13 +23,19 @@ _ROWS = (
     ("wrong results that `fit` warns of", "wrong_warned", "at least 95 of 100"),
     ("right results that `fit` warns of", "right_warned", "at most 5 of 100"),
 )
+_NUMBERS = (
+    ("expected calibration error of the confidence", "calibration_error", "at most 0.05"),
+    ("area under its ROC curve", "area_under_curve", "at least 0.9"),
+    ("time of the quick diagnosis over that of the fit, median", "check_over_fit", "at most 1"),
+)
 
 
 def write_page(
     records: list[dict[str, Any]],
     found: dict[str, Any],
+    fresh: dict[str, Any] | None,
     bins_of: Callable[[NDArray, NDArray], list[tuple[float, float, int]]],
-    changes: tuple[str, ...],
+    notes: tuple[str, ...],
 ) -> None:
     """Put the table into docs/reading-the-diagnosis.md, and the diagram beside its other pictures."""
     p, y = np.array([r["confidence"] for r in records]), np.array([r["right"] for r in records], dtype=float)
@@ -38,28 +44,31 @@ def write_page(
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(START)
     after = rest.split(END)[1]
-    page.write_text(before + START + "\n" + table(found, changes) + "\n" + END + after, encoding="utf-8")
+    page.write_text(before + START + "\n" + table(found, fresh, notes) + "\n" + END + after, encoding="utf-8")
 
 
-def table(found: dict[str, Any], changes: tuple[str, ...]) -> str:
-    """Markdown."""
+def table(found: dict[str, Any], fresh: dict[str, Any] | None, notes: tuple[str, ...]) -> str:
+    """Markdown: the unseen half, the fresh families beside it; of ``notes`` all but the last are changes made after reading it."""
+    columns = [found] if fresh is None else [found, fresh]
+    *changes, first = notes
     lines = [
-        f"{found['results']} results of {found['data_sets']} data sets in {found['families']} families that set no threshold:",
+        f"{found['results']} results of {found['data_sets']} data sets in {found['families']} families"
+        + (
+            f"; beside them {fresh['results']} of {fresh['families']} families that were written after all changes:"
+            if fresh
+            else ":"
+        ),
         "",
-        "| | share | aim |",
-        "|---|---|---|",
+        "| | unseen half |" + (" fresh families |" if fresh else "") + " aim |",
+        "|---|---|" + ("---|" if fresh else "") + "---|",
     ]
     for words, name, aim in _ROWS:
-        count, of = found[name]
-        lines.append(f"| {words} | {count} of {of} ({100 * count / max(of, 1):.1f} %) | {aim} |")
-    lines += [
-        f"| expected calibration error of the confidence | {found['calibration_error']:.3f} | at most 0.05 |",
-        f"| area under its ROC curve | {found['area_under_curve']:.3f} | at least 0.9 |",
-        f"| time of the quick diagnosis over that of the fit, median | {found['check_over_fit']:.2f} | at most 1 |",
-        "",
-        f"Thresholds changed after this half had been read: {len(changes)}.",
-        *(f"- {change}" for change in changes),
-    ]
+        shares = [f"{c[name][0]} of {c[name][1]} ({100 * c[name][0] / max(c[name][1], 1):.1f} %)" for c in columns]
+        lines.append(f"| {words} | {' | '.join(shares)} | {aim} |")
+    for words, name, aim in _NUMBERS:
+        lines.append(f"| {words} | {' | '.join(f'{c[name]:.3f}' for c in columns)} | {aim} |")
+    lines += ["", f"Changes of thresholds after the unseen half had been read: {len(changes)}.", ""]
+    lines += [*(f"- {change}" for change in changes), "", first]
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
 from symlift.core.rows import ColumnsOf, Survey, check_enough, check_finite, column_of, float_type, survey
-from symlift.diagnosis import Asked, Diagnosis, Level, check_fit, diagnose
+from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
@@ -144,6 +144,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(seen)
         watch("checking", None)
+        from symlift.diagnosis.examine import check_fit
+
         solution, doubts = check_fit(solution, rows, self._asked(), self._names)
         self._adopt(solution)
         self.samples_ = self._some(rows)
@@ -356,12 +358,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         other grids: up to six fits.  Models that were trained are always compared with what the fast solver finds in halves.
         ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
         """
+        from symlift.diagnosis.examine import check_request, diagnose
+
         check_is_fitted(self)
-        if level not in ("quick", "full"):
-            raise InputError(f"level {level!r} is unknown: use quick or full")
         rows = self._rows(X, fill=False)
-        if blocks is not None and np.shape(blocks) != (len(rows),):
-            raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {len(rows)} rows")
+        check_request(level, blocks, len(rows))
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
 
@@ -375,8 +376,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         with watching(self.verbose, progress) as watch:
             further = refit if level == "full" or trained else None
-            named = None if blocks is None else np.asarray(blocks)
-            found = diagnose(self.solution_, rows, further, trained, named, self._asked(), self._names)
+            found = diagnose(self.solution_, rows, further, trained, blocks, self._asked(), self._names)
         for step in found.next_steps:
             if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)

@@ -17,7 +17,7 @@ from symlift.solvers.fast.place.slots import fit_lags
 __all__ = ["survival", "with_survival"]
 
 # resamples up to so many columns; beyond the last, the placement's own confidence stays
-_RESAMPLES = ((256, 12), (1_200, 3))
+_RESAMPLES = ((100, 12), (256, 5), (1_200, 3))
 _BLOCK = 32
 
 

@@ -30,9 +30,9 @@ class Curve:
 
 
 CURVES = {
-    "places": Curve(-14.58, {"across": 3.44, "settled": 5.34, "beyond": 5.81, "neighbours": 3.24, "stationary": 1.74}),
+    "places": Curve(-14.32, {"across": 2.92, "settled": 5.61, "beyond": 5.57, "neighbours": 3.28, "stationary": 2.59}),
     "components": Curve(-8.25, {"local": 4.62, "nongaussian": 7.78, "stationary": 1.45}),
-    "angles": Curve(-6.44, {"agreement": 3.55, "ahead": 0.0, "round": 9.01}),
+    "angles": Curve(-11.04, {"agreement": 6.27, "ahead": 4.32, "round": 7.22}),
 }
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
+
+from numpy.typing import NDArray
 
 from symlift.notebook import diagnosis_html
+from symlift.solvers.contract import Reach, Solution
 
-__all__ = ["Diagnosis", "NextStep", "Test", "Verdict"]
+__all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
+
+#: how much a diagnosis may cost: less than the fit, or several more fits
+Level = Literal["quick", "full"]
+#: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place of one that trains
+Refit = Callable[[NDArray, int, Reach | None], Solution]
 
 
 class Verdict(StrEnum):
@@ -81,3 +89,12 @@ class Diagnosis:
     def value(self, name: str) -> float | None:
         """The number of one test, None where it was not made."""
         return next((test.value for test in self.tests if test.name == name), None)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the estimator was asked for, as far as next steps depend on it."""
+
+    mixing: str = "auto"
+    solver: str = "fast"
+    grid_given: bool = True

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.diagnosis.alternatives import Alternative, alternatives, other_shapes, simpler
+from symlift.diagnosis.contract import Refit
 from symlift.diagnosis.measures import DEPENDENT, Sample, halves_of
 from symlift.diagnosis.places import controls, rows_in_places
 from symlift.diagnosis.settings import DEFAULT
@@ -18,10 +18,7 @@ from symlift.metrics.recovery import signal_recovery
 from symlift.solvers.contract import Reach, Solution
 from symlift.solvers.fast.place.settings import PlaceSettings
 
-__all__ = ["Refit", "all_further", "cheap_further"]
-
-#: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place of one that trains
-Refit = Callable[[NDArray, int, Reach | None], Solution]
+__all__ = ["all_further", "cheap_further"]
 
 # controls of a placement cost little, those of components a fit each
 _CONTROLS, _FITTED_CONTROLS = 19, 3

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.diagnosis.contract import NextStep, Test, Verdict
+from symlift.diagnosis.contract import Asked, NextStep, Test, Verdict
 from symlift.diagnosis.verdict import Further, better
 from symlift.solvers.contract import Placement, Solution
 
-__all__ = ["Asked", "looks_tuned", "next_steps"]
+__all__ = ["looks_tuned", "next_steps"]
 
 # counts of so few spikes at most, and so many rows, are looked at for a tuned population
 _LARGEST_COUNT, _TUNED_ROWS = 10_000, 3_000
 _RING = 30
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the estimator was asked for, as far as next steps depend on it."""
-
-    mixing: str = "auto"
-    solver: str = "fast"
-    grid_given: bool = True
 
 
 def next_steps(
@@ -42,7 +32,9 @@ def next_steps(
     if verdict is Verdict.PRESENT:
         return ()
     by_name = {test.name: test for test in tests}
-    grid, steps = solution.model.grid, list(_grids(further))
+    grid = solution.model.grid
+    # rows that are worth nothing say nothing of other grids either
+    steps = _grids(further) if _passed(by_name, "independent_rows") else []
     if verdict is Verdict.ORDERED:
         text = "use the places (est.placement_), and not est.shift: the order of the columns holds, translation is no symmetry"
         return (NextStep(text),)

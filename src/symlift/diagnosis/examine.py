@@ -1,0 +1,92 @@
+"""The diagnosis itself: sample, measures, tests, verdict, next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from symlift.diagnosis.bootstrap import with_survival
+from symlift.diagnosis.contract import Asked, Diagnosis, Refit, Verdict
+from symlift.diagnosis.measures import Sample, measure, take_sample
+from symlift.diagnosis.refits import all_further, cheap_further
+from symlift.diagnosis.steps import next_steps
+from symlift.diagnosis.verdict import Further, make_tests, verdict_of
+from symlift.errors import InputError
+from symlift.solvers.contract import Solution
+
+__all__ = ["check_fit", "check_request", "diagnose"]
+
+_ROWS = 30_000
+
+
+def check_request(level: str, blocks: Any, rows: int) -> None:
+    """Refuse a level that is unknown, and blocks that do not name every row."""
+    if level not in ("quick", "full"):
+        raise InputError(f"level {level!r} is unknown: use quick or full")
+    if blocks is not None and np.shape(blocks) != (rows,):
+        raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {rows} rows")
+
+
+def check_fit(solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None) -> tuple[Solution, str]:
+    """A fit that has just ended, with its probability and that of each column, and what to do where it is not to be trusted.
+
+    Nothing is said where a solver shows no evidence of its own: models that train, and the random baseline.
+    """
+    if solution.evidence.explained is None and solution.evidence.agreement is None:
+        return solution, ""
+    with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
+        sample = take_sample(X)
+        found = _judged(solution, sample, cheap_further(solution, sample), asked, names)
+        evidence = replace(solution.evidence, confidence=round(found.confidence, 4))
+        placement = with_survival(solution, sample, found.confidence)
+    doubts = "" if found.verdict in (Verdict.PRESENT, Verdict.ORDERED) else found.next_steps[0].text
+    return replace(solution, evidence=evidence, placement=placement), doubts
+
+
+def diagnose(
+    solution: Solution,
+    X: NDArray,
+    refit: Refit | None = None,
+    trained: bool = False,
+    blocks: ArrayLike | None = None,
+    asked: Asked | None = None,
+    names: Sequence[str] | None = None,
+) -> Diagnosis:
+    """Tests of a result on rows X (n, d), and the verdict that follows.
+
+    Without ``refit`` only what costs little: numbers of rows that were split in two, and a control on the placement.  With it
+    also the agreement of fits to two halves of the rows, several controls and other grids.  Halves are contiguous in time where
+    rows depend on their neighbours, or whole ``blocks`` (n,) where those are given.
+    """
+    named = None if blocks is None else np.asarray(blocks)
+    if refit is None:
+        sample = take_sample(X, named)
+        with threadpool_limits(limits=1):
+            return _judged(solution, sample, cheap_further(solution, sample), asked or Asked(), names)
+    sample = take_sample(X, named, _ROWS)
+    further, reference = all_further(solution, sample, refit, trained)
+    return _judged(solution, sample, further, asked or Asked(), names, reference)
+
+
+def _judged(
+    solution: Solution,
+    sample: Sample,
+    further: Further,
+    asked: Asked,
+    names: Sequence[str] | None,
+    reference: Solution | None = None,
+) -> Diagnosis:
+    """Tests, verdict and next steps; the numbers of a ``reference`` count where the solution has none of its own."""
+    measures = measure(solution, sample)
+    if reference is not None:
+        measures = replace(measure(reference, sample), held_out=measures.held_out)
+    tests = make_tests(measures, solution.model, further)
+    verdict = verdict_of(tests, solution.placement is not None)
+    sure = next(test.value for test in tests if test.name == "confidence")
+    steps = next_steps(verdict, tests, solution, further, sample.filled, asked, names)
+    return Diagnosis(verdict, float(sure or 0.0), tests, steps)
