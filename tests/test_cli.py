@@ -247,7 +247,7 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
 def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call, monkeypatch):
     err = call("recover", "x.npy", *RANDOM, "--verbose")[2]
     told = [found[1] for line in err.splitlines() if (found := re.match(r" +\d+\.\d s  (.*)", line))]
-    assert told == ["reading", "fitting", "fitting: drawing", "checking", "writing", "drawing"]
+    assert told == ["reading", "fitting", "fitting: drawing", "fitting: checking", "checking", "writing", "drawing"]
     # and the numbers of each test
     assert re.search(r"^stationarity: -?[\d.e-]+, threshold 0\.0[\d]+, (not )?passed$", err, re.MULTILINE)
     screen = io.StringIO()

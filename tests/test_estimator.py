@@ -358,7 +358,7 @@ def test_verbose_prints_stages_to_stderr(X, capsys):
     random_fit(X, verbose=1)
     out, err = capsys.readouterr()
     assert out == ""
-    assert re.fullmatch(r" +\d+\.\d s  drawing\n", err)
+    assert re.fullmatch(r" +\d+\.\d s  drawing\n +\d+\.\d s  checking\n", err)
 
 
 def test_settings_of_the_fast_solver_are_recorded(shuffled, tmp_path):

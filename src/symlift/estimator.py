@@ -143,6 +143,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(seen)
+        watch("checking", None)
         from symlift.diagnosis.examine import check_fit
 
         solution, doubts = check_fit(solution, rows, self._asked(), self._names)
