@@ -36,6 +36,11 @@ def with_survival(solution: Solution, sample: Sample, sure: float) -> Placement 
         return placement
     confidence = placement.confidence.copy()
     at = placement.point >= 0
+    if (
+        solution.evidence.carried_by == "distances"
+    ):  # resamples move columns between points a little, and none to another point
+        confidence[at] = sure
+        return replace(placement, confidence=confidence)
     stays = survival(placed, count, sample.independent < DEPENDENT * sample.rows)
     confidence[at] = sure * float(np.median(stays))  # columns beside another in one slot
     confidence[placed.column] = sure * stays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,12 +91,17 @@ def measure(solution: Solution, sample: Sample, seed: int = 0) -> Measures:
     """The cheap numbers of a result."""
     model, rng = solution.model, np.random.default_rng(seed)
     order = rng.permutation(len(sample.filled))
+    held_out = held_out_in_window(model.map, sample.filled[order], model.grid, model.channels, _POINTS)
     placed = rows_in_places(sample.raw, solution, sample.halves)
     places = None if placed is None else measure_places(placed, rng)
+    if places is not None and solution.evidence.carried_by == "distances":
+        # columns between points: what distances explain on held-out rows counts, not where the nearest points are
+        known = (solution.evidence.explained or 0.0) / max(solution.evidence.ceiling or 0.0, 1e-9)
+        places = replace(places, across=min(known, 1.0), settled=min(known, 1.0), stationarity=held_out.stationarity)
     return Measures(
         evidence=solution.evidence, grid=model.grid, rows=sample.rows, columns=model.n_features, independent=sample.independent,
         rank=effective_rank(sample.filled), freedom=freedom(model.grid),
-        held_out=held_out_in_window(model.map, sample.filled[order], model.grid, model.channels, _POINTS), places=places,
+        held_out=held_out, places=places,
     )  # fmt: skip
 
 

@@ -101,11 +101,12 @@ def rows_in_places(
     placement = solution.placement
     if placement is None or solution.evidence.carried_by == "angles":
         return None
-    slots, column, slot = _slots_in_use(placement, most)
+    slots, column, slot = _slots_in_use(placement, most, bits=solution.model.channels == 1)
     if len(column) < _FEWEST_COLUMNS:
         return None
     rows = read_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
-    rows = replace(rows, scores=rows.scores * _signs(solution.model, placement, column))
+    if solution.evidence.carried_by != "distances":  # a prediction from many columns has weights of both signs
+        rows = replace(rows, scores=rows.scores * _signs(solution.model, placement, column))
     first, second = (np.flatnonzero(np.isin(rows.number, half)) for half in halves)
     if min(len(first), len(second)) < _FEWEST_ROWS:
         return None
@@ -192,14 +193,19 @@ def _explained(S: NDArray, slot: NDArray, slots: Slots) -> float:
     return float(np.clip(np.mean(1 - left / np.maximum(total, 1e-9)), 0, 1))
 
 
-def _slots_in_use(placement: Placement, most: int) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
-    """Slots of a window of the grid, the columns there (one for each slot), and their slots."""
-    depth = int(placement.channel.max(initial=0)) + 1
+def _slots_in_use(placement: Placement, most: int, bits: bool) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
+    """Slots of a window of the grid, the columns there (one for each slot), and their slots.
+
+    Of ``bits`` the heavier half: the lowest ones are noise, and where noise would rather be says nothing.
+    """
+    levels = int(placement.channel.max(initial=0)) + 1
+    lowest = levels // 2 if bits else 0
+    depth = levels - lowest
     points, window = window_of(placement.grid, max(4, most // depth))
     inside = np.full(placement.grid.size + 1, -1)  # the last is for point -1
     inside[points] = np.arange(len(points))
     at = inside[placement.point]
-    slot = np.where(at >= 0, at * depth + placement.channel, -1)
+    slot = np.where((at >= 0) & (placement.channel >= lowest), at * depth + placement.channel - lowest, -1)
     used = np.flatnonzero((slot >= 0) & (placement.reason == ""))
     _, first = np.unique(slot[used], return_index=True)
     column = used[np.sort(first)]

@@ -82,7 +82,8 @@ def _part(half: NDArray, sample: Sample, rng: np.random.Generator) -> NDArray[np
 
 def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
     """Of two placements the share of columns at one point, of two maps the correlation of their signals; up to symmetries."""
-    if a.placement is not None and b.placement is not None:
+    on_points = all(one.placement is not None and one.evidence.carried_by != "distances" for one in (a, b))
+    if on_points and a.placement is not None and b.placement is not None:
         return placement_agreement(a.placement.point, b.placement.point, a.model.grid, shift_open=True)
     return signal_recovery(a.model.lift(rows), b.model.lift(rows), a.model.grid).r
 
@@ -102,7 +103,8 @@ def _controls(
 
 def _others(solution: Solution, sample: Sample, thorough: bool) -> list[Alternative]:
     placement = solution.placement
-    if placement is None or solution.evidence.carried_by == "angles":
+    # angles are no places, and columns between the points fit no other grid's points either
+    if placement is None or solution.evidence.carried_by in ("angles", "distances"):
         return []
     columns = int(((placement.point >= 0) & (placement.reason == "")).sum())
     grids = (other_shapes if thorough else simpler)(placement.grid, columns)
