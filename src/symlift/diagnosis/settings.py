@@ -42,6 +42,9 @@ class DiagnosisSettings:
     beyond_control: float = 0.1
     #: the same of components under a dense mixing
     components_local: float = 0.5
+    #: components: independent ones that are not Gaussian show no locality at all, mixtures of Gaussians a little (0.55 at most)
+    components_claim: float = 0.1
+    components_confident: float = 0.6
     #: angles: correlation of the phases of two halves of the columns, and the lead of their plane over the next best (head
     #: directions 0.48, made populations 0.8 and more; four gratings, which determine no ring, 0.02)
     angles_local: float = 0.25

@@ -65,7 +65,12 @@ def make_tests(
     ]  # fmt: skip
     sure = confidence_of(measures, further, deciding)
     deciding.append(
-        _at_least("confidence", sure, settings.confident, "probability that the result is right, from all of these")
+        _at_least(
+            "confidence",
+            sure,
+            settings.components_confident if kind == "components" else settings.confident,
+            "probability that the result is right, from all of these",
+        )
     )
     return (*deciding, *_informing(measures, model))
 
@@ -85,7 +90,7 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
         ]  # fmt: skip
     elif places is None:
         reading = "how much of the components' energies displacements on the grid explain, on held-out rows"
-        found.append(Test("locality", round(evidence.explained or 0.0, 4), reading=reading))
+        found.append(_at_least("locality", evidence.explained or 0.0, settings.components_claim, reading))
     else:
         real = places.across if places.z >= settings.significant else 0.0
         found += [
@@ -124,8 +129,8 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         sure = further_probability(sure, further.agreement)
     if barred:
         return min(sure, BARRED)
-    # a place can be right where not every test is passed; angles that do not pass them hardly ever are
-    doubted = kind_of(measures) == "angles" and any(test.passed is False for test in tests if test.name in _CLAIMING)
+    # a place can be right where not every test is passed; angles and components that do not pass them hardly ever are
+    doubted = measures.places is None and any(test.passed is False for test in tests if test.name in _CLAIMING)
     return min(sure, DOUBTED) if doubted else sure
 
 
@@ -154,9 +159,7 @@ def verdict_of(tests: Sequence[Test], placed: bool, settings: DiagnosisSettings 
     sure = passed("confidence")
     agreed = passed("agreement_of_halves") and passed("p_value")
     if sure and agreed:
-        # components are few and unlike each other: the probability alone judges them
-        claimed = "settled" not in by_name and "ahead" not in by_name
-        if passed("stationarity") and (claimed or all(passed(name) for name in _CLAIMING)):
+        if passed("stationarity") and all(passed(name) for name in _CLAIMING):
             return Verdict.PRESENT
         if placed and not passed("stationarity"):
             return Verdict.ORDERED
