@@ -12,7 +12,7 @@ from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.datasets import gsn, ising
 from symlift.solvers.fast.components import independent_components, nongaussianity
-from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
+from symlift.solvers.fast.frames import nearest_in_turn, points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.resolve import (
     SharedEntropy,
@@ -227,3 +227,17 @@ def test_walls_of_spins_are_summed_up_and_resolved():
     kernel = np.abs(unit_determinant(W) @ data.transform.T)
     best = max(np.trace(kernel), np.trace(kernel[::-1]))
     assert best / kernel.sum() > 0.5
+
+
+@pytest.mark.parametrize("by", [1, 2, 4])
+def test_a_ring_that_was_read_every_kth_point_is_put_in_turn(by):
+    rng = np.random.default_rng(0)
+    raw = rng.exponential(size=(3_000, 9)) * (rng.uniform(size=(3_000, 9)) < 0.3)
+    Y = raw + 0.5 * np.roll(raw, 1, axis=1) + 0.5 * np.roll(raw, -1, axis=1)
+    W = np.eye(9)[np.arange(9) * by % 9]
+    lags = np.corrcoef(Y @ nearest_in_turn(W, Y).T, rowvar=False)[0]
+    assert sorted(np.argsort(-lags)[1:3]) == [1, 8]
+    # every third point is no ring of nine: nothing is changed where magnitudes and values do not agree on one
+    noise = rng.normal(size=(3_000, 9))
+    kept = nearest_in_turn(np.eye(9), noise)
+    assert sorted(kept.argmax(axis=1)) == list(range(9))

@@ -66,7 +66,7 @@ def alternatives(
     placed = rows_in_places(X, solution, halves) if grids and grid.size <= _MOST_COLUMNS else None
     if placed is None or placed.slots.depth > 1:
         return []
-    rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0)
+    rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0, starts=3)
     S, held = (placed.statistics("partial", half, settings) for half in placed.halves)
     c = placed.correlations(placed.halves[0])
 

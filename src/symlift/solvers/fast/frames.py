@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from symlift.core.linalg import polar
 from symlift.solvers.fast.arrange import arrange, explained_elsewhere
 from symlift.solvers.fast.components import energy_dependence, energy_similarities, standardise
 
-__all__ = ["points_frame", "position_frames", "stationary_frame"]
+__all__ = ["nearest_in_turn", "points_frame", "position_frames", "stationary_frame"]
 
 
 def points_frame(
@@ -104,3 +106,21 @@ def stationary_frame(
             break
         W, value = proposal, new
     return W, value
+
+
+def nearest_in_turn(W: NDArray, rows: NDArray) -> NDArray[np.float64]:
+    """W (N, d) of a ring with its points in the order in which neighbours go together most.
+
+    Every k-th point of a ring, k and N without a common divisor, is a ring as stationary as the first.  Correlations of
+    values and of magnitudes must both be strongest k points apart for the order to be changed.
+    """
+    Y = rows @ W.T
+    N = Y.shape[1]
+    strength = []
+    for z in (Y, np.abs(Y - Y.mean(axis=0))):
+        c = np.corrcoef(z, rowvar=False)
+        strength.append([float(np.mean(c[np.arange(N), (np.arange(N) + lag) % N])) for lag in range(1, N // 2 + 1)])
+    values, magnitudes = (int(np.argmax(one)) + 1 for one in strength)
+    if values != magnitudes or values == 1 or math.gcd(values, N) > 1:
+        return W
+    return W[np.arange(N) * values % N]

@@ -27,7 +27,7 @@ from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solut
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.components import independent_components, nongaussianity
 from symlift.solvers.fast.dense import confirmed, dense_frame
-from symlift.solvers.fast.frames import points_frame, position_frames, stationary_frame
+from symlift.solvers.fast.frames import nearest_in_turn, points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
@@ -186,6 +186,8 @@ def _unmixed(
             "scores": {name: round(found.value(), 4) for name, found in scores.items()},
             **asdict(scores[chosen]),
         }
+    if grid.is_ring and chosen != "coordinates":
+        candidates[chosen] = nearest_in_turn(candidates[chosen], rows.held)
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     local = work.best("locality", "frames", "resolve", "eigenbasis")
