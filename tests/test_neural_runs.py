@@ -221,4 +221,4 @@ def test_torchrun_trains_one_model_in_two_processes(data, tmp_path):
     record = json.loads((out / "run.json").read_text())
     assert record["status"] == "done"
     assert read_estimator(out).trace.training.steps >= 50
-    assert done.stdout.count("9 columns") == 1  # the second process says nothing
+    assert done.stdout.count("rows of 9 columns") == 1  # the second process says nothing

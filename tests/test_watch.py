@@ -98,5 +98,5 @@ def test_verbose_changes_no_result(verbose: int, capsys: pytest.CaptureFixture[s
     out, err = capsys.readouterr()
     assert out == ""
     lines = [line.split(" s  ")[1] for line in err.splitlines()]
-    assert lines[:3] == ["drawing", "first half of the rows", "second half of the rows"]
+    assert lines[:4] == ["drawing", "checking", "first half of the rows", "second half of the rows"]
     assert "control 1" in lines

@@ -18,6 +18,7 @@ from symlift.diagnosis.steps import next_steps
 from symlift.diagnosis.verdict import Further, make_tests, verdict_of
 from symlift.errors import InputError
 from symlift.solvers.contract import Solution
+from symlift.solvers.registry import TRAINED
 
 __all__ = ["check_fit", "check_request", "diagnose"]
 
@@ -37,7 +38,8 @@ def check_fit(solution: Solution, X: NDArray, asked: Asked, names: Sequence[str]
 
     Nothing is said where a solver shows no evidence of its own: models that train, and the random baseline.
     """
-    if solution.evidence.explained is None and solution.evidence.agreement is None:
+    silent = solution.evidence.explained is None and solution.evidence.agreement is None
+    if silent or asked.solver in TRAINED:  # a refined model shows the evidence of what it started from
         return solution, ""
     with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
         sample = take_sample(X)

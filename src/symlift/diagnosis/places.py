@@ -196,10 +196,10 @@ def _explained(S: NDArray, slot: NDArray, slots: Slots) -> float:
 def _slots_in_use(placement: Placement, most: int, bits: bool) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
     """Slots of a window of the grid, the columns there (one for each slot), and their slots.
 
-    Of ``bits`` the heavier half: the lowest ones are noise, and where noise would rather be says nothing.
+    Of ``bits`` the heaviest third: the lowest ones are noise, and where noise would rather be says nothing.
     """
     levels = int(placement.channel.max(initial=0)) + 1
-    lowest = levels // 2 if bits else 0
+    lowest = levels - max(1, levels // 3) if bits else 0
     depth = levels - lowest
     points, window = window_of(placement.grid, max(4, most // depth))
     inside = np.full(placement.grid.size + 1, -1)  # the last is for point -1

@@ -46,9 +46,10 @@ class DiagnosisSettings:
     components_claim: float = 0.1
     components_confident: float = 0.6
     #: angles: correlation of the phases of two halves of the columns, and the lead of their plane over the next best (head
-    #: directions 0.48, made populations 0.8 and more; four gratings, which determine no ring, 0.02)
+    #: directions 0.48, made populations 0.8 and more, eleven sharply tuned cells 0.06; four gratings, which determine no ring,
+    #: 0.02)
     angles_local: float = 0.25
-    ahead: float = 0.25
+    ahead: float = 0.05
     #: two halves of the rows must agree on so many columns, or signals must correlate so well
     agreement: float = 0.9
 
