@@ -196,7 +196,8 @@ def _settle_scattered(
     _, ceiling, z = explained_elsewhere(S, S_held, np.zeros(len(kept), dtype=np.int64), settled.slots, 0.0)
     share = found.explained / ceiling if ceiling > 0 else 0.0
     believed = (
-        share > settings.scattered
+        ceiling > settings.scattered_ceiling
+        and share > settings.scattered
         and share > on_grid / max(real, 1e-12) + settings.scattered_gain
         and found.irregularity > settings.irregular
         and z > settings.significant
@@ -332,7 +333,7 @@ def _again(
         yield slots.grid.indices()[found.slot // slots.depth].astype(float)
         yield from starts_from(c, slots.grid, rng, settings)
 
-    return search(S, slots, starts(), rng, settings)
+    return search(S, slots, starts(), rng, settings, 0.5)
 
 
 def _carried(tried: dict[str, tuple[Found, tuple[float, float, float]]], halves: Halves, grid: Grid) -> str:

@@ -22,15 +22,16 @@ def costs(S: NDArray, slot: NDArray, slots: Slots, model: LagModel) -> NDArray[n
     now = slots.index[np.ix_(slot, slot)]
     cost = np.zeros((len(slot), slots.size))
     columns = np.arange(len(slot))
+    index = slots.index[slot]
     for s, k, variance in zip(S, model.K, model.v, strict=True):
-        expected = k[slots.index[slot]]
-        part = np.sum(expected**2, axis=0) - expected**2 - 2 * (s @ expected)
+        expected = k[index]
+        square = expected * expected
+        part = square.sum(axis=0) - square - 2 * (s @ expected)
         own = expected[columns, slot]  # of a column with itself: there is no such pair
-        part[:, slot] -= own**2 - 2 * s * own
-        part[columns, slot] += own**2
         there = k[now]
         there[columns, columns] = 0.0
-        part[:, slot] += there**2 - 2 * s * there
+        part[:, slot] += there * there - own * own - 2 * s * (there - own)
+        part[columns, slot] += own * own
         cost += part / (2 * variance * len(S))
     return cost
 

@@ -82,10 +82,12 @@ class PlaceSettings:
     least_ceiling: float = 0.02
     #: share of the ceiling from which nobody asks whether columns sit between the points
     on_grid: float = 0.9
-    #: columns at places of their own: the share of the ceiling that distances must explain (random places 0.994 and more, from 100
-    #: rows 0.93; faces 0.95, whose distances are bent to fit), how much more than displacements on the grid do (0.25 to 0.38;
-    #: lattices, also with a third of their points missing, 0.02, faces 0.07), and the spread of distances to the nearest column
-    #: (0.41 to 1.2; lattices 0.03 to 0.27, and more where few rows blur them)
+    #: columns at places of their own: the part of plain correlations that must be real (sensors 0.99; photographs from 100
+    #: rows 0.3, where noise bends distances until they explain everything), the share of it that distances must explain (random
+    #: places 0.994 and more, from 100 rows 0.93; faces 0.95, whose distances are bent to fit), how much more than displacements
+    #: on the grid do (0.25 to 0.38; lattices, also with a third of their points missing, 0.02, faces 0.07), and the spread of
+    #: distances to the nearest column (0.41 to 1.2; lattices 0.03 to 0.27, and more where few rows blur them)
+    scattered_ceiling: float = 0.6
     scattered: float = 0.96
     scattered_gain: float = 0.1
     irregular: float = 0.3
