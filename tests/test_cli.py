@@ -438,6 +438,8 @@ def test_no_arguments_show_the_help(call):
 
 def test_interrupted_by_control_c_a_run_can_go_on(here):
     code = (
+        # a shell that starts things in the background has them ignore Ctrl-C
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import sys, time, symlift.cli as cli, symlift.solvers.random as r\n"
         "def slow(*_, **__):\n    print('go', flush=True)\n    time.sleep(300)\n"
         "r.solve = slow\nsys.argv = ['symlift', 'recover', 'x.npy', '--grid', '12', '--solver', 'random']\ncli.main()"
