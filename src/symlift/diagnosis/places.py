@@ -117,7 +117,8 @@ def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray
     """-1 for columns that enter their point's signal with a negative weight, (columns,)."""
     row = placement.point[column] * model.channels + (placement.channel[column] if model.channels > 1 else 0)
     weight = np.asarray(model.map[row, column]).ravel()
-    return np.where(weight < 0, -1, 1).astype(np.float32)
+    # a column that does not enter at all has a weight of 0, give or take its last digits
+    return np.where(weight < -1e-9 * np.abs(weight).max(initial=0.0), -1, 1).astype(np.float32)
 
 
 def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasures:
