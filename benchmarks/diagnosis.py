@@ -33,6 +33,7 @@ from _common import RESULTS
 from symlift import LatentDomain, Verdict, load
 from symlift.diagnosis.confidence import CURVES, features, kind_of
 from symlift.diagnosis.measures import measure, take_sample
+from symlift.diagnosis.places import rows_in_places
 from symlift.diagnosis.verdict import BARRED
 from symlift.errors import FitWarning
 from symlift.metrics import circular_correlation, signal_recovery
@@ -104,7 +105,8 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
         warnings.simplefilter("ignore")
         found = est.diagnose(X)
     checked = time.process_time() - start
-    measures = measure(est.solution_, take_sample(X))
+    sample = take_sample(X)
+    measures = measure(est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves))
     placed, r = truth(case, rows, X, est)
     value = placed if placed is not None else r
     tests = {test.name: test for test in found.tests}

@@ -272,24 +272,18 @@ def damaged(entry: dict[str, Any], case: str) -> bytes:
     return change if isinstance(change, bytes) else json.dumps(entry | change).encode()
 
 
+def run_mine(folder: Path) -> tuple[object, ...]:
+    """The command that runs the row of :data:`ROWS` with its cache in ``folder``."""
+    return ("experiment", "run", "mine", "--file", folder / "rows.yaml", "--cache", folder, "--solver", "random")
+
+
 @pytest.mark.parametrize("case", [*ENTRIES, "of another run"])
 def test_a_cached_result_that_is_none_is_refused(tmp_path: Path, entry, case: str) -> None:
     job, good = entry
     (tmp_path / "rows.yaml").write_text(ROWS)
     path = Cache(tmp_path).path(job)
     path.write_bytes(json.dumps(good | {"key": "0" * 16}).encode() if case == "of another run" else damaged(good, case))
-    arguments = (
-        "experiment",
-        "run",
-        "mine",
-        "--file",
-        tmp_path / "rows.yaml",
-        "--cache",
-        tmp_path,
-        "--solver",
-        "random",
-    )
-    refused(tmp_path, "delete it and run again", *arguments)
+    refused(tmp_path, "delete it and run again", *run_mine(tmp_path))
 
 
 @pytest.mark.parametrize("case", [c for c in ENTRIES if c != "key a number"])
@@ -315,24 +309,13 @@ def test_a_cache_entry_and_an_archive_in_use_say_so(tmp_path: Path, entry, monke
     job, good = entry
     (tmp_path / "rows.yaml").write_text(ROWS)
     path = Cache(tmp_path).path(job)
-    arguments = (
-        "experiment",
-        "run",
-        "mine",
-        "--file",
-        tmp_path / "rows.yaml",
-        "--cache",
-        tmp_path,
-        "--solver",
-        "random",
-    )
     with Lock(tmp_path / f".{path.name}.lock", "it"):
-        refused(tmp_path, f"in use by process {os.getpid()} on ", *arguments)
+        refused(tmp_path, f"in use by process {os.getpid()} on ", *run_mine(tmp_path))
     monkeypatch.setattr(Archive, "patience", 0.0)
     archive = Archive(tmp_path / "archive")
     archive.add([good])
     with Lock(tmp_path / "archive" / ".lock", "it"), pytest.raises(ValueError, match=r"the archive in .* is in use by"):
         archive.add([good])
     assert archive.entries() == {job.key: good}
-    assert run_command(*arguments)[0] == 0
+    assert run_command(*run_mine(tmp_path))[0] == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["rows.yaml", "archive", path.name])

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.diagnosis.places import rows_in_places
-from symlift.solvers.contract import Solution
+from symlift.diagnosis.places import PlacedRows
 from symlift.solvers.fast.place.embed import starts_from
 from symlift.solvers.fast.place.judge import explained_elsewhere
 from symlift.solvers.fast.place.screen import steps_apart
@@ -58,17 +57,13 @@ def other_shapes(grid: Grid, columns: int) -> list[Grid]:
     return [other for other in found if sorted(other.shape) != sorted(grid.shape) or other.periodic != grid.periodic]
 
 
-def alternatives(
-    X: NDArray, halves: tuple[NDArray, NDArray], solution: Solution, grids: list[Grid], seed: int = 0
-) -> list[Alternative]:
-    """How well each of ``grids`` does, its places found on one half of the rows and judged on the other, as the grid in use is."""
-    grid = solution.model.grid
-    placed = rows_in_places(X, solution, halves) if grids and grid.size <= _MOST_COLUMNS else None
-    if placed is None or placed.slots.depth > 1:
+def alternatives(placed: PlacedRows, grid: Grid, grids: list[Grid], seed: int = 0) -> list[Alternative]:
+    """How well each of ``grids`` does, its places found on one half of the rows and judged on the other, as ``grid`` in use is."""
+    if not grids or grid.size > _MOST_COLUMNS or placed.slots.depth > 1:
         return []
     rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0, starts=3)
-    S, held = (placed.statistics("partial", half, settings) for half in placed.halves)
-    c = placed.correlations(placed.halves[0])
+    S, held = placed.halves.partial
+    c = placed.halves.correlations[0]
 
     def share(other: Grid, slot: NDArray | None) -> float:
         slots = make_slots(other)

@@ -21,27 +21,27 @@ _RESAMPLES = ((100, 12), (256, 5), (1_200, 3))
 _BLOCK = 32
 
 
-def with_survival(solution: Solution, sample: Sample, sure: float) -> Placement | None:
+def with_survival(solution: Solution, sample: Sample, placed: PlacedRows | None, sure: float) -> Placement | None:
     """The placement, if there is one, with the confidence of each column: ``sure`` of the whole, times how often it stays.
 
-    Twins are as sure as the column that they repeat; columns that were left out keep the confidence of being left out.
+    ``placed`` are the columns that the check looked at.  Twins are as sure as the column that they repeat; columns that were left
+    out keep the confidence of being left out.
     """
     placement = solution.placement
     if placement is None:
         return None
-    placed_columns = int((placement.point >= 0).sum())
-    count = next((times for most, times in _RESAMPLES if placed_columns <= most), 0)
-    placed = rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if count else None
-    if placed is None:
+    at = placement.point >= 0
+    most = next((columns for columns, _ in _RESAMPLES if at.sum() <= columns), 0)
+    if placed is not None and placed.slots.grid != placement.grid:  # the check looked at a window of a larger grid
+        placed = rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if most else None
+    if placed is None or not most:
         return placement
     confidence = placement.confidence.copy()
-    at = placement.point >= 0
-    if (
-        solution.evidence.carried_by == "distances"
-    ):  # resamples move columns between points a little, and none to another point
+    if solution.evidence.carried_by == "distances":
+        # resamples move columns between points a little, and none to another point
         confidence[at] = sure
         return replace(placement, confidence=confidence)
-    stays = survival(placed, count, sample.independent < DEPENDENT * sample.rows)
+    stays = survival(placed, dict(_RESAMPLES)[most], sample.independent < DEPENDENT * sample.rows)
     confidence[at] = sure * float(np.median(stays))  # columns beside another in one slot
     confidence[placed.column] = sure * stays
     twins = np.flatnonzero(placement.twin >= 0)

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from symlift.diagnosis.bootstrap import with_survival
 from symlift.diagnosis.contract import Asked, Diagnosis, Refit, Verdict
 from symlift.diagnosis.measures import Sample, measure, take_sample
+from symlift.diagnosis.places import PlacedRows, rows_in_places
 from symlift.diagnosis.refits import all_further, cheap_further
 from symlift.diagnosis.steps import next_steps
 from symlift.diagnosis.verdict import Further, make_tests, verdict_of
@@ -43,9 +44,10 @@ def check_fit(solution: Solution, X: NDArray, asked: Asked, names: Sequence[str]
         return solution, ""
     with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
         sample = take_sample(X)
-        found = _judged(solution, sample, cheap_further(solution, sample), asked, names)
+        placed = rows_in_places(sample.raw, solution, sample.halves)
+        found = _judged(solution, sample, placed, cheap_further(solution, placed), asked, names)
         evidence = replace(solution.evidence, confidence=round(found.confidence, 4))
-        placement = with_survival(solution, sample, found.confidence)
+        placement = with_survival(solution, sample, placed, found.confidence)
     doubts = "" if found.verdict in (Verdict.PRESENT, Verdict.ORDERED) else found.next_steps[0].text
     return replace(solution, evidence=evidence, placement=placement), doubts
 
@@ -69,24 +71,28 @@ def diagnose(
     if refit is None:
         sample = take_sample(X, named)
         with threadpool_limits(limits=1):
-            return _judged(solution, sample, cheap_further(solution, sample), asked or Asked(), names)
+            placed = rows_in_places(sample.raw, solution, sample.halves)
+            return _judged(solution, sample, placed, cheap_further(solution, placed), asked or Asked(), names)
     sample = take_sample(X, named, _ROWS)
     further, reference = all_further(solution, sample, refit, trained)
-    return _judged(solution, sample, further, asked or Asked(), names, reference)
+    placed = rows_in_places(sample.raw, solution, sample.halves)
+    return _judged(solution, sample, placed, further, asked or Asked(), names, reference)
 
 
 def _judged(
     solution: Solution,
     sample: Sample,
+    placed: PlacedRows | None,
     further: Further,
     asked: Asked,
     names: Sequence[str] | None,
     reference: Solution | None = None,
 ) -> Diagnosis:
     """Tests, verdict and next steps; the numbers of a ``reference`` count where the solution has none of its own."""
-    measures = measure(solution, sample)
+    measures = measure(solution, sample, placed)
     if reference is not None:
-        measures = replace(measure(reference, sample), held_out=measures.held_out)
+        theirs = rows_in_places(sample.raw, reference, sample.halves)
+        measures = replace(measure(reference, sample, theirs), held_out=measures.held_out)
     tests = make_tests(measures, solution.model, further)
     verdict = verdict_of(tests, solution.placement is not None)
     sure = next(test.value for test in tests if test.name == "confidence")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.rows import take_rows
-from symlift.diagnosis.places import PlaceMeasures, measure_places, rows_in_places
+from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.solvers.contract import Evidence, Solution
 from symlift.statistics.dependence import effective_rank, independent_rows
 from symlift.statistics.selection import HeldOut, held_out_in_window
@@ -87,12 +87,11 @@ def halves_of(
     return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
 
 
-def measure(solution: Solution, sample: Sample, seed: int = 0) -> Measures:
-    """The cheap numbers of a result."""
+def measure(solution: Solution, sample: Sample, placed: PlacedRows | None, seed: int = 0) -> Measures:
+    """The cheap numbers of a result, whose columns in places are ``placed``."""
     model, rng = solution.model, np.random.default_rng(seed)
     order = rng.permutation(len(sample.filled))
     held_out = held_out_in_window(model.map, sample.filled[order], model.grid, model.channels, _POINTS)
-    placed = rows_in_places(sample.raw, solution, sample.halves)
     places = None if placed is None else measure_places(placed, rng)
     if places is not None and solution.evidence.carried_by == "distances":
         # columns between points: what distances explain on held-out rows counts, not where the nearest points are

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.solvers.contract import Placement, Solution
+from symlift.solvers.fast.place.halves import Halves
 from symlift.solvers.fast.place.judge import explained_elsewhere, margins, neighbour_prediction, partner_prediction
 from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.rows import Rows, read_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
-from symlift.solvers.fast.place.statistic import correlations, partial_correlations, statistics_of
+from symlift.solvers.fast.place.statistic import partial_correlations, statistics_of
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import window_of
 
@@ -42,7 +43,6 @@ class PlaceMeasures:
     ----------
     across : of what is real in the columns' partial correlations, the part that other pairs of columns at the same displacement
         predict in the other half of the rows; 1 where they depend on displacement alone.
-    across_lags : the same of plain correlations of values and magnitudes.
     ceiling : the part of the variance of partial correlations that is real; z : its distance from chance, in deviations.
     settled : share of the columns that the other half of the rows would leave where they are.
     predicted, partners : the part of a column that its neighbours on the grid predict in the other half, and that as many of its
@@ -54,7 +54,6 @@ class PlaceMeasures:
     """
 
     across: float
-    across_lags: float
     ceiling: float
     z: float
     settled: float
@@ -67,13 +66,13 @@ class PlaceMeasures:
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """Scores of the columns that have places (one for each slot, in a window of a large grid), and rows of two halves."""
+    """Scores of the columns that have places (one for each slot, in a window of a large grid), and two halves of their rows."""
 
     rows: Rows
     column: NDArray[np.int64]
     slot: NDArray[np.int64]
     slots: Slots
-    halves: tuple[NDArray[np.int64], NDArray[np.int64]]
+    halves: Halves
 
     def project(self, M: NDArray) -> NDArray[np.float64]:
         """The mean of M over pairs of columns at the same displacement: the nearest stationary matrix, holes or not."""
@@ -85,10 +84,6 @@ class PlacedRows:
     def statistics(self, kind: str, rows: NDArray, settings: PlaceSettings) -> NDArray[np.float64]:
         """Pairwise statistics of some rows, (m, columns, columns)."""
         return statistics_of(kind, *self.rows.take(rows, np.arange(len(self.column))), settings.ridges)
-
-    def correlations(self, rows: NDArray) -> NDArray[np.float64]:
-        """Plain correlations of some rows."""
-        return correlations(*self.rows.take(rows, np.arange(len(self.column))))
 
 
 def rows_in_places(
@@ -110,7 +105,8 @@ def rows_in_places(
     first, second = (np.flatnonzero(np.isin(rows.number, half)) for half in halves)
     if min(len(first), len(second)) < _FEWEST_ROWS:
         return None
-    return PlacedRows(rows, column, slot, slots, (first, second))
+    settings = PlaceSettings()
+    return PlacedRows(rows, column, slot, slots, Halves(rows, np.arange(len(column)), first, second, settings.ridges))
 
 
 def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray[np.float32]:
@@ -124,15 +120,13 @@ def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray
 def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasures:
     """The numbers of a placement."""
     settings, slot, slots = PlaceSettings(), placed.slot, placed.slots
-    S = [placed.statistics("partial", half, settings) for half in placed.halves]
-    plain = [placed.statistics("lags", half, settings) for half in placed.halves]
+    S = placed.halves.partial
     both = ((S[0], S[1]), (S[1], S[0]))
     judged = np.mean([explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0)
-    predicted, partners = _prediction([placed.correlations(half) for half in placed.halves], slot, slots, settings)
+    predicted, partners = _prediction(placed.halves.correlations, slot, slots, settings)
     mean = (S[0] + S[1]) / 2
     return PlaceMeasures(
         across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
-        across_lags=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in (plain, plain[::-1])])),
         ceiling=float(judged[1]), z=float(judged[2]),
         settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
         predicted=predicted, partners=partners,
@@ -213,7 +207,9 @@ def _slots_in_use(placement: Placement, most: int, bits: bool) -> tuple[Slots, N
     return make_slots(window, depth, matched=depth > 1), column, slot[column]
 
 
-def _prediction(c: list[NDArray], slot: NDArray, slots: Slots, settings: PlaceSettings) -> tuple[float, float]:
+def _prediction(
+    c: tuple[NDArray, NDArray], slot: NDArray, slots: Slots, settings: PlaceSettings
+) -> tuple[float, float]:
     """Part of a column's variance that grid neighbours predict in the other half, and that its best partners do."""
     grid = slots.grid if slots.depth == 1 else Grid((*slots.grid.shape, slots.depth), (*slots.grid.periodic, False))
     count = min(2 * grid.ndim, len(slot) - 1)

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from symlift.diagnosis.alternatives import Alternative, alternatives, other_shapes, simpler
 from symlift.diagnosis.contract import Refit
 from symlift.diagnosis.measures import DEPENDENT, Sample, halves_of
-from symlift.diagnosis.places import controls, rows_in_places
+from symlift.diagnosis.places import PlacedRows, controls, rows_in_places
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.verdict import Further
 from symlift.metrics.placement import placement_agreement
 from symlift.metrics.recovery import signal_recovery
 from symlift.solvers.contract import Reach, Solution
-from symlift.solvers.fast.place.settings import PlaceSettings
 
 __all__ = ["all_further", "cheap_further"]
 
@@ -25,9 +24,9 @@ _CONTROLS, _FITTED_CONTROLS = 19, 3
 _HEAD = 4_000
 
 
-def cheap_further(solution: Solution, sample: Sample) -> Further:
+def cheap_further(solution: Solution, placed: PlacedRows | None) -> Further:
     """Simpler grids only, from the same rows."""
-    return Further(alternatives=tuple(_others(solution, sample, thorough=False)))
+    return Further(alternatives=tuple(_others(solution, placed, thorough=False)))
 
 
 def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool) -> tuple[Further, Solution | None]:
@@ -49,11 +48,12 @@ def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool)
         less = _agreement(third, fourth, head)
         needed = rows_that_would_do(less, agreement, sample.rows)
     shown = first if trained else solution
+    placed = rows_in_places(rows, shown, sample.halves)
     further = Further(
         agreement,
-        tuple(_controls(shown, sample, refit, reach, rng)),
+        tuple(_controls(placed, sample, refit, reach, rng)),
         needed,
-        tuple(_others(shown, sample, thorough=True)),
+        tuple(_others(shown, placed, thorough=True)),
     )
     return further, first if trained else None
 
@@ -89,23 +89,22 @@ def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
 
 
 def _controls(
-    solution: Solution, sample: Sample, refit: Refit, reach: Reach | None, rng: np.random.Generator
+    placed: PlacedRows | None, sample: Sample, refit: Refit, reach: Reach | None, rng: np.random.Generator
 ) -> list[float]:
     """Numbers of data without the field: correlations dealt to other pairs, or each column's samples permuted."""
-    placed = rows_in_places(sample.raw, solution, sample.halves)
     if placed is not None:
-        S = sum(placed.statistics("partial", half, PlaceSettings()) for half in placed.halves) / 2
-        return controls(np.asarray(S), placed.slot, placed.slots, rng, _CONTROLS)
+        first, second = placed.halves.partial
+        return controls((first + second) / 2, placed.slot, placed.slots, rng, _CONTROLS)
     # a control need not go further than components to show that it has nothing
     far: Reach | None = "components" if reach == "general" else reach
     return [refit(rng.permuted(sample.filled, axis=0), 10 + i, far).evidence.locality for i in range(_FITTED_CONTROLS)]
 
 
-def _others(solution: Solution, sample: Sample, thorough: bool) -> list[Alternative]:
+def _others(solution: Solution, placed: PlacedRows | None, thorough: bool) -> list[Alternative]:
     placement = solution.placement
-    # angles are no places, and columns between the points fit no other grid's points either
-    if placement is None or solution.evidence.carried_by in ("angles", "distances"):
+    # columns between the points fit no other grid's points either
+    if placement is None or placed is None or solution.evidence.carried_by == "distances":
         return []
     columns = int(((placement.point >= 0) & (placement.reason == "")).sum())
     grids = (other_shapes if thorough else simpler)(placement.grid, columns)
-    return alternatives(sample.raw, sample.halves, solution, grids)
+    return alternatives(placed, placement.grid, grids)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from symlift.core.model import varying
 from symlift.errors import InputError
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.statistics import dependence
@@ -55,7 +56,7 @@ def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -
     spread = _spread(x, rng)
     number, keep = _tame(x, spread, number, settings)
     x, there = x[keep], None if there is None else there[keep]
-    alive = _varies(x)
+    alive = varying(x)
     two_valued = bool(alive.any()) and len(x) >= FEWEST_BIT_ROWS and _two_valued(x, alive)
     if two_valued or x.shape[1] > settings.rank_columns:
         scores = np.clip((x - spread[0]) / spread[1], -settings.clip, settings.clip)
@@ -93,11 +94,6 @@ def _tame(
     wild = size > settings.wild_row * np.median(size[size > 0]) if (size > 0).any() else np.zeros(len(x), dtype=bool)
     keep = np.flatnonzero(~wild) if wild.mean() < 0.2 and len(x) - wild.sum() >= 2 else np.arange(len(x))
     return number[keep], keep
-
-
-def _varies(x: NDArray) -> NDArray[np.bool_]:
-    low, high = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
-    return np.asarray(np.nan_to_num(high) > np.nan_to_num(low))
 
 
 def _two_valued(x: NDArray, alive: NDArray) -> bool:
