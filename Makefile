@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-portable test-pages fuzz lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-portable test-pages test-wheel fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -25,6 +25,14 @@ test-portable: $(READY)
 # reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
 test-pages: $(READY)
 	$(BIN)/python tests/pages/look.py
+
+# the wheel, in an environment of its own without extras: README, command line, demonstration
+test-wheel:
+	rm -rf dist build .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/symlift-*.whl
+	.venv-wheel/bin/python tests/wheel.py
 
 # every loader with spoiled files for SECONDS in all (tests/attack/test_fuzz_loaders.py says how to add one), every reader with
 # thousands of examples
@@ -77,4 +85,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv .venv-wheel build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

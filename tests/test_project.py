@@ -1,0 +1,60 @@
+"""What a public project has besides its code: workflows, metadata and versions agree with each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import symlift
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def steps(path: Path) -> list[dict]:
+    jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+    return [step for job in jobs.values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_targets_that_exist(path):
+    commands = [step["run"] for step in steps(path) if "run" in step]
+    assert commands
+    for command in commands:
+        make, target = command.split()
+        assert make == "make"
+        assert target in TARGETS
+
+
+def test_workflows_cover_tests_docs_and_wheel():
+    assert [path.stem for path in WORKFLOWS] == ["docs", "test", "wheel"]
+
+
+@pytest.mark.parametrize("name", ["test", "wheel"])
+def test_workflows_run_on_the_supported_versions(name):
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))["jobs"]
+    versions = jobs[name]["strategy"]["matrix"]["python-version"]
+    classifiers = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert versions == classifiers
+    assert PROJECT["requires-python"] == f">={versions[0]}"
+
+
+def test_issue_forms_and_hooks_are_well_formed():
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert len(forms) == 2
+    for form in forms:
+        content = yaml.safe_load(form.read_text(encoding="utf-8"))
+        assert {"name", "description", "body"} <= set(content)
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    assert {hook["id"] for hook in hooks} == {"ruff-check", "ruff-format", "mypy"}
+
+
+def test_one_version_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == symlift.__version__
