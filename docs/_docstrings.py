@@ -9,7 +9,7 @@ import griffe
 
 _ROLE = re.compile(r":(?:class|func|meth|mod|attr):`~?([^`]+)`")
 _SECTION = re.compile(r"^(Parameters|Attributes)\n-{3,}\n((?:.+\n?)+)", re.MULTILINE)
-_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : (.+)$", re.MULTILINE)
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : (.+)$(?!\n    )", re.MULTILINE)  # entries that no description follows
 _DOCTEST = re.compile(r"\n\n(?=>>> )")
 
 
@@ -37,4 +37,6 @@ def tidy(text: str) -> str:
     """
     text = _ROLE.sub(lambda found: f"`{found[1].split('.')[-1]}`", text)
     text = _SECTION.sub(lambda found: _ENTRY.sub(r"\1\n    \2", found[0]), text)
+    if "Examples\n---" in text:
+        return text
     return _DOCTEST.sub("\n\nExamples\n--------\n", text, count=1)

@@ -254,7 +254,7 @@ def test_the_torus_around_a_grid_keeps_rings_and_makes_windows_odd():
     ("make", "word"),
     [
         (lambda: TranslationGroup(np.eye(3)[:2], np.ones((1, 1))), "square"),
-        (lambda: TranslationGroup(np.eye(4), np.ones((1, 3))), "one frequency a plane"),
+        (lambda: TranslationGroup(np.eye(4), np.ones((1, 3))), "one frequency per plane"),
         (lambda: TranslationGroup.from_generators(np.ones((3, 3))), "skew"),
         (lambda: TranslationGroup.from_generators(np.full((1, 3, 3), np.nan)), "NaN"),
         (lambda: TranslationGroup.from_generators(np.ones((2, 3))), "axes, D, D"),

@@ -99,8 +99,19 @@ def test_torch_is_needed_by_training_only():
         assert not re.search(r"^\s*(import torch|from torch)", path.read_text(encoding="utf-8"), re.MULTILINE), name
 
 
+def lines_without_docstrings(path: Path) -> int:
+    """Lines of a module; those of docstrings do not count, since numpydoc is long."""
+    text = path.read_text(encoding="utf-8")
+    docstrings = 0
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            first = node.body[0]
+            docstrings += (first.end_lineno or first.lineno) - first.lineno + 1
+    return len(text.splitlines()) - docstrings
+
+
 def test_modules_are_short():
-    long = {p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines()) for p in ROOT.rglob("*.py")}
+    long = {p.relative_to(ROOT).as_posix(): lines_without_docstrings(p) for p in ROOT.rglob("*.py")}
     assert {name: lines for name, lines in long.items() if lines > 450} == {}
 
 

@@ -9,9 +9,10 @@ __all__ = ["fundamental"]
 
 
 def fundamental(Y: NDArray) -> NDArray[np.complex128]:
-    """Fundamental harmonic of each row of Y (n, N) on a ring: its argument is the position, its modulus the strength.
+    """Fundamental harmonic of each row of Y (n, N) on a ring.
 
-    With e^{iωn} rather than the FFT's e^{-iωn}, so that the phase grows as the signal moves towards larger index.
+    Its argument is the position, its modulus the strength.  It is taken with e^{iωn} rather than
+    the FFT's e^{-iωn}, so that the phase grows as the signal moves towards larger indices.
 
     >>> np.angle(fundamental(np.eye(4))).round(3)
     array([ 0.   ,  1.571,  3.142, -1.571])

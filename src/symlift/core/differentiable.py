@@ -1,6 +1,6 @@
-"""The lifted model with gradients: its formulas on tensors, and the module that :meth:`~symlift.LiftedModel.to_torch` gives.
+"""The lifted model with gradients: its formulas on tensors, and the module of `to_torch`.
 
-Needs PyTorch (extra ``train``), and is imported only where it is asked for.
+It needs PyTorch (extra ``train``), and is imported only where it is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["LiftedModule", "lifting_map", "plane_basis", "rotate_planes", "sprea
 
 
 def rotate_planes(coordinates: Tensor, angles: Tensor) -> Tensor:
-    """:func:`symlift.core.group.rotate_planes`, differentiable."""
+    """Differentiable `symlift.core.group.rotate_planes`."""
     planes = coordinates.shape[-1] // 2
     first, second = coordinates[..., 0 : 2 * planes : 2], coordinates[..., 1 : 2 * planes : 2]
     cos, sin = torch.cos(angles), torch.sin(angles)
@@ -29,7 +29,7 @@ def rotate_planes(coordinates: Tensor, angles: Tensor) -> Tensor:
 
 
 def plane_basis(theta: Tensor, points: Tensor, dimension: int) -> Tensor:
-    """:func:`symlift.core.group.plane_basis`, differentiable."""
+    """Differentiable `symlift.core.group.plane_basis`."""
     angles = points @ theta
     pairs = torch.stack([torch.cos(angles), torch.sin(angles)], dim=-1).flatten(-2)
     lone = torch.ones(len(points), dimension - pairs.shape[1], dtype=pairs.dtype, device=pairs.device)
@@ -37,7 +37,7 @@ def plane_basis(theta: Tensor, points: Tensor, dimension: int) -> Tensor:
 
 
 def spread_filter(r: Tensor, dimension: int) -> Tensor:
-    """:func:`symlift.core.group.spread_filter`, differentiable."""
+    """Differentiable `symlift.core.group.spread_filter`."""
     return torch.cat([torch.repeat_interleave(r[: dimension // 2], 2), r[dimension // 2 :]])
 
 
@@ -48,10 +48,34 @@ def lifting_map(E: Tensor, Q: Tensor, theta: Tensor, r: Tensor, points: Tensor) 
 
 
 class LiftedModule(nn.Module):
-    """y = (x - mean) Wᵀ with W made of trainable E, θ and r; Q, the mean and the grid's points are buffers.
+    """Lift y = (x - mean) Wᵀ, with W made of trainable E, θ and r.
 
-    ``forward`` takes (…, d) to (…, grid points · channels), channels fastest, in the precision of its parameters
-    (``module.float()`` for single).  It starts as the model that it was made from.
+    Q, the mean and the grid's points are buffers.  The module computes in the precision of its
+    parameters (``module.float()`` for single), and starts as the model that it was made from.
+
+    Parameters
+    ----------
+    model : LiftedModel
+        The model to start from, in 2-plane form (grids of up to 1,024 points).
+
+    Raises
+    ------
+    InputError
+        If the model is so large that its planes are implicit.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", eq. (4), and its
+    appendix "Efficient implementation for lifting".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symlift import Grid, LiftedModel
+    >>> module = LiftedModule(LiftedModel.from_lifting_map(np.eye(5), Grid((5,), periodic=True)))
+    >>> y = module(torch.eye(5, dtype=torch.float64))
+    >>> bool(torch.allclose(y, torch.eye(5, dtype=torch.float64))), y.requires_grad
+    (True, True)
     """
 
     mean: Tensor
@@ -71,11 +95,28 @@ class LiftedModule(nn.Module):
         self.r = nn.Parameter(torch.from_numpy(model.r.copy()))
 
     def lifting_map(self) -> Tensor:
-        """W (grid points · channels, d), differentiable in E, θ and r."""
+        """Lifting map W, differentiable in E, θ and r.
+
+        Returns
+        -------
+        torch.Tensor of shape (grid points · channels, d)
+            The map, channels fastest.
+        """
         blocks = self.E.view(self.channels, len(self.Q), -1)
         maps = [lifting_map(E, self.Q, self.theta, self.r, self.points) for E in blocks]
         return torch.stack(maps, dim=1).flatten(0, 1) / self.scale
 
     def forward(self, x: Tensor) -> Tensor:
-        """Lifted signals of observations x (…, d)."""
+        """Lift observations.
+
+        Parameters
+        ----------
+        x : torch.Tensor of shape (..., d)
+            Observations.
+
+        Returns
+        -------
+        torch.Tensor of shape (..., grid points · channels)
+            Lifted signals, channels fastest.
+        """
         return (x - self.mean) @ self.lifting_map().T

@@ -13,10 +13,11 @@ __all__ = ["along", "finer_ring", "regular_frequencies", "ring_kernel"]
 
 
 def ring_kernel(length: int, positions: ArrayLike) -> NDArray[np.float64]:
-    """Rows that read a ring of ``length`` points at real ``positions``: real band-limited interpolation.
+    """Matrix that reads a ring of ``length`` points at real ``positions``.
 
-    ``h(x) = (1/N) Σ_{|k| < N/2} exp(2πikx/N)``, plus ``cos(πx)/N`` where N is even: the Nyquist mode is split evenly
-    between k = ±N/2, the only choice that keeps real signals real.  Column m holds ``h(position - m)``.
+    Real band-limited interpolation: ``h(x) = (1/N) Σ_{|k| < N/2} exp(2πikx/N)``, plus ``cos(πx)/N``
+    where N is even: the Nyquist mode is split evenly between k = ±N/2, the only choice that keeps
+    real signals real.  Column m holds ``h(position - m)``.
 
     >>> ring_kernel(4, [1, 1.5]).round(3) + 0.0
     array([[ 0.   ,  1.   ,  0.   ,  0.   ],
@@ -32,13 +33,13 @@ def ring_kernel(length: int, positions: ArrayLike) -> NDArray[np.float64]:
 
 
 def finer_ring(values: NDArray[np.float64], times: int = 8, most: int = 400) -> NDArray[np.float64]:
-    """A ring read at ``times`` as many points; as it is above ``most`` points, where a curve through them is fine already."""
+    """Interpolate a ring to ``times`` as many points, unless it has more than ``most``."""
     n = len(values)
     return values if n > most else ring_kernel(n, np.arange(n * times) / times) @ values
 
 
 def along(array: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Apply one matrix to each of the last ``len(matrices)`` axes: ``(M_1 ⊗ … ⊗ M_P) array``, never built."""
+    """Apply one matrix to each of the last ``len(matrices)`` axes: ``(M_1 ⊗ … ⊗ M_P) array``."""
     first = array.ndim - len(matrices)
     for axis, matrix in enumerate(matrices, start=first):
         array = np.moveaxis(np.tensordot(array, matrix, axes=(axis, 1)), -1, axis)
@@ -46,11 +47,12 @@ def along(array: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]) -
 
 
 def regular_frequencies(shape: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Frequencies θ (P, K) and flat resolving filter r (K + 1,) of translations on a torus of ``shape`` points.
+    """Frequencies θ (P, K) and flat resolving filter r (K + 1,) of translations on a torus.
 
-    One plane for each pair of conjugate Fourier modes, one for each self-conjugate mode (Nyquist, on even axes), and the
-    constant mode last, alone: the dimension is 2K + 1.  With T the :func:`plane_basis` at the torus' points and r spread
-    over the planes, T diag(r²) Tᵀ = I: the delta at each point is an orbit element.
+    There is one plane for each pair of conjugate Fourier modes, one for each self-conjugate mode
+    (Nyquist, on even axes), and the constant mode last, alone: the dimension is 2K + 1.  With T the
+    `plane_basis` at the torus' points and r spread over the planes, T diag(r²) Tᵀ = I: the delta at
+    each point is an orbit element.
 
     >>> theta, r = regular_frequencies((4,))
     >>> (theta / np.pi).round(3), (r**2).round(3)

@@ -1,4 +1,4 @@
-"""Data frames that hold more than numbers, whoever made them (pandas, polars): said before anything is converted."""
+"""Check data frames of any library (pandas, polars) for columns that are not numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_frame", "check_kind", "column_names"]
 
 
 def check_frame(X: Any) -> None:
-    """InputError where a column of a data frame holds dates or text; anything that is no frame passes."""
+    """Raise an InputError if a column of a data frame holds dates or text; other types pass."""
     names, kinds = getattr(X, "columns", None), getattr(X, "dtypes", None)
     if names is None or kinds is None:
         return
@@ -46,8 +46,8 @@ def _other(X: Any, position: int, kind: Any) -> str:
         return "text"
     if letter != "O" or not hasattr(X, "iloc"):
         return ""
-    there = X.iloc[:, position].dropna()
-    first = there.iloc[0] if len(there) else 0.0
+    values = X.iloc[:, position].dropna()
+    first = values.iloc[0] if len(values) else 0.0
     if isinstance(first, str | bytes):
         return "text"
     return "dates" if hasattr(first, "isoformat") else ""

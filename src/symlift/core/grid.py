@@ -1,8 +1,8 @@
-"""Regular grids: the domain a lifted signal lives on.
+"""Regular grids: the domain that a lifted signal lives on.
 
-A :class:`Grid` is an immutable value: its shape, and for each axis whether it closes on itself.  An
-:class:`Alignment` is one of the ambiguities that no blind method can resolve: reordered equal axes, reflections, a
-translation, a sign.
+A `Grid` is an immutable value: its shape, and for each axis whether it closes on itself.  An
+`Alignment` is one of the ambiguities that no blind method can resolve: reordered equal axes,
+reflections, a translation, a sign.
 """
 
 from __future__ import annotations
@@ -26,9 +26,23 @@ MAX_AXES = 3
 
 @dataclass(frozen=True)
 class Alignment:
-    """``signal → sign · translate(flip(transpose(signal)), shift)``, applied in that order, right to left.
+    """``signal → sign · translate(flip(transpose(signal)), shift)``, applied from right to left.
 
-    ``axes`` and ``flips`` refer to the grid's axes, ``shift`` is in grid steps (content moves towards larger index).
+    Parameters
+    ----------
+    axes : tuple of int
+        Order in which the grid's axes are taken.
+    flips : tuple of bool
+        Whether each axis is reflected, after the transposition.
+    shift : tuple of float, default=()
+        Translation in grid steps; content moves towards larger indices.  Empty means none.
+    sign : {1, -1}, default=1
+        Factor of the signal.
+
+    Examples
+    --------
+    >>> Alignment(axes=(0,), flips=(True,)).reorient(np.array([[1, 2, 3]]))
+    array([[3, 2, 1]])
     """
 
     axes: tuple[int, ...]
@@ -37,7 +51,18 @@ class Alignment:
     sign: int = 1
 
     def reorient(self, fields: NDArray) -> NDArray:
-        """Transpose and flip the trailing grid axes of ``fields`` (n, *shape); a view where numpy can give one."""
+        """Transpose and flip the grid axes of fields; a view where numpy can give one.
+
+        Parameters
+        ----------
+        fields : ndarray of shape (n, *shape)
+            Fields, with the grid's axes last.
+
+        Returns
+        -------
+        ndarray of shape (n, *shape)
+            The reoriented fields; translation and sign are not applied.
+        """
         out = np.transpose(fields, (0, *(a + 1 for a in self.axes)))
         flipped = tuple(a + 1 for a, flip in enumerate(self.flips) if flip)
         return np.flip(out, flipped) if flipped else out
@@ -47,13 +72,27 @@ class Alignment:
 class Grid:
     """A regular grid of one to three axes, each open or periodic.
 
-    ``periodic`` is one flag, or one for each axis, and always kept as a tuple.  ``confidence`` says how sure a proposed grid
-    is; it does not make two grids different.
+    Parameters
+    ----------
+    shape : int or iterable of int
+        Number of points on each axis, at least 2; a single number for one axis.
+    periodic : bool or iterable of bool, default=False
+        Whether axes close on themselves: one flag for all axes, or one for each.  The attribute is
+        always a tuple.
+    confidence : float, optional
+        How reliable a proposed grid is, from 0 to 1.  It is ignored when grids are compared.
 
+    Raises
+    ------
+    InputError
+        If the shape or the flags do not describe a grid of one to three axes.
+
+    Examples
+    --------
     >>> grid = Grid((3, 4), periodic=(False, True))
     >>> grid.size, grid.ndim, str(grid)
     (12, 2, '3x4')
-    >>> grid.coordinates()[0]                                # centred: t_n = n - (N - 1)/2 on each axis
+    >>> grid.coordinates()[0]  # centred: t_n = n - (N - 1)/2 on each axis
     array([-1. , -1.5])
     >>> Grid((15,), periodic=True) == Grid((15,), periodic=(True,))
     True
@@ -84,7 +123,25 @@ class Grid:
 
     @classmethod
     def parse(cls, text: str, periodic: bool | Sequence[bool] = False) -> Grid:
-        """Read ``"63"``, ``"15x15"`` or ``"6x6x6"``."""
+        """Read a grid from text such as ``"63"``, ``"15x15"`` or ``"6x6x6"``.
+
+        Parameters
+        ----------
+        text : str
+            Lengths of the axes, separated by ``x``, ``×`` or a comma.
+        periodic : bool or sequence of bool, default=False
+            Whether axes close on themselves.
+
+        Returns
+        -------
+        Grid
+            The grid that the text describes.
+
+        Raises
+        ------
+        InputError
+            If the text does not describe a grid.
+        """
         if not re.fullmatch(r"[0-9]{1,9}([x×,][0-9]{1,9})*", text.strip().lower()):
             raise InputError(f"grid {text!r} is not understood: write it like 63, 15x15 or 6x6x6")
         shape = tuple(int(s) for s in re.split("[x×,]", text.strip().lower()))
@@ -92,8 +149,27 @@ class Grid:
 
     @classmethod
     def given(cls, grid: Any, periodic: bool | Sequence[bool] = False) -> Grid | None:
-        """What stands for a grid as one: a grid, a shape, or text; None for "auto".
+        """Convert a grid, a shape or text to a grid; ``"auto"`` gives None.
 
+        Parameters
+        ----------
+        grid : Grid, int, sequence of int or str
+            A grid, its shape, text as in `parse`, or ``"auto"``.
+        periodic : bool or sequence of bool, default=False
+            Whether axes close on themselves; for a `Grid`, which has its own flags, leave it out.
+
+        Returns
+        -------
+        Grid or None
+            The grid, or None for ``"auto"``.
+
+        Raises
+        ------
+        InputError
+            If ``periodic`` contradicts the flags of a `Grid`, or if no grid is described.
+
+        Examples
+        --------
         >>> Grid.given((3, 4)) == Grid.given("3x4") == Grid((3, 4)), Grid.given("auto")
         (True, None)
         """
@@ -113,25 +189,47 @@ class Grid:
 
     @property
     def ndim(self) -> int:
-        """P, the number of axes."""
+        """Number P of axes."""
         return len(self.shape)
 
     @property
     def is_ring(self) -> bool:
-        """One axis that closes on itself."""
+        """Whether the grid is a single axis that closes on itself."""
         return self.periodic == (True,)
 
     @property
     def size(self) -> int:
-        """The number of grid points."""
+        """Number of grid points."""
         return math.prod(self.shape)
 
     def indices(self) -> NDArray[np.int64]:
-        """Index of each point on each axis, (size, P), in flat (C) order."""
+        """Index of each point on each axis, in flat (C) order.
+
+        Returns
+        -------
+        ndarray of shape (size, P)
+            Row n holds the indices of point n.
+        """
         return np.stack(np.unravel_index(np.arange(self.size), self.shape), axis=1)
 
     def flat(self, indices: NDArray) -> NDArray[np.int64]:
-        """Flat index of each row of ``indices`` (…, P); periodic axes wrap, others must be inside."""
+        """Flat index of points given by their indices; periodic axes wrap.
+
+        Parameters
+        ----------
+        indices : array-like of shape (..., P)
+            Index of each point on each axis.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            Flat (C order) index of each point.
+
+        Raises
+        ------
+        InputError
+            If an index lies outside of an open axis.
+        """
         index = np.asarray(indices, dtype=np.int64)
         wrapped = np.where(self.periodic, np.mod(index, self.shape), index)
         if np.any(wrapped < 0) or np.any(wrapped >= self.shape):
@@ -139,8 +237,20 @@ class Grid:
         return np.ravel_multi_index(tuple(np.moveaxis(wrapped, -1, 0)), self.shape).astype(np.int64)
 
     def point_names(self, channels: int = 1) -> list[str]:
-        """Names of the points: ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D, with ``k0`` for channels.
+        """Name each point: ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D.
 
+        Parameters
+        ----------
+        channels : int, default=1
+            Signals at each point; with more than one, ``k0``, ``k1``, … are appended.
+
+        Returns
+        -------
+        list of str
+            One name for each point and channel, channels fastest.
+
+        Examples
+        --------
         >>> Grid((2, 2)).point_names()
         ['r0c0', 'r0c1', 'r1c0', 'r1c1']
         """
@@ -149,14 +259,26 @@ class Grid:
         return names if channels == 1 else [f"{name}k{k}" for name in names for k in range(channels)]
 
     def coordinates(self) -> NDArray[np.float64]:
-        """Centred coordinates t_n = n - (N - 1)/2 of each point, (size, P)."""
+        """Centred coordinates t_n = n - (N - 1)/2 of each point.
+
+        Returns
+        -------
+        ndarray of shape (size, P)
+            Coordinates in grid steps.
+        """
         return self.indices() - (np.array(self.shape) - 1) / 2
 
     def lags(self) -> NDArray[np.int64]:
-        """Lag class of every pair of points, (size, size): equal where the displacement j - i is equal.
+        """Lag class of every pair of points: equal where the displacement j - i is equal.
 
-        Displacements are taken modulo the period on periodic axes, so that averaging over a class is the Toeplitz
-        (open), circulant (ring) or block-Toeplitz (several axes) projection of a (size, size) matrix.
+        Displacements are taken modulo the period on periodic axes, so that averaging over a class
+        is the Toeplitz (open), circulant (ring) or block-Toeplitz (several axes) projection of a
+        (size, size) matrix.
+
+        Returns
+        -------
+        ndarray of shape (size, size)
+            Number of the class of each pair (i, j).
         """
         index = self.indices()
         delta = index[None, :, :] - index[:, None, :]
@@ -168,7 +290,13 @@ class Grid:
         return label
 
     def neighbours(self) -> NDArray[np.int64]:
-        """Edges between nearest neighbours, (edges, 2), each once, wrapping on periodic axes."""
+        """List the edges between nearest neighbours, each once, wrapping on periodic axes.
+
+        Returns
+        -------
+        ndarray of shape (edges, 2)
+            Flat indices of the two ends of each edge.
+        """
         index = self.indices()
         edges = []
         for axis, (length, wraps) in enumerate(zip(self.shape, self.periodic, strict=True)):
@@ -180,7 +308,15 @@ class Grid:
         return np.concatenate(edges)
 
     def orientations(self) -> Iterator[Alignment]:
-        """All reflections and permutations of equal axes (equal in length and in kind), the identity first."""
+        """All reflections and permutations of equal axes, the identity first.
+
+        Axes are equal if they have the same length and are both open or both periodic.
+
+        Yields
+        ------
+        Alignment
+            An orientation, without translation or change of sign.
+        """
         kinds = list(zip(self.shape, self.periodic, strict=True))
         for axes in itertools.permutations(range(self.ndim)):
             if all(kinds[a] == kinds[i] for i, a in enumerate(axes)):
@@ -188,9 +324,21 @@ class Grid:
                     yield Alignment(axes, flips, (0.0,) * self.ndim)
 
     def overlap(self, shift: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """Slices ``(source, target)`` of the grid axes such that ``target`` is ``source`` moved by ``shift``.
+        """Find slices ``(source, target)``: ``target`` is ``source`` moved by a shift.
 
-        Periodic axes are left whole (roll them); open axes keep the part that both have.
+        Periodic axes are left whole (roll them); of open axes, the part that both positions share.
+
+        Parameters
+        ----------
+        shift : sequence of int
+            Whole steps along each axis.
+
+        Returns
+        -------
+        source : tuple of slice
+            The points that stay inside of the grid.
+        target : tuple of slice
+            Where they move to.
         """
         source, target = [], []
         for length, wraps, by in zip(self.shape, self.periodic, shift, strict=True):

@@ -1,12 +1,14 @@
-"""Commuting skew-symmetric generators in 2-plane form, and the translations they generate.
+"""Commuting skew-symmetric generators in 2-plane form, and the translations that they generate.
 
-Commuting real skew matrices share invariant 2-planes.  With Q orthogonal, its columns taken in pairs, and θ_jk the
-frequency of plane k along axis j,
+Commuting real skew matrices share invariant 2-planes.  With Q orthogonal, its columns taken in
+pairs, and θ_jk the frequency of plane k along axis j,
 
-    L_j = Q · blockdiag_k(θ_jk J) · Qᵀ,   J = [[0, -1], [1, 0]],       ρ(t) = exp(Σ_j t_j L_j) = Q · rot(Σ_j t_j θ_j) · Qᵀ.
+    L_j = Q · blockdiag_k(θ_jk J) · Qᵀ,   J = [[0, -1], [1, 0]],
+    ρ(t) = exp(Σ_j t_j L_j) = Q · rot(Σ_j t_j θ_j) · Qᵀ.
 
-Orthogonality and commutation hold by construction, no complex eigendecomposition is needed, and gradients stay finite
-at equal frequencies.  An odd dimension leaves one last column alone, with frequency 0.
+Orthogonality and commutation hold by construction, no complex eigendecomposition is needed, and
+gradients stay finite at equal frequencies.  An odd dimension leaves one last column alone, with
+frequency 0.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ __all__ = ["TranslationGroup", "plane_basis", "rotate_planes", "spread_filter"]
 
 
 def rotate_planes(coordinates: NDArray, angles: NDArray) -> NDArray:
-    """Rotate the consecutive pairs of the last axis of ``coordinates`` (…, D) by ``angles`` (…, D // 2).
+    """Rotate consecutive pairs of the last axis of coordinates (…, D) by angles (…, D // 2).
 
     >>> rotate_planes(np.array([[1.0, 0.0, 5.0]]), np.array([np.pi / 2])).round(3) + 0.0
     array([[0., 1., 5.]])
@@ -36,14 +38,17 @@ def rotate_planes(coordinates: NDArray, angles: NDArray) -> NDArray:
 
 
 def plane_basis(theta: NDArray, points: NDArray, dimension: int) -> NDArray:
-    """T[n, (2k, 2k+1)] = (cos θ_k·t_n, sin θ_k·t_n), and 1 in the last column of an odd dimension: (points, dimension)."""
+    """T[n, (2k, 2k+1)] = (cos θ_k·t_n, sin θ_k·t_n), (points, dimension).
+
+    In an odd dimension the last column is 1.
+    """
     angles = points @ theta
     pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(len(points), -1)
     return np.concatenate([pairs, np.ones((len(points), dimension - pairs.shape[1]), dtype=pairs.dtype)], axis=-1)
 
 
 def spread_filter(r: NDArray, dimension: int) -> NDArray:
-    """One weight for each column of T: r_k for both columns of plane k, the last one for a lone column."""
+    """One weight per column of T: r_k for both columns of plane k, the last for a lone column."""
     return np.concatenate([np.repeat(r[: dimension // 2], 2), r[dimension // 2 :]])
 
 
@@ -53,12 +58,28 @@ class TranslationGroup:
 
     Parameters
     ----------
-    Q : (D, D) orthogonal; columns 2k and 2k+1 span plane k.
-    theta : (P, D // 2) frequencies in radians for one grid step.
+    Q : ndarray of shape (D, D)
+        Orthogonal matrix; columns 2k and 2k+1 span plane k.
+    theta : ndarray of shape (P, D // 2)
+        Frequency of each plane along each axis, in radians per grid step.
 
+    Raises
+    ------
+    InputError
+        If the shapes of ``Q`` and ``theta`` do not fit.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", eq. (4), and its
+    appendix "Lie basis parametrizations".
+
+    Examples
+    --------
     >>> group = TranslationGroup(np.eye(3), np.array([[np.pi / 2]]))
     >>> group.act(np.array([[1.0, 0.0, 2.0]]), [1.0]).round(6) + 0.0
     array([[0., 1., 2.]])
+    >>> TranslationGroup.from_generators(group.generators()).dimension
+    3
     """
 
     Q: NDArray
@@ -69,7 +90,7 @@ class TranslationGroup:
             raise InputError(f"Q has shape {self.Q.shape}: it must be square")
         if self.theta.ndim != 2 or self.theta.shape[1] != len(self.Q) // 2:
             raise InputError(
-                f"theta has shape {self.theta.shape}: it must be (axes, {len(self.Q) // 2}), one frequency a plane"
+                f"theta has shape {self.theta.shape}: it must be (axes, {len(self.Q) // 2}), one frequency per plane"
             )
 
     def __repr__(self) -> str:
@@ -77,25 +98,48 @@ class TranslationGroup:
 
     @property
     def dimension(self) -> int:
-        """D, the dimension of the space that the group acts on."""
+        """Dimension D of the space that the group acts on."""
         return len(self.Q)
 
     @property
     def axes(self) -> int:
-        """P, the number of generators."""
+        """Number P of generators."""
         return len(self.theta)
 
     def generators(self) -> NDArray:
-        """L_j, (P, D, D): skew-symmetric and commuting by construction."""
+        """Build the generators L_j, skew-symmetric and commuting by construction.
+
+        Returns
+        -------
+        ndarray of shape (P, D, D)
+            One matrix for each axis.
+        """
         planes = 2 * self.theta.shape[1]
         first, second = self.Q[:, 0:planes:2], self.Q[:, 1:planes:2]
         half = np.stack([(second * theta) @ first.T for theta in self.theta])
         return half - half.transpose(0, 2, 1)
 
     def act(self, Z: NDArray, t: ArrayLike) -> NDArray:
-        """ρ(t) applied to each row of Z (n, D); t is (P,) for all rows or (n, P), one for each.
+        """Apply ρ(t) to each row of Z.
 
-        Costs two products with Q instead of building a matrix for each t.
+        This costs two products with Q; no matrix is built for each t.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, D)
+            Vectors that the group acts on.
+        t : array-like of shape (P,) or (n, P)
+            Translation in grid steps, the same for all rows or one for each row.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            The translated vectors.
+
+        Raises
+        ------
+        InputError
+            If ``t`` does not have one number for each axis.
         """
         steps = np.asarray(t, dtype=self.Q.dtype)
         if steps.shape[-1:] != (self.axes,):
@@ -105,16 +149,43 @@ class TranslationGroup:
         return rotate_planes(Z @ self.Q, steps @ self.theta) @ self.Q.T
 
     def matrix(self, t: ArrayLike) -> NDArray:
-        """ρ(t) as a (D, D) matrix."""
+        """Build ρ(t) as a matrix.
+
+        Parameters
+        ----------
+        t : array-like of shape (P,)
+            Translation in grid steps.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+            An orthogonal matrix.
+        """
         return self.act(np.eye(self.dimension, dtype=self.Q.dtype), t).T
 
     @classmethod
     def from_generators(cls, generators: ArrayLike) -> TranslationGroup:
-        """(Q, θ) of given commuting, or nearly commuting, skew matrices (P, D, D), by joint block diagonalisation.
+        """Find Q and θ of (nearly) commuting skew matrices by joint block diagonalisation.
 
-        A generic combination Σ c_j L_j has the planes that all L_j share, so one Hermitian eigendecomposition of
-        -i Σ c_j L_j gives them; of several combinations, the one that leaves least of the L_j outside of the blocks wins
-        (it matters only when the L_j do not quite commute).
+        A generic combination Σ c_j L_j has the planes that all L_j share, so one Hermitian
+        eigendecomposition of -i Σ c_j L_j gives them.  Of several combinations, the one that leaves
+        least of the L_j outside of the blocks is taken (it matters only when the L_j do not quite
+        commute).
+
+        Parameters
+        ----------
+        generators : array-like of shape (P, D, D) or (D, D)
+            Skew-symmetric matrices.
+
+        Returns
+        -------
+        TranslationGroup
+            The group that they generate.
+
+        Raises
+        ------
+        InputError
+            If a matrix is not square, not finite or not skew-symmetric.
         """
         L = _stack(generators)
         scale = np.abs(L).max(initial=0.0)

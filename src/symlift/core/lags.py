@@ -13,8 +13,8 @@ __all__ = ["LagClasses"]
 class LagClasses:
     """Pairs of grid points with equal displacement, and averages over them.
 
-    The average over lag classes is the orthogonal projection of a (N, N) matrix on the stationary ones: Toeplitz on a line,
-    circulant on a ring, block-Toeplitz on several axes.
+    The average over lag classes is the orthogonal projection of a (N, N) matrix on the stationary
+    ones: Toeplitz on a line, circulant on a ring, block-Toeplitz on several axes.
 
     >>> LagClasses(Grid((3,), periodic=True)).project(np.diag([3.0, 0.0, 0.0]))
     array([[1., 0., 0.],
@@ -40,5 +40,5 @@ class LagClasses:
         return self.total(M) / self.count
 
     def project(self, M: NDArray) -> NDArray[np.float64]:
-        """The nearest stationary matrix."""
+        """Nearest stationary matrix."""
         return self.average(M)[self.index]

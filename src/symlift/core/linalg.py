@@ -1,4 +1,4 @@
-"""Small pieces of linear algebra that several rooms share, each defined once."""
+"""Linear algebra that several rooms share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ __all__ = ["cayley", "null_space", "polar", "skew_part"]
 
 
 def polar(M: NDArray) -> NDArray[np.float64]:
-    """The matrix with orthonormal rows (or columns) nearest to M, or to each of a stack: Löwdin's symmetric orthogonalisation.
+    """Matrix with orthonormal rows (or columns) nearest to M, or to each of a stack.
+
+    This is Löwdin's symmetric orthogonalisation, the orthogonal factor of the polar decomposition.
 
     >>> polar(np.diag([2.0, -0.5]))
     array([[ 1.,  0.],
@@ -36,7 +38,9 @@ def cayley(skew: NDArray) -> NDArray[np.float64]:
 
 
 def null_space(M: NDArray) -> NDArray[np.float64]:
-    """Orthonormal columns that M (rows, columns) sends to zero, by the singular values; as scipy's, without its import.
+    """Orthonormal columns that M (rows, columns) maps to zero, by its singular values.
+
+    The same as scipy's, without importing scipy.
 
     >>> np.abs(null_space(np.array([[0.0, 3.0]])))
     array([[1.],

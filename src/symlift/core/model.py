@@ -1,11 +1,13 @@
-"""The lifted model: from unstructured vectors to signals on a grid, y(t) = w₀ᵀ ρ̂(-t) E (x - mean) / scale.
+"""The lifted model: from unstructured vectors to signals on a grid.
 
-:class:`LiftedModel` is the one artefact that every solver returns.  It holds (mean, scale, E, Q, θ, r) and nothing else; the
-lifting map
+    y(t) = w₀ᵀ ρ̂(-t) E (x - mean) / scale
+
+`LiftedModel` is what every solver returns.  It holds (mean, scale, E, Q, θ, r) and nothing else;
+the lifting map
 
     W = T(θ) · diag(r) · Qᵀ · E / scale
 
-is only ever computed from them, and only where it is needed.
+is always computed from them, and only where it is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ EmbeddingKind = Literal["identity", "zero-pad", "linear"]
 MAX_DENSE = 4096
 # grids of more points than this keep the Fourier planes of their torus by its shape alone
 _MAX_EXPLICIT = 1024
-# Rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any laptop.
+# Rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any
+# laptop.
 _BATCH_NUMBERS = 4_000_000
 _RCOND = 1e-10
 # an embedding with a larger share of entries than this gains nothing from being sparse
@@ -60,13 +63,13 @@ def embedding_matrix(kind: EmbeddingKind, d: int, dimension: int) -> NDArray[np.
 
 
 def row_batches(n: int, width: int) -> Iterator[slice]:
-    """Slices of ``n`` rows that hold a few million numbers each, at ``width`` numbers a row."""
+    """Slices of ``n`` rows of ``width`` numbers, each slice of a few million numbers."""
     rows = max(1, _BATCH_NUMBERS // max(1, width))
     yield from (slice(start, min(n, start + rows)) for start in range(0, n, rows))
 
 
 def has_gaps(X: NDArray) -> bool:
-    """Whether any entry is NaN; rows are looked at in batches, so that a memory map is never copied.
+    """Whether any entry is NaN; rows are read in batches, so that a memory map is never copied.
 
     >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.array([[1, 2]]))
     (True, False)
@@ -75,7 +78,7 @@ def has_gaps(X: NDArray) -> bool:
 
 
 def varying(X: NDArray) -> NDArray[np.bool_]:
-    """Columns that take more than one value, (d,); gaps are no values.
+    """Columns that take more than one value, (d,); gaps do not count as values.
 
     >>> varying(np.array([[1.0, 2.0, np.nan], [1.0, 3.0, 4.0]]))
     array([False,  True, False])
@@ -90,14 +93,35 @@ class LiftedModel:
 
     Parameters
     ----------
-    grid : the grid that signals are lifted to.
-    mean, scale : (d,) offset and one positive number; a single scale, so that no symmetry is broken.
-    E : (channels · D, d) embedding into the space where the group acts, D rows for each channel; large ones are sparse.
-    group : the translations on R^D, in 2-plane form, or those of a torus, whose planes are its Fourier modes.
-    r : (D//2 + D % 2,) resolving filter in the planes' own frames, ‖r‖ = 1; empty for a torus, where it is the flat one.
-    kind : "identity", "zero-pad" or "linear": what E is.
-    channels : how many signals there are at each grid point.
+    grid : Grid
+        The grid that signals are lifted to.
+    mean : ndarray of shape (d,)
+        Offset of the observations.
+    scale : float
+        One positive number for all columns, so that no symmetry is broken.
+    E : ndarray or sparse array of shape (channels · D, d)
+        Embedding into the space where the group acts, D rows for each channel.
+    group : TranslationGroup or TorusGroup
+        Translations on R^D in 2-plane form, or those of a torus, whose planes are its Fourier
+        modes.
+    r : ndarray of shape (D // 2 + D % 2,)
+        Resolving filter in the planes' own frames, ‖r‖ = 1; empty for a torus, where it is flat.
+    kind : {"identity", "zero-pad", "linear"}
+        What E is.
+    channels : int, default=1
+        Number of signals at each grid point.
 
+    Raises
+    ------
+    InputError
+        If shapes do not fit, or if a parameter is not finite.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", eq. (4).
+
+    Examples
+    --------
     >>> model = LiftedModel.from_lifting_map(np.eye(5), Grid((5,), periodic=True))
     >>> x = np.array([[0.0, 1.0, 0.0, 0.0, 0.0]])
     >>> model.lift(model.act(x, [2.0])).round(6) + 0.0
@@ -125,11 +149,11 @@ class LiftedModel:
             )
         if self.mean.shape != self.E.shape[1:]:
             raise InputError(
-                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry a column of E"
+                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry per column of E"
             )
         planes = 0 if isinstance(self.group, TorusGroup) else D // 2 + D % 2
         if self.r.shape != (planes,):
-            raise InputError(f"r has shape {self.r.shape}: it must be ({planes},), one weight a plane")
+            raise InputError(f"r has shape {self.r.shape}: it must be ({planes},), one weight per plane")
         if self.group.axes != self.grid.ndim:
             raise InputError(
                 f"the group has {self.group.axes} generators, but the grid {self.grid} has {self.grid.ndim} axes"
@@ -156,18 +180,42 @@ class LiftedModel:
         size = f"{self.n_features} columns, {self.kind} in {self.group.dimension} dimensions"
         return f"LiftedModel(grid {self.grid}{channels}, {size})"
 
-    # -- what it is made of ------------------------------------------------------------------------------------------
+    # -- what it is made of ------------------------------------------------------------------------
 
     @classmethod
     def from_lifting_map(
         cls, W: Any, grid: Grid, mean: ArrayLike | None = None, padding: float = 0.5, channels: int = 1
     ) -> LiftedModel:
-        """Factor a lifting map W (grid points · channels, d), channels fastest, into the model's parameters, without loss.
+        """Factor a lifting map W into the model's parameters, without loss.
 
-        On a torus, T diag(r) Qᵀ with the Fourier planes is the identity (:func:`symlift.core.fourier.regular_frequencies`), so
-        W itself can be carried by the rest.  Open axes are windows of a torus that is longer by ``padding`` (rounded up to an
-        odd length).  Where W is a multiple of an orthogonal matrix it goes into Q, and E only pads with zeros; otherwise
-        E carries it.  A sparse W, or a large one, is carried by a sparse E.
+        On a torus, T diag(r) Qᵀ with the Fourier planes is the identity
+        (`symlift.core.fourier.regular_frequencies`), so W itself can be carried by the rest.  Where
+        W is a multiple of an orthogonal matrix it goes into Q, and E only pads with zeros;
+        otherwise E carries it.  A sparse or large W is carried by a sparse E.
+
+        Parameters
+        ----------
+        W : array-like or sparse array of shape (grid points · channels, d)
+            The lifting map, channels fastest.
+        grid : Grid
+            The grid that it lifts to.
+        mean : array-like of shape (d,), optional
+            Offset of the observations; zero by default.
+        padding : float, default=0.5
+            Open axes are windows of a torus that is longer by this share, rounded up to an odd
+            length.
+        channels : int, default=1
+            Number of signals at each grid point.
+
+        Returns
+        -------
+        LiftedModel
+            A model whose `lifting_map` is W.
+
+        Raises
+        ------
+        InputError
+            If W does not fit the grid, is zero or is not finite.
         """
         sparse = hasattr(W, "tocsr")
         W = W if sparse else np.asarray(W, dtype=np.float64)
@@ -190,7 +238,8 @@ class LiftedModel:
         D, V = len(F), scale * W
         kind: EmbeddingKind
         if channels == 1 and d == grid.size and np.abs(V @ V.T - np.eye(d)).max() < 1e-9:
-            # Qᵀ E = F_window V with E = (I, 0)ᵀ: the first d columns of Qᵀ are those, the rest is any completion
+            # Qᵀ E = F_window V with E = (I, 0)ᵀ: the first d columns of Qᵀ are those, the rest is
+            # any completion
             rest = np.delete(F, window, axis=1)
             Q = np.concatenate([F[:, window] @ V, rest], axis=1).T
             kind = "identity" if D == d else "zero-pad"
@@ -204,12 +253,12 @@ class LiftedModel:
 
     @property
     def n_features(self) -> int:
-        """d, the length of an observation."""
+        """Number d of columns of an observation."""
         return int(self.E.shape[1])
 
     @property
     def n_outputs(self) -> int:
-        """The number of lifted values: grid points times channels."""
+        """Number of lifted values: grid points times channels."""
         return self.grid.size * self.channels
 
     @property
@@ -219,13 +268,13 @@ class LiftedModel:
 
     @cached_property
     def unseen(self) -> NDArray[np.bool_]:
-        """Columns that the model does not look at, (d,): their weights are zero throughout."""
+        """Columns whose weights are all zero, so that the model ignores them, (d,)."""
         size = np.abs(self.E).sum(axis=0)
         return np.asarray(size).reshape(-1) == 0
 
     @cached_property
     def map(self) -> Any:
-        """W (grid points · channels, d) as it is kept: dense, or sparse where the embedding is."""
+        """Lifting map W (grid points · channels, d), sparse where the embedding is."""
         if isinstance(self.group, TorusGroup):
             window = Grid(self.group.shape, True).flat(self.grid.indices())
             rows = (np.arange(self.channels) * self.group.dimension + window[:, None]).ravel()
@@ -250,12 +299,39 @@ class LiftedModel:
             )
 
     def lifting_map(self) -> NDArray[np.float64]:
-        """W (grid points · channels, d): ``lift(X) = (X - mean) Wᵀ``."""
+        """Lifting map W as a dense matrix: ``lift(X) = (X - mean) Wᵀ``.
+
+        Returns
+        -------
+        ndarray of shape (grid points · channels, d)
+            The map, channels fastest.
+
+        Raises
+        ------
+        InputError
+            If the model has more than 4,096 columns.
+        """
         self._check_dense("the lifting map")
         return np.array(self.map.toarray() if self.is_sparse else self.map)
 
     def generators(self) -> NDArray[np.float64]:
-        """Effective generators in observation space, L_eff = E⁺ L̂ E, (P, d, d)."""
+        """Effective generators in observation space, L_eff = E⁺ L̂ E.
+
+        Returns
+        -------
+        ndarray of shape (P, d, d)
+            One matrix for each axis of the grid.
+
+        Raises
+        ------
+        InputError
+            If the model has more than 4,096 columns.
+
+        References
+        ----------
+        "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section
+        "Experiments", evaluation protocol.
+        """
         self._check_dense("the generators")
         E = self._blocks(np.eye(self.n_features, dtype=self.mean.dtype))
         if isinstance(self.group, TorusGroup):
@@ -265,9 +341,30 @@ class LiftedModel:
         return np.stack([self._inverse_embedding(self._joined(z)).T for z in moved])
 
     def kernel(self, transform: ArrayLike) -> NDArray[np.float64]:
-        """Recovery kernel k(s, t) = w₀ᵀ ρ̂(-t) E A δ_s for x = A f, A = transformᵀ: (latent points, grid points).
+        """Recovery kernel k(s, t) = w₀ᵀ ρ̂(-t) E A δ_s for x = A f, A = transformᵀ.
 
-        ``latent @ model.kernel(transform)`` is what the model recovers from noise-free observations of zero mean.
+        ``latent @ model.kernel(transform)`` is what the model recovers from noise-free observations
+        of zero mean.
+
+        Parameters
+        ----------
+        transform : array-like of shape (latent points, d)
+            The matrix with ``X = latent @ transform``.
+
+        Returns
+        -------
+        ndarray of shape (latent points, grid points · channels)
+            The kernel; a translated delta for a perfect recovery.
+
+        Raises
+        ------
+        InputError
+            If ``transform`` does not have d columns.
+
+        References
+        ----------
+        "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section
+        "Identifiability and theoretical interpretation".
         """
         A = np.asarray(transform, dtype=np.float64)
         if A.ndim != 2 or A.shape[1] != self.n_features:
@@ -275,10 +372,22 @@ class LiftedModel:
         return A @ self.lifting_map().T
 
     def with_columns(self, seen: NDArray[np.bool_], mean: ArrayLike) -> LiftedModel:
-        """The same model for observations of more columns: ``seen`` (d,) marks the model's own, ``mean`` (d,) is that of all.
+        """Extend the model to observations of more columns.
 
-        Columns that are not seen have weight zero: :meth:`act` passes them through, and :meth:`unlift` gives them their mean.
-        The group stays what it was, so that nothing about the action changes.
+        Columns that the model does not see have weight zero: `act` passes them through, and
+        `unlift` gives them their mean.  The group is unchanged, and with it the action.
+
+        Parameters
+        ----------
+        seen : ndarray of bool of shape (d,)
+            Marks the model's own columns among all d.
+        mean : array-like of shape (d,)
+            Mean of all columns.
+
+        Returns
+        -------
+        LiftedModel
+            A model of d columns.
         """
         columns = np.flatnonzero(seen)
         if self.is_sparse:
@@ -293,7 +402,7 @@ class LiftedModel:
         offset[columns] = self.mean
         return replace(self, E=E, mean=offset, kind="linear")
 
-    # -- what it does ------------------------------------------------------------------------------------------------
+    # -- what it does ------------------------------------------------------------------------------
 
     def _blocks(self, centred: NDArray) -> NDArray:
         """E x of each row, one row for each channel: (n · channels, D)."""
@@ -303,7 +412,25 @@ class LiftedModel:
         return blocks.reshape(-1, self.channels * self.group.dimension)
 
     def lift(self, X: ArrayLike, out: NDArray | None = None) -> NDArray:
-        """Y = (X - mean) Wᵀ, (n, grid points · channels); ``out`` may be a memmap, so that nothing of size n is held in memory."""
+        """Lift observations: Y = (X - mean) Wᵀ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+        out : ndarray of shape (n, grid points · channels), optional
+            Where to write, for example a memory map, so that nothing of size n is held in memory.
+
+        Returns
+        -------
+        ndarray of shape (n, grid points · channels)
+            Lifted signals, channels fastest; ``out`` if it is given.
+
+        Raises
+        ------
+        InputError
+            If X has the wrong shape or type, or a row that is not finite.
+        """
 
         def step(x: NDArray) -> NDArray:
             return _times(x - self.mean.astype(x.dtype), self.map.astype(x.dtype))
@@ -311,11 +438,48 @@ class LiftedModel:
         return self._stream(X, self.n_features, step, self.n_outputs, out)
 
     def unlift(self, Y: ArrayLike, out: NDArray | None = None) -> NDArray:
-        """X = mean + Y W⁺ᵀ with the Moore–Penrose inverse: of all x that lift nearest to y, the one nearest to the mean."""
+        """Map signals back to observations: X = mean + Y W⁺ᵀ with the Moore–Penrose inverse.
+
+        Of all x that lift nearest to y, it is the one nearest to the mean.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, grid points · channels)
+            Lifted signals.
+        out : ndarray of shape (n, d), optional
+            Where to write.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Observations; ``out`` if it is given.
+        """
         return self._stream(Y, self.n_outputs, lambda y: self.mean + self._inverse_map(y), self.n_features, out)
 
     def act(self, X: ArrayLike, t: Sequence[float] | NDArray, out: NDArray | None = None) -> NDArray:
-        """mean + E⁺ ρ̂(t) E (X - mean), t in grid steps: moves the lifted signal by +t.  Unseen columns stay as they are."""
+        """Move observations: mean + E⁺ ρ̂(t) E (X - mean), whose lifted signal is moved by +t.
+
+        Columns that the model does not see stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+        t : sequence of float of length P
+            Translation in grid steps, one number for each axis.
+        out : ndarray of shape (n, d), optional
+            Where to write.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The moved observations; ``out`` if it is given.
+
+        Raises
+        ------
+        InputError
+            If ``t`` does not have one finite number for each axis.
+        """
         steps = np.asarray(t, dtype=np.float64).reshape(-1)
         if len(steps) != self.grid.ndim or not np.isfinite(steps).all():
             raise InputError(f"a translation on the grid {self.grid} takes {self.grid.ndim} finite numbers, not {t!r}")
@@ -358,14 +522,36 @@ class LiftedModel:
         return result
 
     def to(self, dtype: DTypeLike) -> LiftedModel:
-        """The same model with parameters of another precision."""
+        """Convert the parameters to another precision.
+
+        Parameters
+        ----------
+        dtype : dtype-like
+            A floating-point type of numpy.
+
+        Returns
+        -------
+        LiftedModel
+            The same model in that precision.
+        """
         group = self.group
         if isinstance(group, TranslationGroup):
             group = TranslationGroup(group.Q.astype(dtype), group.theta.astype(dtype))
         return replace(self, mean=self.mean.astype(dtype), E=self.E.astype(dtype), group=group, r=self.r.astype(dtype))
 
     def to_torch(self) -> LiftedModule:
-        """The model as a :class:`torch.nn.Module` that can be trained on (extra ``train``)."""
+        """Convert the model to a PyTorch module that can be trained (extra ``train``).
+
+        Returns
+        -------
+        LiftedModule
+            A `torch.nn.Module` that starts as this model.
+
+        Raises
+        ------
+        InputError
+            If PyTorch is not installed, or if the model is too large for a module.
+        """
         try:
             from symlift.core.differentiable import LiftedModule
         except ImportError as error:
@@ -374,7 +560,7 @@ class LiftedModel:
 
 
 def _embed_rows(V: Any, window: NDArray, size: int, channels: int) -> Any:
-    """Sparse E (channels · size, d) whose rows at the window are those of V (window · channels, d)."""
+    """Sparse E (channels · size, d) with the rows of V (window · channels, d) at ``window``."""
     from scipy.sparse import coo_array, csr_array
 
     V = coo_array(V)
@@ -392,7 +578,8 @@ def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
-    # normal equations: a tiny ridge stands for the Moore–Penrose rule where columns are unseen or twins
+    # normal equations: a tiny ridge stands for the Moore–Penrose rule where columns are unseen or
+    # twins
     gram = (part.T @ part).tocsc()
     solver = splu((gram + 1e-9 * gram.diagonal().max() * eye_array(gram.shape[0])).tocsc())
     return lambda rows: solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T

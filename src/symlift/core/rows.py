@@ -1,4 +1,4 @@
-"""Rows that may be larger than memory: looked at once, in batches, and converted batch by batch."""
+"""Rows that may be larger than memory: checked in one pass, and converted batch by batch."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ __all__ = [
     "take_rows",
 ]
 
-# no solver but those that train looks at more rows than this
-#: arrays of more numbers than this are sampled for a fit: to so many numbers, and no fewer rows
+#: arrays of more numbers than this are sampled for a fit, to about so many numbers and at least
+#: so many rows; only training uses more rows
 MAX_SAMPLE, _SAMPLED, _LEAST_ROWS = 32_000_000, 16_000_000, 65_536
 # rows are read in batches of about this many numbers
 _BATCH = 4_000_000
-# Fourth and sixth powers of what is fitted must neither overflow nor vanish; in single precision, squares.
+# Fourth and sixth powers of what is fitted must neither overflow nor vanish; in single precision,
+# squares.
 _LARGEST, _LEAST = 1e50, 1e-50
 _LARGEST_SINGLE, _LEAST_SINGLE = 1e15, 1e-15
 
 
 def float_type(dtype: np.dtype) -> type[np.float32] | type[np.float64]:
-    """The precision that numbers of a type are computed in: single where that holds them exactly.
+    """Precision in which numbers of a type are computed: single where it holds them exactly.
 
     >>> float_type(np.dtype(np.uint8)).__name__, float_type(np.dtype(np.int32)).__name__
     ('float32', 'float64')
@@ -55,7 +56,7 @@ def _map_of(X: Any) -> np.memmap | None:
 
 
 def forget_pages(X: Any) -> None:
-    """Let go of the pages of a memory map that were read, so that a stream through it does not fill the memory."""
+    """Release the pages of a memory map that were read, so that they do not fill the memory."""
     mapped = _map_of(X)
     # a private map ("c") would lose what was written to it
     if mapped is None or getattr(mapped, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
@@ -66,7 +67,10 @@ def forget_pages(X: Any) -> None:
 
 
 def check_pages(X: Any) -> None:
-    """Refuse a memory map whose file has become shorter: what is beyond its end would end the process (a bus error)."""
+    """Refuse a memory map whose file has become shorter.
+
+    Reading beyond the end of the file would kill the process (a bus error).
+    """
     mapped = _map_of(X)
     pages = getattr(mapped, "_mmap", None)
     if mapped is None or not isinstance(pages, mmap.mmap) or not getattr(mapped, "filename", None):
@@ -77,7 +81,10 @@ def check_pages(X: Any) -> None:
 
 
 def batches_of(X: NDArray) -> Iterator[tuple[slice, NDArray]]:
-    """(rows, numbers) of X (n, d) in batches, in the precision of :func:`float_type`; pages of a memory map are let go."""
+    """Yield (rows, numbers) of X (n, d) in batches, in the precision of `float_type`.
+
+    Pages of a memory map are released after each batch.
+    """
     step = max(1, _BATCH // max(1, X.shape[1]))
     dtype = float_type(X.dtype)
     for start in range(0, len(X), step):
@@ -88,9 +95,10 @@ def batches_of(X: NDArray) -> Iterator[tuple[slice, NDArray]]:
 
 
 def take_rows(X: Any, index: NDArray[np.int64]) -> NDArray:
-    """The rows of X with the numbers ``index``, in the precision of :func:`float_type`; a memory map is read piece by piece."""
+    """Rows ``index`` of X in the precision of `float_type`; a memory map is read piece by piece."""
     out = np.empty((len(index), X.shape[1]), dtype=float_type(X.dtype))
-    # a page that is touched brings its neighbours: a few thousand scattered rows are a hundred megabytes
+    # a page that is touched brings its neighbours: a few thousand scattered rows are a hundred
+    # megabytes
     step = max(1, min(2_000, _BATCH // max(1, X.shape[1])))
     for start in range(0, len(index), step):
         check_pages(X)
@@ -100,7 +108,7 @@ def take_rows(X: Any, index: NDArray[np.int64]) -> NDArray:
 
 
 class ColumnsOf:
-    """Some columns of an array, by their numbers: rows are taken as from an array, and nothing is copied before.
+    """View of some columns of an array; nothing is copied until rows are taken.
 
     >>> view = ColumnsOf(np.arange(12).reshape(3, 4), np.array([1, 3]))
     >>> view.shape, view[1:].tolist()
@@ -124,9 +132,11 @@ class ColumnsOf:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What one pass over X (n, d) tells: ``rows``, all of them or a sample, in order; columns that vary; whether there are gaps.
+    """What one pass over X (n, d) finds.
 
-    ``rows`` is X itself where that is of floats and not large.
+    ``rows`` are all rows or a sample of them, in order (X itself if it holds floats and is not
+    large); ``varies`` marks the columns that are not constant; ``gaps`` says whether there are
+    missing values.
     """
 
     rows: NDArray
@@ -135,9 +145,9 @@ class Survey:
 
 
 def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = None) -> Survey:
-    """Look at every entry of X (n, d) once; an InputError names the first that cannot be used.
+    """Check every entry of X (n, d) once; an InputError names the first that cannot be used.
 
-    Of arrays that are larger than :data:`MAX_SAMPLE` a random sample of rows is taken on the way.
+    From arrays larger than `MAX_SAMPLE`, a random sample of rows is taken in the same pass.
     """
     n, d = X.shape
     whole = X.size <= MAX_SAMPLE or n <= _LEAST_ROWS
@@ -154,8 +164,8 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
             here = chosen[taken : np.searchsorted(chosen, part.stop)]
             sample[taken : taken + len(here)] = batch[here - part.start]
             taken += len(here)
-    there = high >= low
-    low, high = np.where(there, low, 0.0), np.where(there, high, 0.0)
+    any_value = high >= low
+    low, high = np.where(any_value, low, 0.0), np.where(any_value, high, 0.0)
     varies = high > low
     rows = np.asarray(X, dtype=float_type(X.dtype)) if whole else sample
     if not whole:  # a column that varies in none of so many rows is as good as constant
@@ -164,14 +174,14 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
 
 
 def check_enough(rows: int, columns: int, held_out: int | None = None) -> None:
-    """Refuse fewer rows than the covariance of columns needs, of which one in ``held_out`` is held out."""
+    """Refuse too few rows for a covariance of ``columns``, one in ``held_out`` being held out."""
     needed = next(n for n in itertools.count(columns + 1) if held_out is None or n - n // held_out >= columns)
     if rows < needed:
         raise InputError(f"{rows} rows are too few for the covariance of {columns} columns: give at least {needed}")
 
 
 def _check_finite(batch: NDArray, start: int, allow_nan: bool, names: Any) -> bool:
-    """Whether a batch has gaps; an InputError where it has what it may not have."""
+    """Whether a batch has gaps; infinity, and NaN unless it is allowed, is an InputError."""
     finite = np.isfinite(batch)
     if finite.all():
         return False
@@ -194,12 +204,12 @@ def check_finite(X: NDArray, allow_nan: bool, names: Any = None) -> bool:
 
 
 def column_of(index: int, names: Any) -> str:
-    """A column as people know it: by its name, else by its number from 1 on."""
+    """A column as users know it: its name, or its number counted from 1."""
     return f"column {index + 1}" if names is None else f"column {names[index]!r}"
 
 
 def _in_range(rows: NDArray, low: NDArray, high: NDArray, varies: NDArray, X: NDArray, names: Any) -> NDArray:
-    """Rows in a precision that holds their powers; an InputError where none does."""
+    """Rows in a precision that holds their powers; raises an InputError where none does."""
     if not varies.any():
         return rows
     size = np.maximum(np.abs(low), np.abs(high))

@@ -1,7 +1,8 @@
-"""Translations of fields on a torus by Fourier transforms: the same group as in 2-plane form, without its (D, D) matrix.
+"""Translations of fields on a torus by Fourier transforms, without a (D, D) matrix.
 
-The planes of a torus are its Fourier modes, so nothing has to be kept but its shape.  A grid of 64x64 points sits in a torus of
-97x97: as a matrix Q it would take 700 MB.
+The group is the same as in 2-plane form.  The planes of a torus are its Fourier modes, so only its
+shape has to be stored.  A grid of 64x64 points sits in a torus of 97x97, whose matrix Q would take
+700 MB.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _BLOCK = 4_000_000
 
 
 def torus_around(grid: Grid, padding: float) -> Grid:
-    """The torus that holds the grid: open axes are windows of one that is longer by ``padding``, rounded up to an odd length.
+    """Torus that holds the grid.
+
+    Open axes are windows of an axis that is longer by ``padding``, rounded up to an odd length.
 
     >>> str(torus_around(Grid((6, 5), periodic=(False, True)), 0.5))
     '9x5'
@@ -39,8 +42,11 @@ def torus_around(grid: Grid, padding: float) -> Grid:
 
 
 def torus_frame(grid: Grid, torus: Grid) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """(θ, r, F, window): F (D, D) is orthogonal, its columns are the torus' points in plane coordinates; and the columns that are
-    the grid's own points."""
+    """Orthogonal frame of a torus: (θ, r, F, window).
+
+    The columns of F (D, D) are the torus' points in plane coordinates; ``window`` lists those
+    columns that are the grid's own points.
+    """
     theta, r = regular_frequencies(torus.shape)
     D = 2 * theta.shape[1] + 1
     window = torus.flat(grid.indices())
@@ -54,10 +60,10 @@ def torus_frame(grid: Grid, torus: Grid) -> tuple[NDArray, NDArray, NDArray, NDA
 
 @dataclass(frozen=True)
 class TorusGroup:
-    """Translations of fields given at the points of a torus of ``shape``, by any real number of steps.
+    """Translations of fields at the points of a torus of ``shape``, by any real number of steps.
 
-    Where an axis has an even number of points, the Nyquist mode keeps the cosine of its rotation: what is left of it in the
-    space of the points themselves.
+    Where an axis has an even number of points, the Nyquist mode keeps the cosine of its rotation:
+    the part of it that lies in the space of the points themselves.
 
     >>> TorusGroup((3,)).act(np.array([[1.0, 0.0, 0.0]]), [1.0]).round(6) + 0.0
     array([[0., 1., 0.]])
@@ -67,23 +73,23 @@ class TorusGroup:
 
     @property
     def dimension(self) -> int:
-        """D, the number of the torus' points."""
+        """Number D of the torus' points."""
         return math.prod(self.shape)
 
     @property
     def axes(self) -> int:
-        """P, the number of generators."""
+        """Number P of generators."""
         return len(self.shape)
 
     def act(self, Z: NDArray, t: ArrayLike) -> NDArray[np.float64]:
-        """Fields Z (n, D) moved by t (P,) steps, towards larger index."""
+        """Move fields Z (n, D) by t (P,) steps towards larger indices."""
         steps = np.asarray(t, dtype=np.float64)
         if steps.shape != (self.axes,):
             raise InputError(f"a translation of shape {steps.shape} was given for a torus of {self.axes} axes")
         return self._filtered(Z, [_turn(n, by) for n, by in zip(self.shape, steps, strict=True)])
 
     def derivative(self, Z: NDArray, axis: int) -> NDArray[np.float64]:
-        """L_axis applied to fields Z (n, D): minus the spectral derivative, d/dt of :meth:`act` at 0."""
+        """Apply L_axis to fields Z (n, D): minus the spectral derivative, d/dt of `act` at 0."""
         factors = [_slope(n) if j == axis else np.ones(n) for j, n in enumerate(self.shape)]
         return self._filtered(Z, factors)
 

@@ -159,7 +159,7 @@ def from_bit_planes(bits: ArrayLike, bits_per_pixel: int = 8) -> NDArray[np.uint
         raise InputError(f"bits_per_pixel = {bits_per_pixel!r} must be a whole number from 1 to 8")
     if planes.ndim != 2 or planes.shape[1] % bits_per_pixel:
         raise InputError(
-            f"bits have shape {planes.shape}: give (n, {bits_per_pixel}·N) for {bits_per_pixel} bits a pixel"
+            f"bits have shape {planes.shape}: give (n, {bits_per_pixel}·N) for {bits_per_pixel} bits per pixel"
         )
     if not ((planes == 0) | (planes == 1)).all():
         raise InputError("bits have entries other than 0 and 1: threshold them first")

@@ -1,4 +1,4 @@
-"""Yardsticks: how close a recovery comes to a known truth, up to what no blind method can know.
+"""Metrics: how close a recovery comes to a known truth, up to what no blind method can know.
 
 >>> import numpy as np
 >>> from symlift.metrics import signal_recovery

@@ -1,4 +1,4 @@
-"""Moving fields over their grid: translation by any real offset on a ring, by whole steps on an open axis."""
+"""Translate fields on their grid: any real offset on a ring, whole steps on an open axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = 1e-9  # an offset this close to a whole number of steps is one
 
 
 def check_shift(shift: Sequence[float], grid: Grid) -> tuple[float, ...]:
-    """One finite number for each axis; whole, and less than the window, on open ones."""
+    """Check a shift: one finite number per axis; on open axes whole and shorter than the axis."""
     steps = tuple(float(t) for t in np.atleast_1d(np.asarray(shift, dtype=np.float64)))
     if len(steps) != grid.ndim or not np.isfinite(steps).all():
         raise InputError(f"shift {steps} does not fit a {grid} grid: give {grid.ndim} finite number(s) of grid steps")
@@ -37,7 +37,7 @@ def window(grid: Grid, shift: Sequence[float]) -> tuple[tuple[slice, ...], tuple
 
 
 def translate(fields: NDArray[Any], shift: Sequence[float], grid: Grid) -> NDArray[Any]:
-    """Move ``fields`` (n, *shape) by ``shift``, content towards larger index; 0 enters at the open ends."""
+    """Move fields (n, *shape) by ``shift`` towards larger indices; 0 enters at the open ends."""
     for axis, (t, length, wraps) in enumerate(zip(shift, grid.shape, grid.periodic, strict=True), start=1):
         if wraps and abs(t - round(t)) <= WHOLE:
             fields = np.roll(fields, round(t), axis=axis)  # exact, and cheaper than a product
@@ -55,16 +55,39 @@ def translate(fields: NDArray[Any], shift: Sequence[float], grid: Grid) -> NDArr
 def align(
     recovered: ArrayLike, alignment: Alignment, grid: GridLike, periodic: bool | Sequence[bool] = False
 ) -> NDArray[np.float64]:
-    """Apply the alignment that :func:`signal_recovery` returned: ``recovered`` comes to lie on ``latent``.
+    """Apply the alignment that `signal_recovery` returned: ``recovered`` is moved onto ``latent``.
 
-    ``sign · translate(flip(transpose(recovered)), shift)``; periodic axes by Fourier interpolation, and on open axes
-    whole steps, with 0 where the window has nothing to show (``grid.overlap(shift)[1]`` is the part that counts).
-    The result has the shape of the input, (n, size) or (n, *grid).
+    It is ``sign · translate(flip(transpose(recovered)), shift)``: Fourier interpolation on periodic
+    axes; whole steps on open axes, with 0 where nothing is known (``grid.overlap(shift)[1]`` is the
+    part that counts).
 
+    Parameters
+    ----------
+    recovered : array-like of shape (n, size) or (n, *grid)
+        Recovered signals.
+    alignment : Alignment
+        The alignment to apply.
+    grid : Grid, int or sequence of int
+        A grid, whose own flags count, or its sizes.
+    periodic : bool or sequence of bool, default=False
+        Whether axes close on themselves, if ``grid`` is given by its sizes.
+
+    Returns
+    -------
+    ndarray of shape (n, size) or (n, *grid)
+        The aligned signals.
+
+    Raises
+    ------
+    InputError
+        If the signals or the shift do not fit the grid.
+
+    Examples
+    --------
     >>> from symlift.core.grid import Alignment
-    >>> align([[1.0, 2.0, 3.0, 4.0]], Alignment(axes=(0,), flips=(True,), shift=(1.0,), sign=-1), 4)
+    >>> align([[1.0, 2.0, 3.0, 4.0]], Alignment((0,), flips=(True,), shift=(1.0,), sign=-1), 4)
     array([[-0., -4., -3., -2.]])
-    >>> align([[1.0, 2.0, 3.0, 4.0]], Alignment(axes=(0,), flips=(False,), shift=(1.0,)), 4, periodic=True)
+    >>> align([[1.0, 2.0, 3.0, 4.0]], Alignment((0,), (False,), shift=(1.0,)), 4, periodic=True)
     array([[4., 1., 2., 3.]])
     """
     grid = as_grid(grid, periodic)

@@ -1,4 +1,4 @@
-"""What a lifting map makes of bits: the number system that it has found."""
+"""Structure of a lifting map across bits: the number system that it found."""
 
 from __future__ import annotations
 
@@ -15,12 +15,30 @@ __all__ = ["BitStructure", "bit_structure"]
 
 @dataclass(frozen=True, eq=False)
 class BitStructure:
-    """Weight of each bit at its own grid point, and what bits of equal significance have in common.
+    """Weight of each bit at its own grid point, and statistics over bits of equal significance.
 
-    ``point``, ``significance`` (0 the heaviest) and ``weight`` are (d,); ``mean`` and ``deviation`` of |weight| over the grid are
-    (b,), relative to the heaviest; ``base`` is that of the number system, from a straight line through the logarithms
-    of the means.  ``channels`` (b, N, N) is the lifting map, for each significance the columns in the order of
-    their points; zero where a point lacks that bit.
+    Parameters
+    ----------
+    point : ndarray of shape (d,)
+        Grid point of each bit, where its weight is largest.
+    significance : ndarray of shape (d,)
+        Rank of each bit at its point, 0 for the heaviest.
+    weight : ndarray of shape (d,)
+        Weight of each bit at its point.
+    mean : ndarray of shape (b,)
+        Mean of |weight| over the grid for each significance, relative to the heaviest.
+    deviation : ndarray of shape (b,)
+        Its standard deviation over the grid, relative to the heaviest.
+    base : float
+        Base of the number system, from a straight line through the logarithms of ``mean``.
+    channels : ndarray of shape (b, N, N)
+        The lifting map for each significance, columns in the order of their points; zero where a
+        point lacks that bit.
+
+    Examples
+    --------
+    >>> bit_structure(np.kron(np.eye(3), 2.0 ** -np.arange(4))).channels.shape
+    (4, 3, 3)
     """
 
     point: NDArray[np.int64]
@@ -35,14 +53,40 @@ class BitStructure:
 def bit_structure(
     model: LiftedModel | ArrayLike, order: ArrayLike | None = None, bits_per_pixel: int | None = None
 ) -> BitStructure:
-    """The structure of a lifting map across bits, of a model or of W (N, d) itself.
+    """Find the structure of a lifting map across bits.
 
-    A bit's own point is where its weight is largest.  Its significance is the rank of its weight there or, to judge a
-    recovery, the true one: ``order[j] % bits_per_pixel``, as :func:`~symlift.datasets.scrambled_bits` gives it.
+    A bit's own point is where its weight is largest.  Its significance is the rank of its weight
+    there or, to judge a recovery, the true one: ``order[j] % bits_per_pixel``.
 
+    Parameters
+    ----------
+    model : LiftedModel or array-like of shape (N, d)
+        A model, or its lifting map W.
+    order : array-like of shape (d,), optional
+        True order of the columns, as `scrambled_bits` returns it.
+    bits_per_pixel : int, optional
+        Number of bits of each pixel; needed with ``order``.
+
+    Returns
+    -------
+    BitStructure
+        Points, significances and weights of the bits.
+
+    Raises
+    ------
+    InputError
+        If the map is zero or not a matrix, or if ``order`` does not fit it.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", appendix "Bit scrambling
+    experiments".
+
+    Examples
+    --------
     >>> W = np.kron(np.eye(3), 2.0 ** -np.arange(4))
-    >>> found = bit_structure(W)
-    >>> found.mean, round(found.base, 6)
+    >>> structure = bit_structure(W)
+    >>> structure.mean, round(structure.base, 6)
     (array([1.   , 0.5  , 0.25 , 0.125]), 2.0)
     """
     W = model.lifting_map() if isinstance(model, LiftedModel) else np.asarray(model, dtype=np.float64)

@@ -13,16 +13,42 @@ __all__ = ["circular_correlation"]
 
 
 def circular_correlation(a: ArrayLike, b: ArrayLike, method: str = "fisher-lee") -> float:
-    """Correlation of paired angles in radians, from -1 to 1; + for rotations of each other, - for mirror images.
+    """Correlation of paired angles: 1 for rotations of each other, -1 for mirror images.
 
-    Fisher & Lee (1983), over all pairs:
+    Fisher and Lee, over all pairs, computed from eight sums:
 
-        ρ = Σ_{i<j} sin(a_i - a_j) sin(b_i - b_j) / sqrt(Σ_{i<j} sin²(a_i - a_j) · Σ_{i<j} sin²(b_i - b_j))
+        ρ = Σ_{i<j} sin(a_i - a_j) sin(b_i - b_j)
+            / sqrt(Σ_{i<j} sin²(a_i - a_j) · Σ_{i<j} sin²(b_i - b_j))
 
-    computed from eight sums.  Blind recovery cannot know the sense of rotation: take the absolute value where a
-    reflection is no error.  Angles that are all equal modulo π correlate with nothing: 0.
-    ``method="jammalamadaka"`` centres by the mean direction, which balanced angles do not have; for comparison only.
+    Blind recovery cannot know the sense of rotation: take the absolute value where a reflection is
+    no error.  If all angles of a set are equal modulo π, the correlation is 0.
 
+    Parameters
+    ----------
+    a : array-like of shape (n,)
+        Angles in radians, at least two.
+    b : array-like of shape (n,)
+        The angles that they are paired with.
+    method : {"fisher-lee", "jammalamadaka"}, default="fisher-lee"
+        ``"jammalamadaka"`` centres by the mean direction, which balanced angles do not have; for
+        comparison only.
+
+    Returns
+    -------
+    float
+        The correlation, from -1 to 1.
+
+    Raises
+    ------
+    InputError
+        If the angles are not finite vectors of equal length, or if the method is unknown.
+
+    References
+    ----------
+    N. I. Fisher and A. J. Lee, "A correlation coefficient for circular data", Biometrika 70 (1983).
+
+    Examples
+    --------
     >>> a = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     >>> round(circular_correlation(a, a + 1), 6), round(circular_correlation(a, 1 - a), 6)
     (1.0, -1.0)
@@ -59,11 +85,11 @@ def _spread(a: NDArray[np.float64]) -> float:
 
 
 def _jammalamadaka(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Σ sin(a - ā) sin(b - b̄) / sqrt(Σ sin²(a - ā) · Σ sin²(b - b̄)), ā and b̄ the mean directions."""
+    """Σ sin(a - ā) sin(b - b̄) / sqrt(Σ sin²(a - ā) · Σ sin²(b - b̄)), ā, b̄ mean directions."""
     x, y = (np.sin(v - np.angle(np.exp(1j * v).sum())) for v in (a, b))
     return _quotient(float(x @ y), float(x @ x), float(y @ y), len(a))
 
 
 def _quotient(numerator: float, first: float, second: float, scale: float) -> float:
-    """``numerator / sqrt(first · second)``, 0 where one of them is rounding beside ``scale``."""
+    """``numerator / sqrt(first · second)``; 0 where one is rounding relative to ``scale``."""
     return numerator / math.sqrt(first * second) if min(first, second) > 1e-13 * scale else 0.0

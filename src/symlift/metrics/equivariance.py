@@ -18,19 +18,44 @@ __all__ = ["equivariance_error"]
 
 
 def equivariance_error(model: Any, X: ArrayLike, t: float | Sequence[float], margin: int = 0) -> float:
-    """``‖lift(act(X, t)) - translate(lift(X), t)‖ / ‖translate(lift(X), t)‖`` over the interior; 0 is perfect.
+    """Relative error ``‖lift(act(X, t)) - translate(lift(X), t)‖ / ‖translate(lift(X), t)‖``.
 
-    ``model`` has ``lift(X)``, ``act(X, t)`` and ``grid`` (a LiftedModel), or ``transform``, ``shift`` and ``grid_``
-    (a fitted estimator).  ``t``: grid steps along each axis, any real number on a periodic axis (Fourier
-    interpolation), whole on an open one, where what enters the window is not known between its points.  The interior
-    is every point whose source lies inside of the window, at least ``margin`` steps from its open ends.
+    It is taken over the interior: every point whose source lies inside of the window, at least
+    ``margin`` steps from its open ends.  0 is perfect.
 
-    >>> from types import SimpleNamespace
-    >>> ring = SimpleNamespace(
-    ...     grid=Grid((5,), periodic=True), lift=lambda X: X, act=lambda X, t: np.roll(X, int(t[0]), axis=1)
-    ... )
-    >>> equivariance_error(ring, np.random.default_rng(0).normal(size=(10, 5)), 2)
-    0.0
+    Parameters
+    ----------
+    model : LiftedModel or LatentDomain
+        Anything with ``lift``, ``act`` and ``grid``, or a fitted estimator with ``transform``,
+        ``shift`` and ``grid_``.
+    X : array-like of shape (n, d)
+        Observations.
+    t : float or sequence of float
+        Grid steps along each axis: any real number on a periodic axis (Fourier interpolation),
+        whole on an open one, where what enters the window is not known between its points.
+    margin : int, default=0
+        Steps at each open end that are left out.
+
+    Returns
+    -------
+    float
+        The relative error.
+
+    Raises
+    ------
+    InputError
+        If the shift leaves no interior, or if ``lift(X)`` is 0 there.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", eq. (1).
+
+    Examples
+    --------
+    >>> from symlift import LiftedModel
+    >>> model = LiftedModel.from_lifting_map(np.eye(5), Grid((5,), periodic=True))
+    >>> equivariance_error(model, np.random.default_rng(0).normal(size=(10, 5)), 2.5) < 1e-12
+    True
     """
     lift, act, grid = _handles(model)
     steps = check_shift(np.atleast_1d(np.asarray(t, dtype=np.float64)).tolist(), grid)

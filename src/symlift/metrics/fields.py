@@ -1,4 +1,4 @@
-"""What the other metrics share at the door: checked arrays of fields, in batches of float64."""
+"""Shared by all metrics: validated arrays of fields, in batches of float64."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from symlift.core.grid import Grid
 from symlift.errors import InputError
 
 GridLike = Grid | int | Sequence[int]
-BATCH_VALUES = 1 << 20  # 8 MB of float64: large enough for a fast product, small enough to stay near the cache
-CONSTANT = 1e-12  # a deviation this small beside the values themselves is rounding
+# 8 MB of float64: large enough for a fast product, small enough to stay near the cache
+BATCH_VALUES = 1 << 20
+CONSTANT = 1e-12  # a deviation this small relative to the values themselves is rounding
 
 
 def as_grid(grid: GridLike, periodic: bool | Sequence[bool] = False) -> Grid:
-    """A :class:`Grid` as it is (its own flags count), or one made of sizes and ``periodic``."""
+    """Grid as it is (its own flags count), or one made of sizes and ``periodic``."""
     if isinstance(grid, Grid):
         return grid
     sizes = (grid,) if isinstance(grid, int | np.integer) else grid
@@ -58,7 +59,7 @@ def paired_batches(
 
 
 def deviation(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each row minus its own mean, and the norm of that; exactly zero for constant rows, not rounding.
+    """Each row minus its own mean, and the norm of that; exactly zero for constant rows.
 
     >>> deviation(np.array([[0.1, 0.1, 0.1], [1.0, 2.0, 3.0]]))[1].round(6)
     array([0.      , 1.414214])
@@ -69,6 +70,6 @@ def deviation(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quotient that is 0 where the denominator is 0: what has no variation correlates with nothing."""
+    """Quotient that is 0 where the denominator is 0: the correlation of a constant is 0."""
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
     return np.divide(numerator, denominator, out=np.zeros(shape), where=denominator > 0)

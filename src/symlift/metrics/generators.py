@@ -1,4 +1,4 @@
-"""Generator similarity: is what was learned the derivative along the axes of the grid?"""
+"""Generator similarity: is the learned generator the derivative along an axis of the grid?"""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ WORST_CONDITION = 1e12
 
 
 def derivative(length: int, periodic: bool, truth: str = "difference") -> NDArray[np.float64]:
-    """The true generator of one axis, d/dt in grid steps, (length, length), skew-symmetric.
+    """True generator of one axis, d/dt in grid steps, (length, length), skew-symmetric.
 
-    ``difference``: ``(f[n+1] - f[n-1])/2``, wrapped only on a ring.  ``exact``, ring: the spectral derivative, k to
-    ``2πik/N``, with 0 for the Nyquist mode of an even ring, which has no real derivative on the grid; open: that of
-    the sinc interpolant, ``D[n, m] = (-1)^(n-m)/(n-m)``.
+    ``difference``: ``(f[n+1] - f[n-1])/2``, wrapped only on a ring.  ``exact`` on a ring: the
+    spectral derivative, ``2πik/N`` for frequency k, with 0 for the Nyquist mode of an even ring,
+    which has no real derivative on the grid.  ``exact`` on an open axis: the derivative of the sinc
+    interpolant, ``D[n, m] = (-1)^(n-m)/(n-m)``.
 
     >>> derivative(3, periodic=False)
     array([[ 0. ,  0.5,  0. ],
@@ -52,9 +53,9 @@ def derivative(length: int, periodic: bool, truth: str = "difference") -> NDArra
 
 
 def low_band(length: int, bandwidth: float) -> NDArray[np.float64]:
-    """Orthonormal real Fourier basis of the symmetric band ``|k| ≤ bandwidth·N/2``, (length, modes).
+    """Orthonormal real Fourier basis of the band ``|k| ≤ bandwidth·N/2``, (length, modes).
 
-    >>> low_band(15, 0.75).shape                             # k = 0, ±1 … ±5
+    >>> low_band(15, 0.75).shape  # k = 0, ±1 … ±5
     (15, 11)
     """
     highest = math.floor(bandwidth * length / 2 + 1e-9)  # 0.6 · 10 / 2 is 3, not 2.999…
@@ -77,17 +78,50 @@ def generator_similarity(
     bandwidth: float = 0.75,
     truth: str = "difference",
 ) -> NDArray[np.float64]:
-    """Similarity S_β of learned generators with the translations of the grid, (P,), entry j that of grid axis j.
+    """Similarity S_β of learned generators with the translations of the grid.
 
-    ``X = latent @ transform``, hence x = A f with A = transform.T, and in native coordinates a learned L is
-    ``A⁻¹ L A``.  Both it and the true ``I ⊗ … D_j … ⊗ I`` are projected on |k| ≤ β·N/2 of every axis, and compared by
+    ``X = latent @ transform``, hence x = A f with A = transform.T, and in native coordinates a
+    learned L is ``A⁻¹ L A``.  Both it and the true ``I ⊗ … D_j … ⊗ I`` are projected on |k| ≤ β·N/2
+    of every axis, and compared by
 
         S = |⟨Π A⁻¹LA Π, Π D Π⟩| / (‖Π A⁻¹LA Π‖ ‖Π D Π‖)        (Frobenius)
 
-    under the best assignment of generators to axes; sign and order are ambiguities.  ``truth`` as in
-    :func:`derivative`: against ``"difference"`` even an exact translation stays below 1.  ``transform=None`` is the
-    identity; a generator that is 0 in the band scores 0.
+    under the best assignment of generators to axes; sign and order are ambiguities.
 
+    Parameters
+    ----------
+    generators : array-like of shape (P, N, N)
+        Learned generators in observation space.
+    transform : array-like of shape (N, N) or None
+        The matrix with ``X = latent @ transform``; None is the identity.
+    grid : Grid, int or sequence of int
+        A grid, whose own flags count, or its sizes.
+    periodic : bool or sequence of bool, default=False
+        Whether axes close on themselves, if ``grid`` is given by its sizes.
+    bandwidth : float, default=0.75
+        Share β of the frequencies of each axis that is compared, in (0, 1].
+    truth : {"difference", "exact"}, default="difference"
+        Central differences, as in the paper, or the derivative of the band-limited interpolant.
+        Relative to differences even an exact translation stays below 1.
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        The similarity for each axis of the grid, from 0 to 1; 0 for a generator that is 0 in the
+        band.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit the grid, or if ``transform`` is singular.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Experiments",
+    evaluation protocol.
+
+    Examples
+    --------
     >>> exact = derivative(15, periodic=True, truth="exact")
     >>> generator_similarity([exact], None, 15, periodic=True).round(3)
     array([0.96])
@@ -148,8 +182,8 @@ def _similarities(
 ) -> list[float]:
     """|Frobenius cosine| in the band of one native generator with the true one of each axis.
 
-    In coordinates of the band the truth is ``I ⊗ … d_j … ⊗ I``, so that its product with G is that of d_j with the
-    partial trace of G over the other axes, and no matrix of the full grid is built.
+    In coordinates of the band the truth is ``I ⊗ … d_j … ⊗ I``, so that its product with G is that
+    of d_j with the partial trace of G over the other axes, and no matrix of the full grid is built.
     """
     shape = [len(basis) for basis in bands]
     inner = [basis.T for basis in bands]

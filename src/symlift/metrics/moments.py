@@ -1,10 +1,10 @@
-"""Every alignment's pooled correlation from sums that touch the data once.
+"""Pooled correlation of every alignment from sums that read the data once.
 
-For fields f (latent) and y (recovered) on the same grid, all translations of all orientations need only
-``C[q, p] = Σ_samples y_q f_p`` (one matrix product), and the sums and sums of squares of each point: an orientation
-permutes q, and a translation by t sums C where p - q = t.  On a ring those lag sums are a signal on the ring itself,
-and interpolating y and then correlating is the same as correlating and then interpolating, so that the correlation
-at any real offset is closed form too.
+For fields f (latent) and y (recovered) on the same grid, all translations of all orientations need
+only ``C[q, p] = Σ_samples y_q f_p`` (one matrix product), and the sums and sums of squares of each
+point: an orientation permutes q, and a translation by t sums C where p - q = t.  On a ring those
+lag sums are a signal on the ring itself, and interpolating y and then correlating is the same as
+correlating and then interpolating, so that the correlation at any real offset is closed form too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Subset = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sums:
-    """What one side adds up to at each point: Σ v, Σ v², and Σ (P_A v)² for the Nyquist projections P_A."""
+    """Sums over samples at each point: Σ v, Σ v², and Σ (P_A v)² for Nyquist projections P_A."""
 
     total: Array
     square: Array
@@ -44,13 +44,16 @@ class Sums:
 
     @property
     def constant(self) -> bool:
-        """Whether nothing varies, beside what rounding of the values explains."""
+        """Whether nothing varies by more than rounding of the values explains."""
         return bool(self.square.sum() <= self.square.size * (CONSTANT * self.origin) ** 2)
 
 
 @dataclass(frozen=True)
 class Moments:
-    """All that the pooled correlation depends on: ``cross[q, p] = Σ y_q f_p`` and the sums of either side."""
+    """Everything that the pooled correlation depends on.
+
+    ``cross[q, p] = Σ y_q f_p``, and the sums of either side.
+    """
 
     grid: Grid
     samples: int
@@ -67,19 +70,25 @@ class Moments:
         )
 
     def lag_sums(self, lags: NDArray[np.int64]) -> Array:
-        """``c[t] = Σ_{p - q = t} C[q, p]``: N lags on a periodic axis, 2N - 1 on an open one (from -(N - 1))."""
+        """``c[t] = Σ_{p - q = t} C[q, p]``: N lags on a periodic axis, 2N - 1 on an open one."""
         widths = [n if wraps else 2 * n - 1 for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)]
         return np.bincount(lags.ravel(), self.cross.ravel()).astype(np.float64, copy=False).reshape(widths)
 
 
 def _even_rings(grid: Grid) -> list[Subset]:
-    """Non-empty subsets of the periodic axes of even length: there a fraction of a step damps the Nyquist mode."""
+    """Non-empty subsets of the periodic axes of even length.
+
+    There a fraction of a step damps the Nyquist mode.
+    """
     axes = [a for a, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)) if wraps and n % 2 == 0]
     return [s for size in range(1, len(axes) + 1) for s in itertools.combinations(axes, size)]
 
 
 def _nyquist_energy(batch: Array, subset: Subset, grid: Grid) -> Array:
-    """Σ_samples (P_A y)² at each point, P_A the projection on alternating signs along every axis of ``subset``."""
+    """Σ_samples (P_A y)² at each point.
+
+    P_A is the projection on alternating signs along every axis of ``subset``.
+    """
     signs = np.ones(())
     for axis in subset:
         signs = signs * ((-1.0) ** np.arange(grid.shape[axis])).reshape(
@@ -90,14 +99,15 @@ def _nyquist_energy(batch: Array, subset: Subset, grid: Grid) -> Array:
 
 
 def moments(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Moments:
-    """Accumulate :class:`Moments` of (n, size) arrays in float64, batch by batch."""
+    """Accumulate `Moments` of (n, size) arrays in float64, batch by batch."""
     subsets = _even_rings(grid)
     cross = np.zeros((grid.size, grid.size))
     f_sum, f_square, y_sum, y_square = np.zeros((4, grid.size))
     nyquist = {subset: np.zeros(grid.size) for subset in subsets}
     origin: tuple[float, float] | None = None
     for f, y in paired_batches(latent, recovered):
-        # correlations do not depend on the origin; one near the mean keeps their differences of sums accurate
+        # correlations do not depend on the origin; one near the mean keeps their differences of
+        # sums accurate
         origin = origin or (float(f.mean()), float(y.mean()))
         f, y = f - origin[0], y - origin[1]
         cross += y.T @ f
@@ -114,7 +124,7 @@ def moments(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Moment
 
 
 def _axis_operators(length: int, wraps: bool, offsets: Array) -> tuple[Array, Array, Array]:
-    """For one axis and its offsets: how to read lag sums there, and which points of y and of f then overlap."""
+    """For one axis: how to read lag sums at the offsets, and which points of y and f overlap."""
     if wraps:
         whole = np.ones((1, length))
         return ring_kernel(length, offsets), whole, whole
@@ -127,15 +137,16 @@ def _axis_operators(length: int, wraps: bool, offsets: Array) -> tuple[Array, Ar
 
 
 def _variance(total: Array, square: Array, count: Array) -> Array:
-    """Σ (v - mean)² from sums, with rounding taken for what it is."""
+    """Σ (v - mean)² from sums; differences as small as rounding are 0."""
     value = square - total**2 / count
     return np.where(value > 1e-13 * square, value, 0.0)
 
 
 def correlations(m: Moments, lag_sums: Array, offsets: Sequence[Array]) -> Array:
-    """Pooled Pearson between f and y translated by every combination of ``offsets`` (one array for each axis).
+    """Pooled Pearson of f and y translated by all combinations of ``offsets`` (one array per axis).
 
-    Either side is centred by its own mean over the overlap.  The result has one axis for each axis of the grid.
+    Either side is centred by its own mean over the overlap.  The result has one axis for each axis
+    of the grid.
     """
     grid = m.grid
     axes = list(zip(grid.shape, grid.periodic, offsets, strict=True))
@@ -148,7 +159,8 @@ def correlations(m: Moments, lag_sums: Array, offsets: Sequence[Array]) -> Array
     f_sum, y_sum = over(m.latent.total, target), over(m.recovered.total, source)
     y_square = over(m.recovered.square, source)
     for subset, energy in m.recovered.nyquist.items():
-        # interpolation by t multiplies a Nyquist mode by cos πt: Σy'² = Σ_A Σ(P_A y)² Π_{j∈A} (cos² πt_j - 1)
+        # interpolation by t multiplies a Nyquist mode by cos πt: Σy'² = Σ_A Σ(P_A y)² Π_{j∈A} (cos²
+        # πt_j - 1)
         damping = np.ones([1] * grid.ndim)
         for axis in subset:
             damping = damping * (-(np.sin(np.pi * offsets[axis]) ** 2)).reshape(

@@ -1,4 +1,4 @@
-"""Do two placements of the same columns agree, up to what no blind method can know?"""
+"""Agreement of two placements of the same columns, up to what no blind method can know."""
 
 from __future__ import annotations
 
@@ -17,16 +17,30 @@ def placement_agreement(
 ) -> float:
     """Share of columns that two placements put on the same point, up to the grid's symmetries.
 
-    Reflections and exchanges of equal axes always count as the same; on periodic axes so does any translation, on open ones a
-    common translation of up to a tenth of the axis where ``shift_open`` is set (columns may leave border rows empty).
+    Reflections and permutations of equal axes always count as the same.  So does any translation
+    along periodic axes and, if ``shift_open`` is set, a common translation of up to a tenth of an
+    open axis (columns may leave border rows empty).
 
     Parameters
     ----------
-    first, second : (d,) flat index of each column's point, -1 where it has none.
-    grid : the grid of both.
-    among : (d,) the columns that count; by default those that ``first`` places.
-    shift_open : whether open axes may be shifted.
+    first : ndarray of shape (d,)
+        Flat index of each column's point, -1 where it has none.
+    second : ndarray of shape (d,)
+        The other placement.
+    grid : Grid
+        The grid of both.
+    among : ndarray of bool of shape (d,), optional
+        The columns that count; by default those that ``first`` places.
+    shift_open : bool, default=False
+        Whether open axes may be shifted.
 
+    Returns
+    -------
+    float
+        The share, from 0 to 1.
+
+    Examples
+    --------
     >>> grid = Grid((4,))
     >>> placement_agreement(np.array([0, 1, 2, 3]), np.array([3, 2, 1, -1]), grid)
     0.75
@@ -35,13 +49,13 @@ def placement_agreement(
     if not counted.any():
         return 0.0
     a, b = first[counted], second[counted]
-    there = (a >= 0) & (b >= 0)
+    both = (a >= 0) & (b >= 0)
     shape = np.array(grid.shape)
-    here, found = grid.indices()[a[there]], grid.indices()[b[there]]
+    at_first, at_second = grid.indices()[a[both]], grid.indices()[b[both]]
     best = 0
     for turn in grid.orientations():
-        moved = _turned(found, turn, shape)
-        apart = here - moved
+        moved = _turned(at_second, turn, shape)
+        apart = at_first - moved
         for shift in _shifts(apart, grid, shift_open):
             off = apart - shift
             off = np.where(grid.periodic, off % shape, off)
@@ -55,7 +69,7 @@ def _turned(points: NDArray, turn: Alignment, shape: NDArray) -> NDArray:
 
 
 def _shifts(apart: NDArray, grid: Grid, shift_open: bool) -> list[tuple[int, ...]]:
-    """Translations worth trying: on each axis the few that most columns ask for."""
+    """Translations worth trying: on each axis those that fit the most columns."""
     choices = []
     for axis, (length, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
         reach = length if wraps else max(1, length // 10) if shift_open else 0

@@ -1,1 +1,1 @@
-"""Numbers of a lifted batch: stationarity of its moments, its entropies, and the one that chooses among candidates."""
+"""Numbers of a lifted batch: stationarity of moments, entropies, and the held-out objective."""

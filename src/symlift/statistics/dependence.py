@@ -1,4 +1,4 @@
-"""How much rows and columns are worth: independent rows in time, and directions that columns really use."""
+"""Effective numbers of independent rows and of independent columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _COLUMNS, _MOST_LAGS, _FEWEST_ROWS = 64, 1_000, 8
 
 
 def effective_rank(X: NDArray) -> float:
-    """(Σ λ)²/Σ λ² over the spectrum of the columns' correlations: 1 for copies of one column, d for independent ones.
+    """Effective rank (Σ λ)²/Σ λ² of the columns' correlation matrix.
+
+    It is 1 for copies of one column, and d for d independent columns.
 
     >>> round(effective_rank(np.arange(10.0)[:, None] * [1.0, -2.0]), 6)
     1.0
@@ -26,7 +28,9 @@ def effective_rank(X: NDArray) -> float:
 
 
 def independent_rows(X: NDArray) -> float:
-    """How many independent rows the rows are worth: n over 1 + 2 Σ_k ρ(k)², ρ the columns' own correlation at k rows apart.
+    """Number of independent rows that the rows are worth: n / (1 + 2 Σ_k ρ(k)²).
+
+    ρ(k) is the autocorrelation of the columns at a distance of k rows.
 
     >>> walk = np.cumsum(np.random.default_rng(0).normal(size=(1000, 3)), axis=0)
     >>> bool(independent_rows(walk) < 50)
@@ -40,7 +44,8 @@ def independent_rows(X: NDArray) -> float:
         return float(n)
     power = np.abs(np.fft.rfft(z, 2 * n, axis=0)) ** 2
     together = np.fft.irfft(power, axis=0)[1 : min(n // 4, _MOST_LAGS)] / n
-    squares = np.mean(together**2, axis=1) - 1 / n  # rows without any dependence have 1/n of it by chance
+    # independent rows have squared correlations of 1/n by chance
+    squares = np.mean(together**2, axis=1) - 1 / n
     below = np.flatnonzero(squares <= 0)
     last = int(below[0]) if len(below) else len(squares)
     return float(n / (1 + 2 * max(float(squares[:last].sum()), 0.0)))

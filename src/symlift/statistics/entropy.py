@@ -1,4 +1,4 @@
-"""Entropies of a lifted batch and the resolution (total correlation) made of them."""
+"""Entropies of a lifted batch, and the resolution (total correlation) computed from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ __all__ = ["joint_entropy", "marginal_entropies", "resolution"]
 
 
 def marginal_entropies(Y: NDArray) -> NDArray[np.float64]:
-    """Vasicek's spacing estimate of h(y_n) for each column: mean log((n + 1)/(2m) · (y_(i+m) - y_(i-m))), m ≈ √n/2.
+    """Entropy h(y_n) of each column by Vasicek's spacings.
+
+    The mean of log((n + 1)/(2m) · (y_(i+m) - y_(i-m))) over the ordered values, with m ≈ √n/2.
 
     >>> Y = np.random.default_rng(0).normal(size=(20_000, 2))
     >>> marginal_entropies(Y).round(1), round(0.5 * np.log(2 * np.pi * np.e), 1)
@@ -20,18 +22,44 @@ def marginal_entropies(Y: NDArray) -> NDArray[np.float64]:
     m = max(1, int(np.sqrt(n) / 2))
     i = np.arange(n)
     upper, lower = np.minimum(i + m, n - 1), np.maximum(i - m, 0)
-    # ties (spins, zeros) have no density: values closer than a thousandth of the deviation count as that far apart
+    # ties (spins, zeros) have no density: values closer than a thousandth of the deviation count as
+    # that far apart
     floor = 1e-3 * np.maximum(ordered.std(axis=0), 1e-300)
     gaps = np.maximum(ordered[upper] - ordered[lower], floor)
     return np.log(gaps * ((n + 1) / (upper - lower))[:, None]).mean(axis=0)
 
 
 def joint_entropy(Y: NDArray, ridge: float = 1e-10) -> float:
-    """Gaussian joint entropy per dimension, ½ log 2πe + Σ log λ / 2N over the covariance's spectrum."""
+    """Gaussian joint entropy per dimension, ½ log 2πe + Σ log λ / 2N, λ of the covariance."""
     spectrum = np.linalg.eigvalsh(np.cov(Y.T).reshape(Y.shape[1], Y.shape[1]))
     return float(0.5 * np.log(2 * np.pi * np.e) + 0.5 * np.mean(np.log(np.maximum(spectrum, ridge * spectrum[-1]))))
 
 
 def resolution(Y: NDArray) -> float:
-    """Total correlation per point with a Gaussian joint, mean_n h(y_n) - h(Y)/N: smaller is better resolved."""
+    """Total correlation per point, mean_n h(y_n) - h(Y)/N, with a Gaussian joint entropy.
+
+    Smaller values mean better resolved signals.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, N)
+        Lifted signals.
+
+    Returns
+    -------
+    float
+        The total correlation in nats per grid point.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Learning
+    objective", J_resolution.
+
+    Examples
+    --------
+    >>> sparse = np.random.default_rng(0).laplace(size=(5_000, 4))
+    >>> rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    >>> resolution(sparse) < resolution(sparse @ rotation)
+    True
+    """
     return float(marginal_entropies(Y).mean()) - joint_entropy(Y)

@@ -1,4 +1,4 @@
-"""Rows that lie on other machines: Dask looks at all of them there, and a sample of them comes here."""
+"""Dask arrays: every entry is checked on the workers, and a sample of the rows is brought here."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from symlift.errors import InputError
 
 __all__ = ["each_block", "gathered", "is_dask"]
 
-#: rows of a larger array that come here; no solver but those that train looks at more
+#: rows that are taken from a larger array; only training uses more
 _ROWS = 65_536
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is an array of Dask, which need not be installed to ask."""
+    """Whether X is a Dask array; Dask itself need not be installed."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "map_blocks")
 
 
 def gathered(X: Any, most: int = MAX_SAMPLE, rows: int = _ROWS, seed: int = 0) -> Any:
-    """X itself; of an array of Dask, its rows, or a random sample in their order where it holds more than ``most`` numbers.
+    """X itself or, for a Dask array, its rows as a numpy array.
 
-    Every entry is looked at where it lies: one that is infinite is refused, also where no sample would have met it.
+    Of more than ``most`` numbers, a random sample of ``rows`` rows is taken, in their order.  Every
+    entry is checked on the workers: infinity is refused even where the sample does not contain it.
     """
     if not is_dask(X):
         return X
@@ -40,14 +41,15 @@ def gathered(X: Any, most: int = MAX_SAMPLE, rows: int = _ROWS, seed: int = 0) -
         np.arange(n) if n * d <= most else np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False))
     )
     infinite = da.isinf(X).any() if X.dtype.kind == "f" else False
-    found, bad = dask.compute(X if len(chosen) == n else X[chosen], infinite)  # type: ignore[attr-defined, no-untyped-call]
-    if bad:
+    lazy = X if len(chosen) == n else X[chosen]
+    values, any_infinite = dask.compute(lazy, infinite)  # type: ignore[attr-defined, no-untyped-call]
+    if any_infinite:
         raise InputError("X holds infinity: drop or impute it first")
-    return np.asarray(found, dtype=found.dtype if found.dtype.kind in "fiub" else float_type(found.dtype))
+    return np.asarray(values, dtype=values.dtype if values.dtype.kind in "fiub" else float_type(values.dtype))
 
 
 def each_block(function: Any, X: Any, width: int) -> Any:
-    """function of each block of whole rows of a Dask array, as one that is not computed yet, (n, width)."""
+    """Lazily apply a function to each block of whole rows of a Dask array, (n, width)."""
     dtype = float_type(X.dtype)
     whole = X.rechunk({1: X.shape[1]})
     return whole.map_blocks(

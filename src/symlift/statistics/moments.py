@@ -1,4 +1,4 @@
-"""Stationarity of moments: how far moment matrices of a lifted batch are from depending on displacement alone."""
+"""Stationarity of moments: how far they are from depending on displacement alone."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from numpy.typing import NDArray
 
 __all__ = ["CLIP", "moment_sizes", "stationarity"]
 
-#: pooled deviations at which values are clipped before their fourth moments are taken, so that single bursts do not rule them
+#: pooled deviations at which values are clipped before their fourth moments are taken, so that
+#: single bursts do not rule them
 CLIP = 4.0
 
 Number = TypeVar("Number")
 
 
 class Stationary(Protocol):
-    """Anything that knows the stationary matrix nearest to one, as :class:`~symlift.core.lags.LagClasses` does."""
+    """Anything that can project a matrix on the stationary ones, as `LagClasses` does."""
 
     def project(self, M: NDArray) -> NDArray[np.float64]:
-        """The nearest stationary matrix."""
+        """Nearest stationary matrix."""
         ...
 
 
 def moment_sizes(second: Number, fourth: Number, quartic: Number) -> tuple[Number, Number, Number]:
-    """What distances of E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ] are measured against, from ‖M₂‖², ‖M₄‖² and Σ M₂⁴: numbers or tensors.
+    """Sizes that distances of E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ] are relative to.
 
-    To the fourth order's the Gaussian value ‖2 M₂∘M₂‖² is added (z² is constant for spins); the third, which may vanish itself, is
-    measured against the geometric mean of the other two.
+    They are computed from ‖M₂‖², ‖M₄‖² and Σ M₂⁴, which may be numbers or tensors.  The Gaussian
+    value ‖2 M₂∘M₂‖² is added to that of the fourth order (z² is constant for spins).  The third
+    moment may vanish itself: its distance is relative to the geometric mean of the other two sizes.
     """
     a: Any = second
     high: Any = fourth + 4 * quartic  # type: ignore[operator]
@@ -35,11 +37,42 @@ def moment_sizes(second: Number, fourth: Number, quartic: Number) -> tuple[Numbe
 
 
 def stationarity(Y: NDArray, lags: Stationary, folds: int = 8) -> NDArray[np.float64]:
-    """Relative squared distances of E[y yᵀ], E[y² yᵀ], E[y² y²ᵀ] to stationary matrices, one for each order: (3,).
+    """Relative squared distances of E[y yᵀ], E[y² yᵀ], E[y² y²ᵀ] to stationary matrices.
 
-    Without bias: with residuals R_k of K disjoint folds of rows, ‖E R‖² is estimated by (‖Σ R_k‖² - Σ ‖R_k‖²)/(K(K - 1)), so a
-    stationary batch scatters about 0 (and may be negative) however few rows it has.  Each is divided by the same estimate for
-    the moments themselves (:func:`moment_sizes`).
+    The estimate has no bias: with residuals R_k of K disjoint folds of rows, ‖E R‖² is estimated by
+    (‖Σ R_k‖² - Σ ‖R_k‖²)/(K(K - 1)), so that a stationary batch scatters about 0 (and may be
+    negative) however few rows it has.  Each distance is divided by the same estimate for the
+    moments themselves.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, N)
+        Lifted signals.
+    lags : LagClasses
+        Pairs of grid points with equal displacement.
+    folds : int, default=8
+        Number K of folds.
+
+    Returns
+    -------
+    ndarray of shape (3,)
+        One distance for each order of moments, 2 to 4.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Learning
+    objective", J_stationarity, whose divergence this replaces by moments.
+
+    Examples
+    --------
+    >>> from symlift import Grid
+    >>> from symlift.core.lags import LagClasses
+    >>> from symlift.datasets import gsn
+    >>> data = gsn(2_000, 15, periodic=True, transform="permutation", random_state=0)
+    >>> lags = LagClasses(Grid((15,), periodic=True))
+    >>> ordered, shuffled = stationarity(data.latent, lags), stationarity(data.X, lags)
+    >>> bool(ordered[0] < 0.01 < 0.1 < shuffled[0])
+    True
     """
     Z = np.asarray(Y, dtype=np.float64)
     Z = Z - Z.mean(axis=0)

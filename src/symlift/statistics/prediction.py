@@ -1,4 +1,4 @@
-"""Filling gaps: the best linear prediction of an entry that is missing from the columns that go with it most."""
+"""Fill gaps by linear prediction of a missing entry from the columns it correlates with most."""
 
 from __future__ import annotations
 
@@ -10,42 +10,49 @@ from numpy.typing import NDArray
 __all__ = ["GapFiller", "pairwise_covariance"]
 
 _NEIGHBOURS = 16
-# of a column's own variance: what is added to that of its neighbours, so that twins among them do no harm
+# of a column's own variance: what is added to that of its neighbours, so that twins among them do
+# no harm
 _RIDGE = 1e-3
 # entries that are predicted at once
 _BATCH = 20_000
 
 
 def pairwise_covariance(X: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean (d,) and covariance (d, d) of the entries that are there; NaN is a gap.
+    """Mean (d,) and covariance (d, d) of the entries that are present; NaN is a gap.
 
-    Covariances are those of the rows that have both entries; columns without any entry have mean and covariance 0.
+    Each covariance uses the rows that have both entries; columns without any entry have mean and
+    covariance 0.
 
     >>> mean, C = pairwise_covariance(np.array([[1.0, np.nan], [3.0, 1.0], [5.0, 3.0]]))
     >>> mean, C[0, 1]
     (array([3., 2.]), np.float64(1.0))
     """
     rows = np.asarray(X, dtype=np.float64)
-    there = np.isfinite(rows)
-    count = there.sum(axis=0)
-    mean = np.where(there, rows, 0.0).sum(axis=0) / np.maximum(count, 1)
-    centred = np.where(there, rows - mean, 0.0)
-    if there.all():
+    present = np.isfinite(rows)
+    count = present.sum(axis=0)
+    mean = np.where(present, rows, 0.0).sum(axis=0) / np.maximum(count, 1)
+    centred = np.where(present, rows - mean, 0.0)
+    if present.all():
         return mean, centred.T @ centred / max(len(rows), 1)
-    pairs = there.astype(np.float64)
+    pairs = present.astype(np.float64)
     return mean, centred.T @ centred / np.maximum(pairs.T @ pairs, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class GapFiller:
-    """For each column its nearest neighbours by correlation, and the covariance of them all: what a prediction needs.
+    """Linear prediction of missing entries from each column's nearest neighbours by correlation.
 
     Parameters
     ----------
-    mean : (d,) of the columns.
-    near : (d, k) the columns that each one goes with most.
-    covariance : (d, k + 1, k + 1) of each column and its neighbours, the column itself first.
+    mean : ndarray of shape (d,)
+        Mean of each column.
+    near : ndarray of shape (d, k)
+        The columns that correlate most with each column.
+    covariance : ndarray of shape (d, k + 1, k + 1)
+        Covariance of each column and its neighbours, the column itself first.
 
+    Examples
+    --------
     >>> X = np.arange(6.0)[:, None] * [1.0, 2.0]
     >>> GapFiller.of(X).fill(np.array([[np.nan, 8.0]])).round(1)
     array([[4., 8.]])
@@ -57,7 +64,7 @@ class GapFiller:
 
     @classmethod
     def of(cls, X: NDArray, neighbours: int = _NEIGHBOURS) -> GapFiller:
-        """From rows, which may have gaps themselves."""
+        """Estimate it from rows, which may have gaps themselves."""
         mean, C = pairwise_covariance(X)
         d, k = len(C), min(neighbours, len(C) - 1)
         deviation = np.sqrt(np.maximum(np.diag(C), 1e-300))
@@ -68,7 +75,7 @@ class GapFiller:
         return cls(mean, near, C[group[:, :, None], group[:, None, :]])
 
     def fill(self, X: NDArray) -> NDArray:
-        """A copy of rows (n, d) in which gaps are predicted from what is there; from the mean where nothing is."""
+        """Copy of rows (n, d) with gaps predicted from the entries present, else by the mean."""
         filled = np.array(X)
         row, column = np.nonzero(np.isnan(filled))
         for start in range(0, len(row), _BATCH):
@@ -79,13 +86,14 @@ class GapFiller:
     def _predict(self, X: NDArray, row: NDArray, column: NDArray) -> NDArray[np.float64]:
         near = self.near[column]
         values = np.asarray(X[row[:, None], near], dtype=np.float64) - self.mean[near]
-        there = np.isfinite(values)
+        present = np.isfinite(values)
         blocks = self.covariance[column]
-        inner, across = blocks[:, 1:, 1:].copy(), np.where(there, blocks[:, 0, 1:], 0.0)
-        # neighbours that are missing themselves get a pair of zeros and a one: they drop out of the system
-        inner *= there[:, :, None] & there[:, None, :]
+        inner, across = blocks[:, 1:, 1:].copy(), np.where(present, blocks[:, 0, 1:], 0.0)
+        # neighbours that are missing themselves get a pair of zeros and a one: they drop out of the
+        # system
+        inner *= present[:, :, None] & present[:, None, :]
         k = np.arange(near.shape[1])
         own = np.maximum(inner[:, k, k], 0.0)
-        inner[:, k, k] = np.where(there, own + _RIDGE * own.mean(axis=1, keepdims=True) + 1e-300, 1.0)
+        inner[:, k, k] = np.where(present, own + _RIDGE * own.mean(axis=1, keepdims=True) + 1e-300, 1.0)
         weights = np.linalg.solve(inner, across[:, :, None])[:, :, 0]
-        return self.mean[column] + np.sum(weights * np.where(there, values, 0.0), axis=1)
+        return self.mean[column] + np.sum(weights * np.where(present, values, 0.0), axis=1)
