@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -121,6 +122,16 @@ def test_a_key_is_the_content_that_decides_a_result():
     glasso = partial(job, kind="baseline", method="glasso")
     assert glasso(experiment=searched).key != glasso().key
     assert glasso(experiment=searched, settings={"alpha": 1}).key == glasso(settings={"alpha": 1}).key
+
+
+def test_keys_outlive_releases_and_the_archive_is_found_by_them(monkeypatch):
+    before = job().key
+    monkeypatch.setattr("symlift.__version__", "99.0")
+    assert job().key == before
+    entries = Archive(Path(__file__).parents[1] / "benchmarks/results/experiments").entries()
+    for key, entry in entries.items():
+        again = Job.model_validate(entry["job"] | {"experiment": EXPERIMENTS[entry["job"]["experiment"]]})
+        assert again.key == key == entry["key"]
 
 
 def test_jobs_of_an_experiment():

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from symlift import __version__
 from symlift.paper.baselines import SLOW
 from symlift.paper.registry import Experiment
 from symlift.paper.runner import run_baseline, run_experiment, run_inverse
@@ -17,8 +16,9 @@ from symlift.solvers.registry import DEFAULT, TRAINED
 
 __all__ = ["Job", "baseline_jobs", "ceiling_jobs", "solver_jobs", "training_jobs"]
 
-#: changes when entries made before can no longer be compared with new ones
-FORMAT = 1
+#: changes when entries made before can no longer be compared with new ones; the release is no part of a key, so that a new one
+#: finds what older ones measured
+FORMAT = 2
 #: seconds that a plan expects of a method that nothing is known about
 UNKNOWN_COST = 60.0
 
@@ -45,21 +45,23 @@ class Job(BaseModel):
     def key(self) -> str:
         """Sixteen hexadecimal digits of the content: whatever can change the result, and nothing else.
 
+        What is None is left out, so that a new field with that default changes no key.
+
         >>> from symlift.paper import EXPERIMENTS
         >>> first = Job(experiment=EXPERIMENTS["gsn15-fft"], kind="solver", method="fast")
         >>> renamed = first.model_copy(update={"experiment": first.experiment.model_copy(update={"title": "another"})})
         >>> first.key == renamed.key, first.key == first.model_copy(update={"seed": 1}).key
         (True, False)
         """
-        content = self.model_dump(mode="json", exclude={"experiment"})
+        content = self.model_dump(mode="json", exclude={"experiment"}, exclude_none=True)
         told = {"title", "block", "paper", "cost", "seeds", "training", "solver"}
         if self.kind != "baseline":
             told |= {"baselines", "baseline_n"}
-        content["experiment"] = self.experiment.model_dump(mode="json", exclude=told)
+        content["experiment"] = self.experiment.model_dump(mode="json", exclude=told, exclude_none=True)
         if self.kind == "baseline":
             searched = content["experiment"].pop("baselines")
             content["search"] = {} if self.settings else searched.get(self.method, {})
-        text = json.dumps({"format": FORMAT, "symlift": __version__, **content}, sort_keys=True)
+        text = json.dumps({"format": FORMAT, **content}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
