@@ -56,6 +56,13 @@ def test_image_sensor_is_put_together(tmp_path, capsys):
     assert "r = " in capsys.readouterr().out
 
 
+def test_photograph_comes_out_of_the_scrambler(tmp_path):
+    result = load_example("unknown_scrambler").main(n=1500, out=tmp_path)
+    assert result["r"] > 0.99
+    assert result["channels"] == 3
+    assert (tmp_path / "scrambler.png").stat().st_size > 10_000
+
+
 def test_sensors_are_placed_and_unmixed(tmp_path):
     found = load_example("unplaced_sensors").main(n=3000, out=tmp_path)
     assert found["unordered"] == {"rho": 1.0, "verdict": Verdict.PRESENT}
