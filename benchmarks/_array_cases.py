@@ -222,7 +222,7 @@ def faces(rng: np.random.Generator) -> Case:
     """One fixed 9 × 9 window of 200 small pictures, half of them faces."""
     from skimage import data
 
-    z = np.asarray(data.lfw_subset(), dtype=np.float32)  # type: ignore[no-untyped-call]
+    z = np.asarray(data.lfw_subset(), dtype=np.float32)
     return shuffled(z[:, 8:17, 8:17].reshape(len(z), -1), Grid((9, 9)), rng)
 
 

@@ -40,7 +40,7 @@ def main(n: int = 6000, out: Path | None = None, seed: int = 0) -> dict[str, Any
 
     # only because this example knows the truth: which way up, and which channel is red
     truth = rows.reshape(400, SIDE, SIDE, 3)
-    views = [f(g(recovered)) for f in (lambda y: y, lambda y: y.swapaxes(1, 2)) for g in _FLIPS]
+    views = [flip(y) for y in (recovered, recovered.swapaxes(1, 2)) for flip in _FLIPS]
     scores = [[[_r(truth[..., a], view[..., b]) for b in range(3)] for a in range(3)] for view in views]
     best = int(np.argmax([np.max(score, axis=1).min() for score in scores]))
     channels = np.argmax(scores[best], axis=1)
@@ -56,7 +56,7 @@ def main(n: int = 6000, out: Path | None = None, seed: int = 0) -> dict[str, Any
     return {"r": r, "channels": est.n_channels_}
 
 
-_FLIPS = (lambda y: y, lambda y: y[:, ::-1], lambda y: y[:, :, ::-1], lambda y: y[:, ::-1, ::-1])
+_FLIPS: tuple[Any, ...] = (lambda y: y, lambda y: y[:, ::-1], lambda y: y[:, :, ::-1], lambda y: y[:, ::-1, ::-1])
 
 
 def _r(a: Any, b: Any) -> float:
