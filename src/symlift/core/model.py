@@ -578,8 +578,8 @@ def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
-    # normal equations: a tiny ridge stands for the Moore–Penrose rule where columns are unseen or
-    # twins
+    # normal equations: a tiny ridge replaces the Moore–Penrose rule where columns are unseen or
+    # proportional
     gram = (part.T @ part).tocsc()
     solver = splu((gram + 1e-9 * gram.diagonal().max() * eye_array(gram.shape[0])).tocsc())
     return lambda rows: solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T

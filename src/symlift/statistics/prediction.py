@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 __all__ = ["GapFiller", "pairwise_covariance"]
 
 _NEIGHBOURS = 16
-# of a column's own variance: what is added to that of its neighbours, so that twins among them do
-# no harm
+# share of the variance that is added to that of each neighbour, so that equal columns among them
+# do no harm
 _RIDGE = 1e-3
 # entries that are predicted at once
 _BATCH = 20_000
