@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symlift.core.grid import Grid
-from symlift.datasets.transforms import resolve
+from symlift.datasets.transforms import transform_matrix
 from symlift.errors import InputError
 
 __all__ = ["Observations"]
@@ -73,7 +73,7 @@ def observe(
     The deviation is taken over all samples and points of the latent, so that a seed gives the same
     noise under every transform; an orthogonal one preserves the ratio of noise to signal.
     """
-    label, matrix = resolve(transform, grid.size, mixing_rng)
+    label, matrix = transform_matrix(transform, grid.size, mixing_rng)
     X = _apply(latent, matrix)
     deviation = np.float32(noise * _deviation(latent))
     if deviation > 0:

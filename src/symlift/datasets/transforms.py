@@ -155,7 +155,7 @@ named_transforms: dict[str, Callable[..., NDArray[np.float64]]] = {
 }
 
 
-def resolve(transform: str | ArrayLike, d: int, rng: np.random.Generator) -> tuple[str, NDArray[np.float64]]:
+def transform_matrix(transform: str | ArrayLike, d: int, rng: np.random.Generator) -> tuple[str, NDArray[np.float64]]:
     """The name and the (d, d) matrix of a transform given by name or as a matrix."""
     if isinstance(transform, str):
         if transform not in named_transforms:
