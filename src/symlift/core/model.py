@@ -33,12 +33,12 @@ __all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has
 
 EmbeddingKind = Literal["identity", "zero-pad", "linear"]
 
-#: maps and generators of more columns than this are not made as matrices
+#: maps and generators of more columns than this are not built as matrices
 MAX_DENSE = 4096
-# grids of more points than this keep the Fourier planes of their torus by its shape alone
+# for grids of more points than this, only the shape of the torus is stored, not its Fourier planes
 _MAX_EXPLICIT = 1024
-# Rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any
-# laptop.
+# rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any
+# laptop
 _BATCH_NUMBERS = 4_000_000
 _RCOND = 1e-10
 # an embedding with a larger share of entries than this gains nothing from being sparse

@@ -32,8 +32,8 @@ __all__ = [
 MAX_SAMPLE, _SAMPLED, _LEAST_ROWS = 32_000_000, 16_000_000, 65_536
 # rows are read in batches of about this many numbers
 _BATCH = 4_000_000
-# Fourth and sixth powers of what is fitted must neither overflow nor vanish; in single precision,
-# squares.
+# Fourth and sixth powers of the data must neither overflow nor underflow; in single precision, only
+# their squares.
 _LARGEST, _LEAST = 1e50, 1e-50
 _LARGEST_SINGLE, _LEAST_SINGLE = 1e15, 1e-15
 
@@ -158,7 +158,7 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
     gaps, taken = False, 0
     for part, batch in batches_of(X):
         gaps |= _check_finite(batch, part.start, allow_nan, names)
-        # gaps are no values
+        # gaps are ignored
         low, high = np.fmin(low, np.fmin.reduce(batch, axis=0)), np.fmax(high, np.fmax.reduce(batch, axis=0))
         if not whole:
             here = chosen[taken : np.searchsorted(chosen, part.stop)]

@@ -185,8 +185,7 @@ def image_crops(
     crop_rng, mixing_rng, noise_rng = generator(random_state).spawn(3)
 
     latent = np.empty((n, grid.size), dtype=np.float32)
-    # one pixel of zeros all round: whatever lies further out is looked up there, so that no padded
-    # copy is needed
+    # one rim of zeros: what lies further out is read from the rim, so that no padded copy is needed
     rimmed = np.pad(stack, ((0, 0), (1, 1), (1, 1)))
     extent = np.array(stack.shape[1:]) + grid.shape
     step = max(1, TEMPORARY // grid.size)

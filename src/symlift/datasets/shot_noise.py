@@ -32,8 +32,7 @@ SHIFTS = ("continuous", "discrete", "fft")
 
 AMPLITUDES = (0.5, 1.5)
 SCALES = {"gaussian": (0.5, 2.5), "legendre": (6.0, 15.0)}
-# pulse slots of a sample, and how many times the window their centres range over, for a line of one
-# axis
+# on an open line: pulse slots of a sample, and the range of their centres in windows
 SLOTS = {"released": 5, "text": 10}
 SPREAD = {"released": 2.0, "text": 3.0}
 

@@ -106,8 +106,8 @@ def correlation_sums(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) 
     nyquist = {subset: np.zeros(grid.size) for subset in subsets}
     origin: tuple[float, float] | None = None
     for f, y in paired_batches(latent, recovered):
-        # correlations do not depend on the origin; one near the mean keeps their differences of
-        # sums accurate
+        # correlations do not depend on the origin; differences of sums are most accurate if it is
+        # near the mean
         origin = origin or (float(f.mean()), float(y.mean()))
         f, y = f - origin[0], y - origin[1]
         cross += y.T @ f
@@ -159,8 +159,8 @@ def pooled_correlations(sums: CorrelationSums, lag_sums: Array, offsets: Sequenc
     f_sum, y_sum = over(sums.latent.total, target), over(sums.recovered.total, source)
     y_square = over(sums.recovered.square, source)
     for subset, energy in sums.recovered.nyquist.items():
-        # interpolation by t multiplies a Nyquist mode by cos πt: Σy'² = Σ_A Σ(P_A y)² Π_{j∈A} (cos²
-        # πt_j - 1)
+        # interpolation by t multiplies a Nyquist mode by cos πt:
+        # Σy'² = Σ_A Σ(P_A y)² Π_{j∈A} (cos² πt_j - 1)
         damping = np.ones([1] * grid.ndim)
         for axis in subset:
             damping = damping * (-(np.sin(np.pi * offsets[axis]) ** 2)).reshape(

@@ -39,12 +39,12 @@ __all__ = [
     "write_figure",
 ]
 
-#: the one style of all figures
+#: style of all figures
 STYLE = Path(__file__).with_name("symlift.mplstyle")
 GREY = "#c8c8c8"
-#: for signed entries, white at 0
+#: colour map for signed entries, white at 0
 DIVERGING = "RdBu_r"
-# a date would make every file another one
+# no date: the same figure gives the same file
 _METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
@@ -117,8 +117,7 @@ def bit_figure(structure: BitStructure, slopes: ArrayLike | None = None, title: 
         left, right = figure.subplots(1, 2, width_ratios=(1.9, 1))
         shown = np.abs(structure.channels).transpose(1, 0, 2).reshape(N, b * N)
         # lines one point wide would vanish when drawn small: show the fourth root of the largest
-        # weight in each block
-        # wider than a pixel of the figure, or parts of the lines would fall between pixels
+        # weight in each block; blocks are wider than a pixel, so that no part of a line is lost
         block = max(1, N // 45)
         rows = np.maximum.reduceat(shown, np.arange(0, N, block), axis=0)
         edges = np.concatenate([k * N + np.arange(0, N, block) for k in range(b)])

@@ -23,7 +23,7 @@ __all__ = ["plot_diagnosis", "plot_generators", "plot_placement", "plot_ring", "
 
 _MOST_NAMES, _NAME = 400, 12
 _PASSED, _FAILED = "#2e8b62", "#c0504a"
-# columns that are further from their points, in grid steps, are between them
+# columns further than this from their points, in grid steps, are drawn between points
 _OFF_GRID = 0.05
 
 
@@ -127,7 +127,7 @@ def _on_plane(axes: Axes, placement: Placement) -> None:
     _colour_bar(axes, image, "confidence")
     axes.set(xlabel="axis 2" if grid.ndim == 2 else "slices along axis 1, side by side", ylabel=f"axis {grid.ndim - 1}")
     if grid.ndim == 2 and grid.size <= _MOST_NAMES:
-        # of several columns at a point the first
+        # the first of several columns at a point
         first = {int(placement.point[c]): c for c in reversed(on.tolist())}
         for point, column in sorted(first.items()):
             row, across = divmod(point, grid.shape[1])
@@ -283,7 +283,7 @@ def plot_ring(
     rows = _rows(est, X)
     phase, amplitude = est.phase(rows), est.amplitude(rows)
     if phase.ndim > 1:
-        phase, amplitude = phase[:, 0], amplitude[:, 0]  # of two angles the first
+        phase, amplitude = phase[:, 0], amplitude[:, 0]  # the first of two angles
     hue = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if hue.shape != phase.shape:
         raise InputError(f"labels have shape {hue.shape}: give one angle in radians for each of the {len(rows)} rows")
@@ -397,7 +397,7 @@ def _flat_picture(values: NDArray, grid: Grid, down: bool = False) -> NDArray:
 
 def _name(placement: Placement, column: int) -> str:
     name = f"x{column}" if placement.names is None else placement.names[column]
-    # matplotlib reads dollars as mathematics
+    # matplotlib treats dollars as mathematics
     return (name if len(name) <= _NAME else name[: _NAME - 1] + "…").replace("$", r"\$")
 
 
