@@ -114,7 +114,7 @@ def test_broken_files(tmp_path, parts):
     write_idx(tmp_path, parts)
     name = tmp_path / "train-images-idx3-ubyte"
     for raw, message in (
-        (name.read_bytes()[:-1], "header says 6 × 28 × 28 bytes, it holds 4703"),
+        (name.read_bytes()[:-1], "header states 6 × 28 × 28 bytes, it holds 4703"),
         (b"", "starts with nothing"),
         (b"\1\2\3\4\5\6\7\10", "starts with 01 02 03 04"),
         (b"\0\0\x08\3\0\0\0\2", r"shapes \(2, 0, 0\), \(3, 28, 28\)"),

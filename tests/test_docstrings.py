@@ -25,8 +25,16 @@ IGNORED = {
 }
 # Methods and properties are shown by the example of their class; exceptions are raised by the library.
 WITHOUT_EXAMPLE = {"EX01"}
-# Rooms whose docstrings are still to be written.
-NOT_YET = {"estimator", "diagnosis", "solvers", "runs", "storage", "paper", "datasets", "plotting"}
+# Modules whose docstrings are still to be written.
+NOT_YET = (
+    "symlift.datasets.recordings",
+    "symlift.diagnosis",
+    "symlift.estimator",
+    "symlift.paper",
+    "symlift.runs",
+    "symlift.solvers",
+    "symlift.storage",
+)
 
 _ENTRY = re.compile(r"^::: (\S+)\n(?:    options:\n      members: \[(.*)\])?", re.MULTILINE)
 
@@ -58,16 +66,12 @@ def members(value: Any) -> list[str]:
     return []
 
 
-def room(value: Any) -> str:
-    module = value.__name__ if inspect.ismodule(value) else value.__module__
-    return module.split(".")[1]
-
-
 def documented() -> Iterator[tuple[str, bool]]:
     """(name, whether it needs an example) of everything public."""
     for name, chosen in _ENTRY.findall(API.read_text(encoding="utf-8")):
         value = resolve(name)
-        if room(value) in NOT_YET:
+        module = value.__name__ if inspect.ismodule(value) else value.__module__
+        if module.startswith(NOT_YET):
             continue
         yield name, not inspect.ismodule(value)
         listed = [one.strip() for one in chosen.split(",")] if chosen else members(value)

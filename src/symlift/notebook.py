@@ -1,4 +1,4 @@
-"""Results as small pieces of HTML, as notebooks show them; everything in them is escaped, and colours follow the notebook's."""
+"""Results as HTML for notebooks; everything is escaped, and colours follow the notebook's theme."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PASSED, _FAILED, _TRACK = "#2e8b62", "#c0504a", "rgba(128,128,128,0.25)"
 
 
 def on_scale(value: float, threshold: float) -> tuple[float, float, float]:
-    """Where a number and its threshold are drawn, from 0 to 1, and what 1 stands for.
+    """Positions of a number and its threshold on a scale from 0 to 1, and the value at 1.
 
     Shares have a scale from 0 to 1; other numbers one up to twice the threshold.
 
@@ -33,13 +33,13 @@ def on_scale(value: float, threshold: float) -> tuple[float, float, float]:
 
 
 def larger_is_better(test: Test) -> bool:
-    """Whether larger numbers pass: a test is passed on one side of its threshold."""
+    """Whether larger numbers pass a test."""
     value, threshold = test.value, test.threshold
     return value is None or threshold is None or value == threshold or (value > threshold) == bool(test.passed)
 
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:
-    """The verdict, its evidence as bars with thresholds, and the next steps."""
+    """HTML of a verdict, its evidence as bars with thresholds, and the next steps."""
     words = diagnosis.verdict.words
     rows = "".join(_test_row(test) for test in diagnosis.tests if test.threshold is not None)
     steps = "".join(
@@ -76,11 +76,12 @@ def _test_row(test: Test) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if value else "0"  # and never "-0"
+    # never "-0"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if value else "0"
 
 
 def placement_html(placement: Placement) -> str:
-    """The map of the columns on a line, a ring or a plane, the surer the bluer, and why columns were left out."""
+    """HTML of the columns on their grid, coloured by confidence, and why some are left out."""
     grid, on = placement.grid, ~placement.left_out
     closed = " (closed)" if all(grid.periodic) else ""
     head = f"<b>{int(on.sum())} of {len(on)} columns</b> on the grid {escape(str(grid))}{closed}"
@@ -94,7 +95,7 @@ def placement_html(placement: Placement) -> str:
 
 
 def _map(placement: Placement) -> str:
-    """A table of names, one cell for each point; nothing in 3-D, or where there are too many points."""
+    """Table of names, one cell per point; empty in 3-D, or where there are too many points."""
     grid = placement.grid
     if grid.ndim > 2 or grid.size > _MOST_CELLS:
         return ""
@@ -102,7 +103,8 @@ def _map(placement: Placement) -> str:
     for column in np.lexsort((placement.channel, placement.point)).tolist():
         at.setdefault(int(placement.point[column]), []).append(column)
     cells = [_cell(placement, at.get(point, [])) for point in range(grid.size)]
-    width = grid.shape[1] if grid.ndim == 2 else min(grid.size, 12)  # a line goes on in the next row
+    # a long line continues in the next row
+    width = grid.shape[1] if grid.ndim == 2 else min(grid.size, 12)
     rows = ("".join(cells[start : start + width]) for start in range(0, len(cells), width))
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 

@@ -1,4 +1,4 @@
-"""Watching a fit: one progress bar where a person looks on, lines where they are asked for, and the numbers of each stage."""
+"""Progress of a fit: a bar on a terminal, lines where they are asked for, numbers of each stage."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["Watch", "diagnosis_lines", "refit_words", "trace_lines", "watching"]
 
 
 class Watch:
-    """A progress callback that shows one bar, with the stage, what is being tried and the time left, and prints lines.
+    """Progress callback that shows a bar (stage, time left) and prints lines.
 
-    Without ``bar`` and ``lines`` it says nothing, which is what a pipe wants.
+    Without ``bar`` and ``lines`` it prints nothing, which is right for a pipe.
     """
 
     def __init__(self, console: Console, bar: bool = True, lines: bool = False) -> None:
@@ -42,8 +42,8 @@ class Watch:
             self.bar.stop()
 
     def __call__(self, stage: str, share: float | None) -> None:
-        """A stage, or how far it is."""
-        name = stage.split(" (")[0]  # what follows in brackets are figures, which change all the time
+        """Report a stage, or the share of it that is done."""
+        name = stage.split(" (")[0]  # what follows in brackets are numbers that keep changing
         if self.lines and name != self.stage:
             self.say(f"{time.monotonic() - self.start:7.1f} s  {name}")
         self.stage = name
@@ -52,19 +52,19 @@ class Watch:
             self.bar.update(self.task, description=stage, total=None if share is None else 1.0, completed=share or 0)
 
     def say(self, line: str) -> None:
-        """One line above the bar."""
+        """Print one line above the bar."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 class _TimeLeft:
-    """How long the part that runs will still take, by the share that is done; parts follow each other, each from 0 to 1."""
+    """Time left in the running part, from the share that is done; each part goes from 0 to 1."""
 
     def __init__(self) -> None:
         self.stage, self.share, self.began = "", 0.0, time.monotonic()
         self.ends: float | None = None
 
     def note(self, stage: str, share: float | None) -> float | None:
-        """The share that a stage has: a step of the last stage that had one goes on with it."""
+        """Share of a stage; a step of the last stage that had a share continues with it."""
         if share is None:
             if self.stage and stage.startswith(f"{self.stage}:"):
                 return self.share
@@ -79,7 +79,7 @@ class _TimeLeft:
         return share
 
     def words(self) -> str:
-        """What is left, in words; nothing where it is not known."""
+        """Time left in words; empty where it is not known."""
         if self.ends is None:
             return ""
         seconds = max(0.0, self.ends - time.monotonic())
@@ -102,8 +102,11 @@ def _bar(console: Console, left: _TimeLeft) -> Bar:
 
 @contextmanager
 def watching(verbose: int, progress: Progress | None = None) -> Iterator[Progress]:
-    """What a fit reports to: what was given, nothing, or a bar (on a terminal and in notebooks) or lines on the standard
-    error stream; lines always from ``verbose`` 2 on."""
+    """Context with the progress callback of a fit.
+
+    It is the given callback; else one that does nothing (``verbose`` 0), a bar (on a terminal and
+    in notebooks) or lines on the standard error stream; from ``verbose`` 2 on, always lines.
+    """
     if progress is not None or not verbose:
         yield progress or _nothing
         return
@@ -111,17 +114,17 @@ def watching(verbose: int, progress: Progress | None = None) -> Iterator[Progres
 
     console = Console(stderr=True)
     # a notebook shows bars where it has widgets
-    seen = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
-    with Watch(console, bar=seen, lines=not seen or verbose > 1) as watch:
+    show_bar = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+    with Watch(console, bar=show_bar, lines=not show_bar or verbose > 1) as watch:
         yield watch
 
 
 def _nothing(stage: str, share: float | None = None) -> None:
-    """Nobody watches."""
+    """Callback that ignores progress."""
 
 
 def refit_words(seed: int) -> str:
-    """What is fitted again for a diagnosis, by the seed that it gets: halves, quarters, and controls from 10 on.
+    """Describe a refit of a diagnosis by its seed: halves, quarters, and controls from 10 on.
 
     >>> refit_words(0), refit_words(3), refit_words(10)
     ('first half of the rows', 'second quarter of the rows', 'control 1')
@@ -132,10 +135,11 @@ def refit_words(seed: int) -> str:
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:
-    """What each stage of a solver did, one line each; repeated stages by their last.
+    """Describe each stage of a solver in one line; of repeated stages the last.
 
     >>> from symlift.solvers.contract import Stage, Trace
-    >>> list(trace_lines(Trace("fast", "", (Stage("place", 1.25, {"explained": 0.98761, "rows": 4000}),))))
+    >>> stage = Stage("place", 1.25, {"explained": 0.98761, "rows": 4000})
+    >>> list(trace_lines(Trace("fast", "", (stage,))))
     ['place: 1.2 s, explained 0.9876, rows 4000']
     """
     last = {stage.name: stage for stage in trace.stages}
@@ -146,7 +150,7 @@ def trace_lines(trace: Trace) -> Iterator[str]:
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
-    """The tests behind a verdict, one line each."""
+    """Describe the tests behind a verdict, one line each."""
     for test in diagnosis.tests:
         limit = "" if test.threshold is None else f", threshold {test.threshold:.4g}"
         outcome = {True: ", passed", False: ", not passed", None: ""}[test.passed]

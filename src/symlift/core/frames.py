@@ -70,6 +70,6 @@ def check_kind(X: Any) -> None:
     if kind == "c":
         raise InputError("Complex data not supported: give real numbers, such as the parts side by side")
     if isinstance(kind, str) and kind and kind in "USMmV":
-        raise InputError(f"X has the type {X.dtype}, which is not one of numbers: convert it first")
+        raise InputError(f"X has the type {X.dtype}, which is not numeric: convert it first")
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():
-        raise InputError("X is a masked array: give X.filled(np.nan), so that what is masked is a gap")
+        raise InputError("X is a masked array: give X.filled(np.nan), so that masked entries are gaps")

@@ -105,7 +105,7 @@ class Grid:
     def __init__(
         self, shape: int | Iterable[int], periodic: bool | Iterable[bool] = False, confidence: float | None = None
     ) -> None:
-        # numpy's own numbers and flags are as good as Python's
+        # numbers and flags of numpy are accepted like Python's
         raw: Any = shape
         sizes = (raw,) if isinstance(raw, int | np.integer) else raw
         try:
@@ -176,7 +176,7 @@ class Grid:
         if isinstance(grid, Grid):
             if np.any(periodic) and Grid(grid.shape, periodic) != grid:
                 raise InputError(
-                    f"the grid {grid} says for itself which axes close, and periodic={periodic!r} differs: "
+                    f"the grid {grid} has its own periodic flags, and periodic={periodic!r} differs: "
                     "leave periodic out, or give the shape alone"
                 )
             return grid

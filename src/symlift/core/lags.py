@@ -1,4 +1,4 @@
-"""Displacements on a grid: pairs of points that are equally far apart, and averages over them."""
+"""Displacements on a grid: pairs of points with equal displacement, and averages over them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ class LagClasses:
     The average over lag classes is the orthogonal projection of a (N, N) matrix on the stationary
     ones: Toeplitz on a line, circulant on a ring, block-Toeplitz on several axes.
 
+    Parameters
+    ----------
+    grid : Grid
+        The grid of N points.
+
+    Examples
+    --------
     >>> LagClasses(Grid((3,), periodic=True)).project(np.diag([3.0, 0.0, 0.0]))
     array([[1., 0., 0.],
            [0., 1., 0.],
@@ -32,13 +39,46 @@ class LagClasses:
         self.count = np.bincount(self.index.ravel(), minlength=int(np.prod(self.shape))).astype(np.float64)
 
     def total(self, M: NDArray) -> NDArray[np.float64]:
-        """Sum of M over each class, (classes,)."""
+        """Sum a matrix over each class.
+
+        Parameters
+        ----------
+        M : ndarray of shape (N, N)
+            A matrix over pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (classes,)
+            The sums.
+        """
         return np.bincount(self.index.ravel(), M.ravel(), minlength=self.count.size).astype(np.float64)
 
     def average(self, M: NDArray) -> NDArray[np.float64]:
-        """Mean of M over each class, (classes,)."""
+        """Average a matrix over each class.
+
+        Parameters
+        ----------
+        M : ndarray of shape (N, N)
+            A matrix over pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (classes,)
+            The means.
+        """
         return self.total(M) / self.count
 
     def project(self, M: NDArray) -> NDArray[np.float64]:
-        """Nearest stationary matrix."""
+        """Find the nearest stationary matrix.
+
+        Parameters
+        ----------
+        M : ndarray of shape (N, N)
+            A matrix over pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (N, N)
+            The projection.
+        """
         return self.average(M)[self.index]

@@ -33,12 +33,12 @@ __all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has
 
 EmbeddingKind = Literal["identity", "zero-pad", "linear"]
 
-#: maps and generators of more columns than this are not made as matrices
+#: maps and generators of more columns than this are not built as matrices
 MAX_DENSE = 4096
-# grids of more points than this keep the Fourier planes of their torus by its shape alone
+# for grids of more points than this, only the shape of the torus is stored, not its Fourier planes
 _MAX_EXPLICIT = 1024
-# Rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any
-# laptop.
+# rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any
+# laptop
 _BATCH_NUMBERS = 4_000_000
 _RCOND = 1e-10
 # an embedding with a larger share of entries than this gains nothing from being sparse
@@ -578,8 +578,8 @@ def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
-    # normal equations: a tiny ridge stands for the Moore–Penrose rule where columns are unseen or
-    # twins
+    # normal equations: a tiny ridge replaces the Moore–Penrose rule where columns are unseen or
+    # proportional
     gram = (part.T @ part).tocsc()
     solver = splu((gram + 1e-9 * gram.diagonal().max() * eye_array(gram.shape[0])).tocsc())
     return lambda rows: solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T

@@ -32,8 +32,8 @@ __all__ = [
 MAX_SAMPLE, _SAMPLED, _LEAST_ROWS = 32_000_000, 16_000_000, 65_536
 # rows are read in batches of about this many numbers
 _BATCH = 4_000_000
-# Fourth and sixth powers of what is fitted must neither overflow nor vanish; in single precision,
-# squares.
+# Fourth and sixth powers of the data must neither overflow nor underflow; in single precision, only
+# their squares.
 _LARGEST, _LEAST = 1e50, 1e-50
 _LARGEST_SINGLE, _LEAST_SINGLE = 1e15, 1e-15
 
@@ -97,7 +97,7 @@ def batches_of(X: NDArray) -> Iterator[tuple[slice, NDArray]]:
 def take_rows(X: Any, index: NDArray[np.int64]) -> NDArray:
     """Rows ``index`` of X in the precision of `float_type`; a memory map is read piece by piece."""
     out = np.empty((len(index), X.shape[1]), dtype=float_type(X.dtype))
-    # a page that is touched brings its neighbours: a few thousand scattered rows are a hundred
+    # reading a page loads its neighbours too: a few thousand scattered rows are a hundred
     # megabytes
     step = max(1, min(2_000, _BATCH // max(1, X.shape[1])))
     for start in range(0, len(index), step):
@@ -158,7 +158,7 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
     gaps, taken = False, 0
     for part, batch in batches_of(X):
         gaps |= _check_finite(batch, part.start, allow_nan, names)
-        # gaps are no values
+        # gaps are ignored
         low, high = np.fmin(low, np.fmin.reduce(batch, axis=0)), np.fmax(high, np.fmax.reduce(batch, axis=0))
         if not whole:
             here = chosen[taken : np.searchsorted(chosen, part.stop)]
@@ -168,7 +168,7 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
     low, high = np.where(any_value, low, 0.0), np.where(any_value, high, 0.0)
     varies = high > low
     rows = np.asarray(X, dtype=float_type(X.dtype)) if whole else sample
-    if not whole:  # a column that varies in none of so many rows is as good as constant
+    if not whole:  # a column that is constant in so many rows counts as constant
         varies &= np.fmax.reduce(rows, axis=0) > np.fmin.reduce(rows, axis=0)
     return Survey(_in_range(rows, low, high, varies, X, names), varies, gaps)
 

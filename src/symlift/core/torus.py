@@ -22,7 +22,7 @@ from symlift.errors import InputError
 
 __all__ = ["TorusGroup", "torus_around", "torus_frame"]
 
-# numbers that a block of fields may have while it is transformed
+# fields are transformed in blocks of about this many numbers
 _BLOCK = 4_000_000
 
 

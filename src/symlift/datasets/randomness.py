@@ -1,4 +1,4 @@
-"""Seeds: everything random here comes from one local generator, never from numpy's global state."""
+"""Random generators: all randomness comes from one local generator, never from global state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RandomState = int | np.random.Generator | None
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """A generator for a seed, the generator itself if one is given, a fresh one for ``None``.
+    """Generator of a seed; a generator is returned as it is, and None gives a fresh one.
 
     >>> int(generator(0).integers(100)) == int(generator(0).integers(100))
     True
@@ -21,5 +21,5 @@ def generator(random_state: RandomState) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InputError(
-            f"random_state {random_state!r} is no seed: give a whole number ≥ 0, a numpy Generator or None"
+            f"random_state {random_state!r} is not a seed: give a whole number ≥ 0, a numpy Generator or None"
         ) from None

@@ -1,9 +1,11 @@
-"""Generalized shot noise: pulses of random place, width and height, summed (paper, appendix "Synthetic datasets").
+"""Generalized shot noise: a sum of pulses of random place, width and height.
 
-    f(z) = Σ_k A_k h(z − c_k; s_k),   A ~ U[0.5, 1.5),  c ~ U[−H, H],  s ~ U[0.5, 2.5) (Gaussian) or U[6, 15) (Legendre)
+    f(z) = Σ_k A_k h(z − c_k; s_k),   A ~ U[0.5, 1.5),  c ~ U[−H, H],
+    s ~ U[0.5, 2.5) (Gaussian) or U[6, 15) (Legendre)
 
-The window has d whole positions z around 0 on each axis, and H is larger than d/2, so that pulses enter it from outside
-and the field is stationary along it.  On a ring (periodic axis) distances wrap instead.
+See the paper's appendix "Synthetic datasets".  The window has d whole positions z around 0 on each
+axis, and H is larger than d/2, so that pulses enter it from outside and the field is stationary
+along it.  On a ring (periodic axis) distances wrap instead.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ SHIFTS = ("continuous", "discrete", "fft")
 
 AMPLITUDES = (0.5, 1.5)
 SCALES = {"gaussian": (0.5, 2.5), "legendre": (6.0, 15.0)}
-# pulse slots of a sample, and how many times the window their centres range over, for a line of one axis
+# on an open line: pulse slots of a sample, and the range of their centres in windows
 SLOTS = {"released": 5, "text": 10}
 SPREAD = {"released": 2.0, "text": 3.0}
 
@@ -46,28 +48,64 @@ def gsn(
     noise: float = 0.05,
     random_state: RandomState = 0,
 ) -> Observations:
-    """``n`` samples of generalized shot noise on a grid of one to three axes, observed through ``transform``.
+    """Generate generalized shot noise on a grid of one to three axes, observed through a transform.
 
-    ``variant="released"`` is what the paper's figures were made with: 5 slots, each holding a pulse with probability
-    1/2; Gaussians of unit area (unit mass on a plane or in space) times A; two Legendre families, l = 3 and 2,
-    added up, which share the presence of their pulses but not centre, scale or amplitude:
-    ``A P_l¹(sin(π u/2)), u = 2(z − c)/s`` clipped to ±1.
+    ``variant="released"`` is what the paper's figures were made with: 5 slots, each holding a pulse
+    with probability 1/2; Gaussians of unit area (unit mass on a plane or in space) times A; two
+    Legendre families, l = 3 and 2, added up, which share the presence of their pulses but not
+    centre, scale or amplitude: ``A P_l¹(sin(π u/2)), u = 2(z − c)/s`` clipped to ±1.
 
-    ``variant="text"`` is what the paper prints: P ~ U{0 … 10} pulses; Gaussians of peak A; Legendre pulses
-    ``A P_l¹(cos((z − c)/s))``, zero beyond |z − c|/s = π, with l = 2 or 3 for the whole sample by a fair coin.
+    ``variant="text"`` is what the paper prints: P ~ U{0 … 10} pulses; Gaussians of peak A; Legendre
+    pulses ``A P_l¹(cos((z − c)/s))``, zero beyond |z − c|/s = π, with l = 2 or 3 for the whole
+    sample with equal probability.
 
-    Centres range over twice the window (released) or three times (text), more where the window is so small that the
-    widest pulse would otherwise be missing near its ends; the density of pulses stays.  One line of a released data set
-    has 1.25 centres inside the window on average.  On several axes there are 5 slots (text: 10) for each window's
-    volume, as on a ring: 2.5 (5) centres inside, so that few windows are empty.
+    Centres range over twice the window (released) or three times (text), more where the window is
+    so small that the widest pulse would otherwise be missing near its ends; the density of pulses
+    does not change.  On an open line of the released variant, 1.25 centres lie inside of the window
+    on average. On several axes, and on a ring, there are 5 slots (text: 10) per volume of the
+    window: 2.5 (5) centres inside, so that few windows are empty.
 
-    ``shifts`` says how a pulse gets to its place.  "continuous": real centre, evaluated there; "discrete": whole
-    centres; "fft" (rings only): evaluated at the ring's centre, then moved by a real amount with Fourier phases, an
-    exact cyclic action on the vectors (on an even ring except at the Nyquist frequency, which no real shift keeps).
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    shape : int or sequence of int
+        Number of grid points on each axis.
+    basis : {"gaussian", "legendre"}, default="gaussian"
+        Shape of the pulses; Legendre pulses need a single axis.
+    variant : {"released", "text"}, default="released"
+        The paper's released generator, or the one that its text describes.
+    periodic : bool or sequence of bool, default=False
+        Whether axes close on themselves.
+    shifts : {"continuous", "discrete", "fft"}, default="continuous"
+        How a pulse gets to its place: real centres, whole centres, or (rings only) evaluated at the
+        ring's centre and then moved by a real amount with Fourier phases, an exact cyclic action on
+        the vectors (except at the Nyquist frequency of an even ring, which no real shift
+        preserves).
+    transform : str or array-like of shape (N, N), default="identity"
+        ``"identity"``, ``"dst1"``, ``"permutation"``, ``"orthogonal"``, ``"linear"``, or a matrix.
+    noise : float, default=0.05
+        Deviation of the white noise of the observations, relative to that of the latent.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed; it gives the same latent under every transform.
 
-    Noise is white with deviation ``noise · std(latent)``, added to what is observed.  The latent of a seed is the same
-    under every transform.
+    Returns
+    -------
+    Observations
+        Observed vectors, latent signals, transform and grid.
 
+    Raises
+    ------
+    InputError
+        If a parameter is unknown or out of range.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", appendix "Generalized
+    Shot Noise process".
+
+    Examples
+    --------
     >>> data = gsn(500, 15, periodic=True, shifts="fft", transform="orthogonal", random_state=1)
     >>> data.X.shape, data.periodic
     ((500, 15), (True,))
@@ -81,7 +119,7 @@ def gsn(
 
     half_ranges = [_half_range(length, wraps, basis, variant) for length, wraps in _axes(grid)]
     slots = _slots(grid, half_ranges, variant)
-    # the largest temporary is (samples, slots, points of the axes but the last, or of one axis)
+    # the largest temporary is (samples, slots, points of all axes except the last, or of one axis)
     width = max(grid.size // grid.shape[-1], *grid.shape, 1)
     step = max(1, TEMPORARY // (slots * width))
     latent = np.empty((n, grid.size), dtype=np.float32)
@@ -119,13 +157,14 @@ def gaussian(distance: Array, scale: Array, unit_area: bool) -> Array:
 
 
 def legendre(distance: Array, scale: Array, degree: NDArray[np.int64], variant: str) -> Array:
-    """``P_l¹(sin(π u/2))`` (released) or ``P_l¹(cos(z/s))`` (text) for l = 2 or 3, zero outside of the pulse.
+    """``P_l¹(sin(π u/2))`` (released) or ``P_l¹(cos(z/s))`` (text), l = 2 or 3; zero outside.
 
-    In closed form, ``P_2¹(x) = −3 x √(1−x²)`` and ``P_3¹(x) = −(3/2)(5x²−1) √(1−x²)``: the square root is a cosine or a
-    sine of the same angle.
+    In closed form, ``P_2¹(x) = −3 x √(1−x²)`` and ``P_3¹(x) = −(3/2)(5x²−1) √(1−x²)``: the square
+    root is a cosine or a sine of the same angle.
 
     >>> z = np.linspace(-8, 8, 5, dtype=np.float32)
-    >>> bool(np.allclose(legendre(z, np.float32(8), np.array(2), "released"), 0, atol=1e-6))    # support: ±s/2
+    >>> pulse = legendre(z, np.float32(8), np.array(2), "released")
+    >>> bool(np.allclose(pulse, 0, atol=1e-6))  # support: ±s/2
     True
     """
     if variant == "released":
@@ -140,7 +179,7 @@ def legendre(distance: Array, scale: Array, degree: NDArray[np.int64], variant: 
 
 
 def translate_ring(signal: NDArray[Any], shift: NDArray[Any]) -> NDArray[np.float64]:
-    """Move signals (…, N) along a ring by a real ``shift`` (…, 1): ``F_k → F_k exp(−2πi k shift/N)``.
+    """Move signals (…, N) along a ring by real shifts (…, 1): ``F_k → F_k exp(−2πi k shift/N)``.
 
     >>> translate_ring(np.array([0, 1, 0, 0, 0]), np.array([2])).round(6) + 0.0
     array([0., 0., 0., 1., 0.])
@@ -165,7 +204,10 @@ def _axes(grid: Grid) -> list[tuple[int, bool]]:
 
 
 def _half_range(length: int, wraps: bool, basis: str, variant: str) -> float:
-    """Half of the range of centres: a whole number of turns on a ring, beyond the reach of every pulse on a line."""
+    """Half of the range of centres.
+
+    A whole number of turns on a ring; beyond the reach of every pulse on a line.
+    """
     if wraps:
         return float(length)
     widest = SCALES[basis][1]
@@ -174,7 +216,7 @@ def _half_range(length: int, wraps: bool, basis: str, variant: str) -> float:
 
 
 def _slots(grid: Grid, half_ranges: list[float], variant: str) -> int:
-    """Slots for each sample: the published number on one line or ring, else that number for each window's volume."""
+    """Slots per sample: the published number on a line or ring, else that many per window."""
     windows = math.prod(
         1 if wraps else 2 * h / length for (length, wraps), h in zip(_axes(grid), half_ranges, strict=True)
     )
@@ -183,14 +225,20 @@ def _slots(grid: Grid, half_ranges: list[float], variant: str) -> int:
 
 
 def _presence(count: int, slots: int, variant: str, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which slots hold a pulse, (count, slots): by a fair coin each (released), or the first P ~ U{0 … slots} (text)."""
+    """Which slots hold a pulse, (count, slots).
+
+    Each with probability 1/2 (released), or the first P ~ U{0 … slots} (text).
+    """
     if variant == "released":
         return rng.random((count, slots), dtype=np.float32) < 0.5
     return np.arange(slots) < rng.integers(0, slots + 1, size=(count, 1))
 
 
 def _families(count: int, basis: str, variant: str, rng: np.random.Generator) -> list[NDArray[np.int64] | None]:
-    """Legendre degrees of each pulse family, broadcasting against (count, slots, points); one None for Gaussians."""
+    """Legendre degrees of each pulse family, to broadcast with (count, slots, points).
+
+    One None for Gaussians.
+    """
     if basis == "gaussian":
         return [None]
     if variant == "released":
@@ -205,7 +253,7 @@ def _pulse(distance: Array, scales: Array, degrees: NDArray[np.int64] | None, va
 
 
 def _distance(length: int, wraps: bool, centres: Array) -> Array:
-    """``z − c`` (…, length) for the whole positions z around 0, by the shorter way round on a ring."""
+    """``z − c`` (…, length) for the whole positions z around 0, the shorter way on a ring."""
     distance = np.arange(-(length // 2), length - length // 2, dtype=np.float32) - centres
     if wraps:
         distance -= length * np.rint(distance / length)
@@ -213,7 +261,7 @@ def _distance(length: int, wraps: bool, centres: Array) -> Array:
 
 
 def _superpose(amplitudes: Array, profiles: list[Array]) -> Array:
-    """``Σ_k A_k Π_p h_p`` over separable pulses, (count, points): one small matrix product for each sample."""
+    """``Σ_k A_k Π_p h_p`` over separable pulses, (count, points): a matrix product per sample."""
     left: Array = amplitudes[..., None]
     for profile in profiles[:-1]:
         left = (left[..., None] * profile[:, :, None, :]).reshape(*amplitudes.shape, -1)

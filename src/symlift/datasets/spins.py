@@ -27,13 +27,45 @@ def ising(
     noise: float = 0.05,
     random_state: RandomState = 0,
 ) -> Observations:
-    """``n`` windows of ±1 spins after ``sweeps`` sequential Gibbs sweeps from a random start.
+    """Generate windows of ±1 spins after sequential Gibbs sweeps from a random start.
 
-    Each spin in turn is drawn from its law given its neighbours, ``p(s = +1) = 1/(1 + exp(−2β Σ neighbours))``.  The
-    field has free ends and is three times as long as the window on each axis, of which the middle is kept, so that the
-    ends are not felt.  ``beta`` is a range that each sample draws its own inverse temperature from, or one number.  Ten
-    sweeps are no equilibrium at these temperatures: domains are still growing.  Noise and transform as in ``gsn``.
+    Each spin in turn is drawn from its distribution given its neighbours, ``p(s = +1) = 1/(1 +
+    exp(−2β Σ neighbours))``.  The field has free ends and is three times as long as the window on
+    each axis; the middle is kept, so that the ends have no influence.
 
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    shape : int or sequence of int, default=33
+        Number of grid points on each axis.
+    beta : float or (float, float), default=(1.0, 5.0)
+        Inverse temperature, or the range from which each sample draws its own.
+    sweeps : int, default=10
+        Number of sweeps.  Ten do not reach equilibrium at these temperatures: domains still grow.
+    transform : str or array-like of shape (N, N), default="identity"
+        Name or matrix of the transform that the spins are observed through, as in `gsn`.
+    noise : float, default=0.05
+        Deviation of the white noise of the observations, relative to that of the latent.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    Observations
+        Observed vectors, latent spins, transform and grid.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", appendix "Ising model".
+
+    Examples
+    --------
     >>> data = ising(1000, 33, transform="linear", random_state=0)
     >>> data.X.shape, np.unique(data.latent).tolist()
     ((1000, 33), [-1.0, 1.0])
@@ -80,12 +112,14 @@ def _gibbs(
 ) -> NDArray[np.float32]:
     """Spins (sites, samples) after ``sweeps`` passes over the sites, all samples at once.
 
-    With u uniform, ``u < 1/(1 + exp(−2βh))`` is ``logit(u)/2β < h``: the sum of neighbours h needs no exponential, and
-    the logits of a site's samples are one vectorised logarithm, whatever the number of neighbours.
+    With u uniform, ``u < 1/(1 + exp(−2βh))`` is ``logit(u)/2β < h``: the sum of neighbours h needs
+    no exponential, and the logits of a site's samples are one vectorised logarithm, whatever the
+    number of neighbours.
     """
     spins = np.where(rng.random((len(links), len(betas)), dtype=np.float32) < 0.5, np.float32(-1), np.float32(1))
     threshold = np.empty_like(betas)
-    # u = 0 or β = 0: an infinite threshold is the right one (both and u = 1/2: not a number, taken as −1)
+    # u = 0 or β = 0: an infinite threshold is the right one (both and u = 1/2: not a number, taken
+    # as −1)
     with np.errstate(divide="ignore", invalid="ignore"):
         width = np.float32(0.5) / betas
         for _ in range(sweeps):

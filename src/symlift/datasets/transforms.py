@@ -1,7 +1,7 @@
 """Fixed linear maps that hide a signal's domain: row vectors are observed as ``x = f @ transform``.
 
-Each function takes the dimension d and a ``random_state`` and returns a (d, d) float64 matrix; the two that are not
-random accept ``random_state`` and ignore it, so that all of them are called alike.
+Each function takes the dimension d and a ``random_state`` and returns a (d, d) float64 matrix; the
+two that are not random accept ``random_state`` and ignore it, so that all have the same signature.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from symlift.errors import InputError
 __all__ = ["dst1", "identity", "named_transforms", "random_linear", "random_orthogonal", "random_permutation"]
 
 
-def identity(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  # noqa: ARG001 (called like the others)
-    """The d × d identity: the domain is in plain sight.
+def identity(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  # noqa: ARG001
+    """Identity matrix: the domain is not hidden.
 
     >>> identity(2)
     array([[1., 0.],
@@ -29,11 +29,25 @@ def identity(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  
     return np.eye(_dimension(d))
 
 
-def dst1(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  # noqa: ARG001 (called like the others)
-    """Orthonormal discrete sine transform of type I: ``S[j, k] = √(2/(d+1)) sin(π j k / (d+1))``, j, k = 1 … d.
+def dst1(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  # noqa: ARG001
+    """Orthonormal discrete sine transform of type I, symmetric and its own inverse.
 
-    Symmetric, and its own inverse.
+    ``S[j, k] = √(2/(d+1)) sin(π j k / (d+1))``, j, k = 1 … d.
 
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    random_state : optional
+        Ignored.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The matrix S.
+
+    Examples
+    --------
     >>> np.allclose(dst1(7) @ dst1(7), np.eye(7))
     True
     """
@@ -43,8 +57,22 @@ def dst1(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  # no
 
 
 def random_permutation(d: int, random_state: RandomState = None) -> NDArray[np.float64]:
-    """A uniformly random permutation matrix: ``f @ P`` has the entries of f in another order.
+    """Uniformly random permutation matrix: ``f @ P`` has the entries of f in another order.
 
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    random_state : int, numpy.random.Generator or None, optional
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The matrix P.
+
+    Examples
+    --------
     >>> sorted((np.arange(5) @ random_permutation(5, random_state=0)).tolist())
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
@@ -52,8 +80,24 @@ def random_permutation(d: int, random_state: RandomState = None) -> NDArray[np.f
 
 
 def random_orthogonal(d: int, random_state: RandomState = None) -> NDArray[np.float64]:
-    """An orthogonal matrix from the Haar measure on O(d): the Q of a Gaussian matrix's QR decomposition.
+    """Random orthogonal matrix from the Haar measure on O(d).
 
+    It is the Q of the QR decomposition of a Gaussian matrix.
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    random_state : int, numpy.random.Generator or None, optional
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The matrix Q.
+
+    Examples
+    --------
     >>> Q = random_orthogonal(6, random_state=0)
     >>> np.allclose(Q.T @ Q, np.eye(6))
     True
@@ -64,10 +108,34 @@ def random_orthogonal(d: int, random_state: RandomState = None) -> NDArray[np.fl
 
 
 def random_linear(d: int, low: float = 0.5, high: float = 2.0, random_state: RandomState = None) -> NDArray[np.float64]:
-    """A random invertible map ``U diag(σ) Vᵀ``: U, V Haar, σ in geometric steps from ``high`` down to ``low``.
+    """Random invertible matrix ``U diag(σ) Vᵀ`` with U and V from the Haar measure.
 
-    Geometric, so that with ``low = 1/high`` as many directions are stretched as are shrunk and |det| = 1.
+    The singular values σ decrease in geometric steps, so that with ``low = 1/high`` as many
+    directions are stretched as are shrunk and |det| = 1.
 
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    low : float, default=0.5
+        Smallest singular value.
+    high : float, default=2.0
+        Largest singular value.
+    random_state : int, numpy.random.Generator or None, optional
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The matrix.
+
+    Raises
+    ------
+    InputError
+        Unless 0 < low <= high.
+
+    Examples
+    --------
     >>> np.round(np.linalg.svd(random_linear(3, random_state=0))[1], 6)
     array([2. , 1. , 0.5])
     """
@@ -87,7 +155,7 @@ named_transforms: dict[str, Callable[..., NDArray[np.float64]]] = {
 }
 
 
-def resolve(transform: str | ArrayLike, d: int, rng: np.random.Generator) -> tuple[str, NDArray[np.float64]]:
+def transform_matrix(transform: str | ArrayLike, d: int, rng: np.random.Generator) -> tuple[str, NDArray[np.float64]]:
     """The name and the (d, d) matrix of a transform given by name or as a matrix."""
     if isinstance(transform, str):
         if transform not in named_transforms:

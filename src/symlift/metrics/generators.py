@@ -154,7 +154,7 @@ def _check_generators(generators: ArrayLike, grid: Grid) -> NDArray[np.float64]:
             f"generators have shape {matrices.shape}: a {grid} grid needs ({grid.ndim}, {grid.size}, {grid.size})"
         )
     if not np.isfinite(matrices).all():
-        raise InputError("generators have NaN or infinity: the fit failed, score another")
+        raise InputError("generators have NaN or infinity: the fit failed, use those of another")
     return matrices
 
 

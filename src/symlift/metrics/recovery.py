@@ -13,8 +13,8 @@ from scipy.optimize import Bounds, minimize
 from symlift.core.grid import Alignment, Grid
 from symlift.errors import InputError
 from symlift.metrics.alignment import align, window
+from symlift.metrics.correlation_sums import CorrelationSums, correlation_sums, pooled_correlations
 from symlift.metrics.fields import GridLike, as_fields, as_grid, deviation, paired_batches, ratio
-from symlift.metrics.moments import Moments, correlations, moments
 
 __all__ = ["Recovery", "signal_recovery"]
 
@@ -131,7 +131,7 @@ def signal_recovery(
 
 
 def _global(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Recovery:
-    sums = moments(latent, recovered, grid)
+    sums = correlation_sums(latent, recovered, grid)
     if sums.latent.constant:
         raise InputError("latent is constant: there is no signal to recover, give data that vary")
     if sums.recovered.constant:
@@ -150,7 +150,7 @@ def _search_offsets(grid: Grid) -> list[NDArray[np.float64]]:
     return offsets
 
 
-def _best_alignment(sums: Moments) -> tuple[float, Alignment]:
+def _best_alignment(sums: CorrelationSums) -> tuple[float, Alignment]:
     """Largest |r| over all alignments, and that alignment.
 
     Of equal ones, the first orientation and the smallest shift.
@@ -159,7 +159,7 @@ def _best_alignment(sums: Moments) -> tuple[float, Alignment]:
     best, alignment, best_sums = -1.0, next(grid.orientations()), sums
     for orientation in grid.orientations():
         oriented = sums.reorient(orientation)
-        r = np.abs(correlations(oriented, oriented.lag_sums(lags), offsets))
+        r = np.abs(pooled_correlations(oriented, oriented.lag_sums(lags), offsets))
         if r.max() > best + TIE:
             ties = np.argwhere(r >= r.max() - TIE)
             shifts = np.stack([offsets[axis][ties[:, axis]] for axis in range(grid.ndim)], axis=1)
@@ -169,11 +169,11 @@ def _best_alignment(sums: Moments) -> tuple[float, Alignment]:
     return _refine(best_sums, best_sums.lag_sums(lags), alignment)
 
 
-def _refine(sums: Moments, lag_sums: NDArray[np.float64], coarse: Alignment) -> tuple[float, Alignment]:
+def _refine(sums: CorrelationSums, lag_sums: NDArray[np.float64], coarse: Alignment) -> tuple[float, Alignment]:
     """Climb from the best tenth of a step on the periodic axes, at most one tenth; set the sign."""
 
     def signed(shift: Sequence[float]) -> float:
-        return float(correlations(sums, lag_sums, [np.array([t]) for t in shift]).item())
+        return float(pooled_correlations(sums, lag_sums, [np.array([t]) for t in shift]).item())
 
     r, shift = signed(coarse.shift), coarse.shift
     rings = [axis for axis, wraps in enumerate(sums.grid.periodic) if wraps]

@@ -1,4 +1,4 @@
-"""Figures.  matplotlib is imported here and nowhere else, and only when a figure is drawn."""
+"""Figures.  Only this room imports matplotlib, and only when a figure is drawn."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ __all__ = [
     "write_figure",
 ]
 
-#: the one style of all figures
+#: style of all figures
 STYLE = Path(__file__).with_name("symlift.mplstyle")
 GREY = "#c8c8c8"
-#: for signed entries, white at 0
+#: colour map for signed entries, white at 0
 DIVERGING = "RdBu_r"
-# a date would make every file another one
+# no date: the same figure gives the same file
 _METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Inside, matplotlib has the project's style and nothing of the user's."""
+    """Context in which matplotlib has the project's style and none of the user's settings."""
     from matplotlib import style
 
     with style.context(STYLE, after_reset=True):
@@ -58,7 +58,7 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """An empty figure, in inches; call it, draw and save inside :func:`styled`."""
+    """Empty figure, size in inches; create, draw and save it inside of `styled`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -92,7 +92,7 @@ def draw_fields(axes: Axes, field: NDArray, grid: Grid) -> None:
 
 
 def gallery(rows: dict[str, NDArray], grid: Grid, columns: int = 8, title: str = "") -> Figure:
-    """A picture with one row of signals for each entry of ``rows``: {label: (at least ``columns``, grid points)}."""
+    """Figure with one row of signals per entry of ``rows``, {label: (n ≥ columns, points)}."""
     with styled():
         height = 1.15 if grid.ndim > 1 else 0.9
         figure = new_figure(1.25 * columns, (height + 0.12) * len(rows) + 0.45, title)
@@ -106,17 +106,19 @@ def gallery(rows: dict[str, NDArray], grid: Grid, columns: int = 8, title: str =
 
 
 def bit_figure(structure: BitStructure, slopes: ArrayLike | None = None, title: str = "") -> Figure:
-    """The lifting map across bit channels, and the weights of bits with a straight line of the number system's base.
+    """Lifting map across bit channels, and weights of bits with a line of the number system's base.
 
-    ``slopes`` are what a solver measured before it chose the weights, the heaviest first; they stand beside the weights.
+    ``slopes`` are what a solver measured before it chose the weights, the heaviest first; they are
+    drawn next to the weights.
     """
     b, N, _ = structure.channels.shape
     with styled():
         figure = new_figure(7.2, 2.7, title)
         left, right = figure.subplots(1, 2, width_ratios=(1.9, 1))
         shown = np.abs(structure.channels).transpose(1, 0, 2).reshape(N, b * N)
-        # lines one point wide would vanish when drawn small: show the fourth root of the largest weight in each block
-        block = max(1, N // 45)  # wider than a pixel of the picture, or parts of the lines would fall between pixels
+        # lines one point wide would vanish when drawn small: show the fourth root of the largest
+        # weight in each block; blocks are wider than a pixel, so that no part of a line is lost
+        block = max(1, N // 45)
         rows = np.maximum.reduceat(shown, np.arange(0, N, block), axis=0)
         edges = np.concatenate([k * N + np.arange(0, N, block) for k in range(b)])
         image = np.maximum.reduceat(rows, edges, axis=1) ** 0.25
@@ -152,7 +154,7 @@ def bit_figure(structure: BitStructure, slopes: ArrayLike | None = None, title: 
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure whole or not at all; the format follows the suffix, and the same figure gives the same file."""
+    """Write a figure atomically in the suffix's format; the same figure gives the same file."""
     with write_atomically(path) as temporary:
         write_figure(figure, temporary, path.suffix[1:])
 

@@ -1,4 +1,4 @@
-"""Pictures of a fitted estimator, each drawn into axes of one's own or new ones, as scikit-learn's displays are."""
+"""Plots of a fitted estimator, drawn into given or new axes as scikit-learn's displays are."""
 
 from __future__ import annotations
 
@@ -23,22 +23,29 @@ __all__ = ["plot_diagnosis", "plot_generators", "plot_placement", "plot_ring", "
 
 _MOST_NAMES, _NAME = 400, 12
 _PASSED, _FAILED = "#2e8b62", "#c0504a"
-# columns that are further from their points, in grid steps, are between them
+# columns further than this from their points, in grid steps, are drawn between points
 _OFF_GRID = 0.05
 
 
 def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
-    """Where each column sits: names on a line, around a ring or on a plane, coloured by how sure that is.
+    """Plot where each column sits, on a line, a ring or a plane, coloured by confidence.
 
     Parameters
     ----------
-    est : a fitted :class:`~symlift.LatentDomain` whose columns are points.
-    ax : axes to draw into; new ones unless given.
+    est : LatentDomain
+        A fitted estimator whose columns are points.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; new ones by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn into.
+        The axes that were drawn into.
+
+    Raises
+    ------
+    InputError
+        If the fit has no placement.
 
     Examples
     --------
@@ -51,7 +58,9 @@ def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
     """
     placement = _fitted(est).placement_
     if placement is None:
-        raise InputError("this fit has no placement, its columns are no points: plot_signals shows what it found")
+        raise InputError(
+            "this fit has no placement, its columns are not points: plot_signals shows the recovered signals"
+        )
     axes = _axes(ax)
     left_out = int(placement.left_out.sum())
     axes.set_title(f"{len(placement.point) - left_out} columns placed" + (f", {left_out} left out" if left_out else ""))
@@ -70,7 +79,7 @@ def _between_points(placement: Placement) -> bool:
 
 
 def _scattered(axes: Axes, placement: Placement) -> None:
-    """Columns where they are, between the points of a plane."""
+    """Columns at their places between the points of a plane."""
     on = np.flatnonzero(~placement.left_out)
     y, x = placement.coordinates[on].T
     dots = axes.scatter(x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2)
@@ -109,7 +118,7 @@ def _along(axes: Axes, placement: Placement) -> None:
 
 
 def _on_plane(axes: Axes, placement: Placement) -> None:
-    """The confidence at each point as a picture, with names where there is room; a volume slice beside slice."""
+    """Confidence at each point as an image, with names where they fit; volumes slice by slice."""
     grid, on = placement.grid, np.flatnonzero(~placement.left_out)
     sure = np.full(grid.size, np.nan)
     sure[placement.point[on]] = 0.0
@@ -118,7 +127,8 @@ def _on_plane(axes: Axes, placement: Placement) -> None:
     _colour_bar(axes, image, "confidence")
     axes.set(xlabel="axis 2" if grid.ndim == 2 else "slices along axis 1, side by side", ylabel=f"axis {grid.ndim - 1}")
     if grid.ndim == 2 and grid.size <= _MOST_NAMES:
-        first = {int(placement.point[c]): c for c in reversed(on.tolist())}  # of several columns at a point the first
+        # the first of several columns at a point
+        first = {int(placement.point[c]): c for c in reversed(on.tolist())}
         for point, column in sorted(first.items()):
             row, across = divmod(point, grid.shape[1])
             colour = "white" if sure[point] > 0.6 else "black"
@@ -126,26 +136,36 @@ def _on_plane(axes: Axes, placement: Placement) -> None:
 
 
 def plot_signals(est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, count: int = 8) -> Axes:
-    """Recovered signals: curves above each other on a line or ring, grey pictures side by side on a plane or volume.
+    """Plot recovered signals: curves on a line or ring, grey images on a plane or in a volume.
 
     Parameters
     ----------
-    est : a fitted :class:`~symlift.LatentDomain`.
-    X : (n, d) rows whose signals are shown, the first ``count`` of them; without it, rows of the fit, at random.
-    ax : axes to draw into; new ones unless given.
-    count : how many signals.
+    est : LatentDomain
+        A fitted estimator.
+    X : array-like of shape (n, d), optional
+        Rows whose signals are shown, the first ``count`` of them; by default random rows of the
+        fit.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; new ones by default.
+    count : int, default=8
+        Number of signals.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn into.
+        The axes that were drawn into.
+
+    Raises
+    ------
+    InputError
+        If X is not given and the fit stored no rows.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from symlift import LatentDomain
-    >>> X = np.random.default_rng(0).laplace(size=(200, 9))
-    >>> est = LatentDomain((9,), solver="random", random_state=0).fit(X)
+    >>> from symlift.datasets import gsn
+    >>> X = gsn(600, 9, transform="permutation", random_state=1).X
+    >>> est = LatentDomain((9,), random_state=0).fit(X)
     >>> len(plot_signals(est, X[:3]).lines)
     3
     """
@@ -175,19 +195,31 @@ def plot_signals(est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None 
 
 
 def plot_generators(est: LatentDomain, axis: int = 0, ax: Axes | None = None, *, on_grid: bool = True) -> Axes:
-    """The generator of translations along one axis, as a matrix: carried to the grid, it looks like a derivative.
+    """Plot the generator of translations along one axis as a matrix.
+
+    In the order of the grid's points it looks like a derivative.
 
     Parameters
     ----------
-    est : a fitted :class:`~symlift.LatentDomain`.
-    axis : which axis of the grid.
-    ax : axes to draw into; new ones unless given.
-    on_grid : W L W⁺ in the order of the grid's points; False: L itself, in the order of the columns.
+    est : LatentDomain
+        A fitted estimator.
+    axis : int, default=0
+        Axis of the grid.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; new ones by default.
+    on_grid : bool, default=True
+        Whether to plot W L W⁺, in the order of the grid's points, or L itself, in that of the
+        columns.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn into.
+        The axes that were drawn into.
+
+    Raises
+    ------
+    InputError
+        If the grid has no such axis.
 
     Examples
     --------
@@ -200,7 +232,7 @@ def plot_generators(est: LatentDomain, axis: int = 0, ax: Axes | None = None, *,
     """
     grid = _fitted(est).grid_
     if not 0 <= axis < grid.ndim:
-        raise InputError(f"axis {axis} is not there, the grid {grid} has {grid.ndim}: count from 0")
+        raise InputError(f"axis {axis} does not exist, the grid {grid} has {grid.ndim}: count from 0")
     L, name = est.generators_[axis], "column"
     if on_grid:
         W = est.lifting_map_
@@ -216,19 +248,28 @@ def plot_generators(est: LatentDomain, axis: int = 0, ax: Axes | None = None, *,
 def plot_ring(
     est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, labels: ArrayLike | None = None
 ) -> Axes:
-    """Phase and amplitude of each row on a ring: the first point at the top, clockwise.
+    """Plot phase and amplitude of each row on a ring: the first point at the top, clockwise.
 
     Parameters
     ----------
-    est : a fitted :class:`~symlift.LatentDomain` on a ring.
-    X : (n, d) rows; without it, those that the fit kept.
-    ax : axes to draw into; new ones unless given.
-    labels : (n,) angles in radians that colour the rows; without them the phase does.
+    est : LatentDomain
+        An estimator fitted on a ring.
+    X : array-like of shape (n, d), optional
+        Rows; by default those that the fit stored.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; new ones by default.
+    labels : array-like of shape (n,), optional
+        Angles in radians that colour the rows; by default the phase.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn into.
+        The axes that were drawn into.
+
+    Raises
+    ------
+    InputError
+        If X is not given and the fit stored no rows, or if ``labels`` do not fit the rows.
 
     Examples
     --------
@@ -242,7 +283,7 @@ def plot_ring(
     rows = _rows(est, X)
     phase, amplitude = est.phase(rows), est.amplitude(rows)
     if phase.ndim > 1:
-        phase, amplitude = phase[:, 0], amplitude[:, 0]  # of two angles the first
+        phase, amplitude = phase[:, 0], amplitude[:, 0]  # the first of two angles
     hue = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if hue.shape != phase.shape:
         raise InputError(f"labels have shape {hue.shape}: give one angle in radians for each of the {len(rows)} rows")
@@ -266,23 +307,30 @@ def plot_ring(
 
 
 def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axes:
-    """The evidence behind a verdict: a bar for each test that decides, and a tick at its threshold.
+    """Plot the evidence behind a verdict: a bar for each deciding test, a tick at its threshold.
 
     Parameters
     ----------
-    est : a :class:`~symlift.LatentDomain` that was diagnosed, or a :class:`~symlift.diagnosis.Diagnosis`.
-    ax : axes to draw into; new ones unless given.
+    est : LatentDomain or Diagnosis
+        An estimator that was diagnosed, or a diagnosis.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; new ones by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn into.
+        The axes that were drawn into.
+
+    Raises
+    ------
+    InputError
+        If the estimator was not diagnosed.
 
     Examples
     --------
     >>> from symlift.diagnosis import Diagnosis, Test, Verdict
-    >>> diagnosis = Diagnosis(Verdict.PRESENT, 0.97, (Test("agreement_of_halves", 0.99, 0.9, True),))
-    >>> float(plot_diagnosis(diagnosis).patches[0].get_width())
+    >>> test = Test("agreement_of_halves", 0.99, 0.9, True)
+    >>> float(plot_diagnosis(Diagnosis(Verdict.PRESENT, 0.97, (test,))).patches[0].get_width())
     0.99
     """
     diagnosis = est if isinstance(est, Diagnosis) else getattr(_fitted(est), "diagnosis_", None)
@@ -310,7 +358,7 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
     return axes
 
 
-# -- what they share ---------------------------------------------------------------------------------------------------
+# -- shared helpers -------------------------------------------------------------------------------
 
 
 def _fitted(est: Any) -> Any:
@@ -327,18 +375,18 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _rows(est: LatentDomain, X: ArrayLike | None) -> NDArray:
-    """The rows that were given, or those that the fit kept."""
+    """The given rows, or those that the fit stored."""
     _fitted(est)
     if X is not None:
         return np.asarray(X)
     samples = getattr(est, "samples_", None)
     if samples is None:
-        raise InputError("this fit kept no rows to show: give X")
+        raise InputError("this fit stored no rows to show: give X")
     return np.asarray(samples.observed[np.random.default_rng(0).permutation(len(samples.row))])
 
 
 def _flat_picture(values: NDArray, grid: Grid, down: bool = False) -> NDArray:
-    """A field as a picture: slices of a volume side by side, or below each other, with a gap between them."""
+    """Field as an image: slices of a volume side by side or below each other, with gaps."""
     field = np.asarray(values, dtype=np.float64).reshape(grid.shape)
     if grid.ndim == 2:
         return field
@@ -349,7 +397,7 @@ def _flat_picture(values: NDArray, grid: Grid, down: bool = False) -> NDArray:
 
 def _name(placement: Placement, column: int) -> str:
     name = f"x{column}" if placement.names is None else placement.names[column]
-    # matplotlib reads dollars as mathematics
+    # matplotlib treats dollars as mathematics
     return (name if len(name) <= _NAME else name[: _NAME - 1] + "…").replace("$", r"\$")
 
 

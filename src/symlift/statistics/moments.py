@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 __all__ = ["CLIP", "moment_sizes", "stationarity"]
 
-#: pooled deviations at which values are clipped before their fourth moments are taken, so that
-#: single bursts do not rule them
+#: values are clipped at this many pooled deviations before their moments are taken, so that single
+#: bursts do not dominate
 CLIP = 4.0
 
 Number = TypeVar("Number")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 __all__ = ["GapFiller", "pairwise_covariance"]
 
 _NEIGHBOURS = 16
-# of a column's own variance: what is added to that of its neighbours, so that twins among them do
-# no harm
+# share of the variance that is added to that of each neighbour, so that equal columns among them
+# do no harm
 _RIDGE = 1e-3
 # entries that are predicted at once
 _BATCH = 20_000
@@ -89,8 +89,8 @@ class GapFiller:
         present = np.isfinite(values)
         blocks = self.covariance[column]
         inner, across = blocks[:, 1:, 1:].copy(), np.where(present, blocks[:, 0, 1:], 0.0)
-        # neighbours that are missing themselves get a pair of zeros and a one: they drop out of the
-        # system
+        # rows and columns of neighbours that are missing themselves become those of the identity:
+        # they drop out of the system
         inner *= present[:, :, None] & present[:, None, :]
         k = np.arange(near.shape[1])
         own = np.maximum(inner[:, k, k], 0.0)

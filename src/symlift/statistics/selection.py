@@ -15,8 +15,8 @@ from symlift.statistics.moments import stationarity
 
 __all__ = ["HeldOut", "distortion", "held_out", "held_out_in_window", "window_of"]
 
-# moments of more points than this are taken in a window: they are d² matrices, and a window of a
-# stationary field is like any other
+# moments of more points than this are taken in a window of the grid: they are d² matrices, and all
+# windows of a stationary field are alike
 _WINDOW = 1024
 
 

@@ -10,7 +10,7 @@ from symlift.errors import InputError
 from symlift.paper.baselines.embedding import isomap_plane, umap_plane
 from symlift.paper.baselines.protocol import Baseline, BaselineResult
 
-__all__ = ["ISOMAP_PHASE", "PCA_PHASE", "UMAP_PHASE", "polar", "scaled"]
+__all__ = ["ISOMAP_PHASE", "PCA_PHASE", "UMAP_PHASE", "phases_in_plane", "scaled"]
 
 NEIGHBOURS = (5, 15, 30, 50)
 SCALES = ("none", "unit")
@@ -31,10 +31,10 @@ def scaled(X: NDArray, scale: str) -> NDArray:
     return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
-def polar(plane: NDArray) -> BaselineResult:
+def phases_in_plane(plane: NDArray) -> BaselineResult:
     """``atan2(z₂ − z̄₂, z₁ − z̄₁) mod 2π`` of each embedded sample.
 
-    >>> polar(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])).phases.round(3)
+    >>> phases_in_plane(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])).phases.round(3)
     array([0.   , 1.571, 3.142, 4.712])
     """
     z = plane - plane.mean(axis=0)
@@ -56,7 +56,7 @@ def fit_pca(
         raise InputError(f"plane {plane} needs {max(plane) + 1} components: X of shape {X.shape} has {min(X.shape)}")
     X = scaled(X, scale)
     U = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0]
-    return polar(U[:, list(plane)])
+    return phases_in_plane(U[:, list(plane)])
 
 
 def fit_isomap(
@@ -67,7 +67,7 @@ def fit_isomap(
     scale: str = "none",
 ) -> BaselineResult:
     """The angle in the plane of Isomap."""
-    return polar(isomap_plane(scaled(X, scale), neighbours))
+    return phases_in_plane(isomap_plane(scaled(X, scale), neighbours))
 
 
 def fit_umap(
@@ -82,7 +82,7 @@ def fit_umap(
 
     Its search, the paper's, is twelve runs of seconds: it sees unit variances only.
     """
-    return polar(umap_plane(scaled(X, scale), neighbours, rng, min_dist=min_dist))
+    return phases_in_plane(umap_plane(scaled(X, scale), neighbours, rng, min_dist=min_dist))
 
 
 PLANES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))

@@ -49,7 +49,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Moments:
+class CorrelationSums:
     """Everything that the pooled correlation depends on.
 
     ``cross[q, p] = Σ y_q f_p``, and the sums of either side.
@@ -61,11 +61,11 @@ class Moments:
     latent: Sums
     recovered: Sums
 
-    def reorient(self, orientation: Alignment) -> Moments:
-        """The moments after ``orientation`` is applied to the recovered fields."""
+    def reorient(self, orientation: Alignment) -> CorrelationSums:
+        """The sums after ``orientation`` is applied to the recovered fields."""
         index = np.arange(self.grid.size).reshape(1, *self.grid.shape)
         point = orientation.reorient(index).ravel()
-        return Moments(
+        return CorrelationSums(
             self.grid, self.samples, self.cross[point], self.latent, self.recovered.reorient(orientation, point)
         )
 
@@ -98,16 +98,16 @@ def _nyquist_energy(batch: Array, subset: Subset, grid: Grid) -> Array:
     return np.broadcast_to((mode**2).sum(axis=0), grid.shape).ravel()
 
 
-def moments(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Moments:
-    """Accumulate `Moments` of (n, size) arrays in float64, batch by batch."""
+def correlation_sums(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> CorrelationSums:
+    """Accumulate `CorrelationSums` of (n, size) arrays in float64, batch by batch."""
     subsets = _even_rings(grid)
     cross = np.zeros((grid.size, grid.size))
     f_sum, f_square, y_sum, y_square = np.zeros((4, grid.size))
     nyquist = {subset: np.zeros(grid.size) for subset in subsets}
     origin: tuple[float, float] | None = None
     for f, y in paired_batches(latent, recovered):
-        # correlations do not depend on the origin; one near the mean keeps their differences of
-        # sums accurate
+        # correlations do not depend on the origin; differences of sums are most accurate if it is
+        # near the mean
         origin = origin or (float(f.mean()), float(y.mean()))
         f, y = f - origin[0], y - origin[1]
         cross += y.T @ f
@@ -118,7 +118,7 @@ def moments(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Moment
         for subset in subsets:
             nyquist[subset] += _nyquist_energy(y, subset, grid)
     f_origin, y_origin = origin or (0.0, 0.0)
-    return Moments(
+    return CorrelationSums(
         grid, len(latent), cross, Sums(f_sum, f_square, {}, f_origin), Sums(y_sum, y_square, nyquist, y_origin)
     )
 
@@ -142,25 +142,25 @@ def _variance(total: Array, square: Array, count: Array) -> Array:
     return np.where(value > 1e-13 * square, value, 0.0)
 
 
-def correlations(m: Moments, lag_sums: Array, offsets: Sequence[Array]) -> Array:
+def pooled_correlations(sums: CorrelationSums, lag_sums: Array, offsets: Sequence[Array]) -> Array:
     """Pooled Pearson of f and y translated by all combinations of ``offsets`` (one array per axis).
 
     Either side is centred by its own mean over the overlap.  The result has one axis for each axis
     of the grid.
     """
-    grid = m.grid
+    grid = sums.grid
     axes = list(zip(grid.shape, grid.periodic, offsets, strict=True))
     read, source, target = zip(*(_axis_operators(*axis) for axis in axes), strict=True)
 
     def over(field: Array, overlap: Sequence[Array]) -> Array:
         return along(field.reshape(grid.shape), overlap)
 
-    count = m.samples * over(np.ones(grid.size), target)
-    f_sum, y_sum = over(m.latent.total, target), over(m.recovered.total, source)
-    y_square = over(m.recovered.square, source)
-    for subset, energy in m.recovered.nyquist.items():
-        # interpolation by t multiplies a Nyquist mode by cos πt: Σy'² = Σ_A Σ(P_A y)² Π_{j∈A} (cos²
-        # πt_j - 1)
+    count = sums.samples * over(np.ones(grid.size), target)
+    f_sum, y_sum = over(sums.latent.total, target), over(sums.recovered.total, source)
+    y_square = over(sums.recovered.square, source)
+    for subset, energy in sums.recovered.nyquist.items():
+        # interpolation by t multiplies a Nyquist mode by cos πt:
+        # Σy'² = Σ_A Σ(P_A y)² Π_{j∈A} (cos² πt_j - 1)
         damping = np.ones([1] * grid.ndim)
         for axis in subset:
             damping = damping * (-(np.sin(np.pi * offsets[axis]) ** 2)).reshape(
@@ -168,5 +168,5 @@ def correlations(m: Moments, lag_sums: Array, offsets: Sequence[Array]) -> Array
             )
         y_square = y_square + over(energy, source) * damping
     covariance = along(lag_sums, read) - f_sum * y_sum / count
-    f_variance = _variance(f_sum, over(m.latent.square, target), count)
+    f_variance = _variance(f_sum, over(sums.latent.square, target), count)
     return np.clip(ratio(covariance, np.sqrt(f_variance * _variance(y_sum, y_square, count))), -1.0, 1.0)
