@@ -423,7 +423,7 @@ def test_the_system_says_no(here, call, monkeypatch, raised, code, words):
     def stop(*_, **__):
         raise raised
 
-    monkeypatch.setattr("symlift.runs.recover.transform", stop)
+    monkeypatch.setattr("symlift.runs.signals.transform", stop)
     got, out, err = call("transform", "run", "x.npy", "--out", "y.npy")
     assert (got, out) == (code, "")
     assert words in err

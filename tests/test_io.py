@@ -332,7 +332,7 @@ import numpy as np
 from pathlib import Path
 from symlift import Grid, LiftedModel
 from symlift.runs.readers import read_rows
-from symlift.runs.recover import lift_to_file
+from symlift.runs.signals import lift_to_file
 model = LiftedModel.from_lifting_map(np.random.default_rng(0).normal(size=(4, 4096)), Grid((4,)))
 model.lift(np.zeros((2, 4096), np.float32))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

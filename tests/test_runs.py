@@ -20,7 +20,8 @@ from symlift.errors import FitWarning
 from symlift.estimator_file import read_estimator
 from symlift.runs.readers import ReadOptions
 from symlift.runs.record import Status, finished, open_run
-from symlift.runs.recover import RunFailedError, recover, transform
+from symlift.runs.recover import RunFailedError, recover
+from symlift.runs.signals import transform
 from symlift.solvers.contract import Solution, Stage, Trace
 from symlift.solvers.registry import get_solver
 from symlift.storage.strict_json import plain
@@ -174,7 +175,7 @@ def test_resume_checks_data_and_settings(here):
     assert (done.record.status, done.fresh) == ("done", False)
     assert (here / "run" / "run.json").stat().st_mtime_ns == before
     (here / "x.npy").unlink()
-    with pytest.raises(InputError, match=r"x\.npy is neither here nor beside"):
+    with pytest.raises(InputError, match=r"x\.npy is neither here nor next to"):
         recover(here / "run", resume=True)
 
 

@@ -186,4 +186,4 @@ def test_columns_are_named_in_messages_and_results(here):
     assert record["input"]["reading"]["keep"] is True
     code, _, err = run_command("recover", "x.csv", "--resume", "--drop", "id")
     assert code == 2
-    assert "leave out --drop, or --overwrite" in err
+    assert "leave out --drop, or give --overwrite" in err

@@ -20,7 +20,8 @@ from symlift.errors import InputError
 from symlift.paper.registry import read_experiments
 from symlift.paper.results import fill_tables, one_experiment
 from symlift.runs.record import Status, open_run
-from symlift.runs.recover import recover, transform
+from symlift.runs.recover import recover
+from symlift.runs.signals import transform
 from symlift.storage.lock import InUseError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

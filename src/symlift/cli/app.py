@@ -228,11 +228,11 @@ def transform(
     Example: symlift transform run images.npy --out signals.npy
     """
     reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
-    from symlift.runs import recover as runs
+    from symlift.runs import signals
     from symlift.runs.readers.kinds import local_file
 
     with Steps(quiet) as progress, local_file(data) as file:
-        shape = runs.transform(
+        shape = signals.transform(
             run, file, out, reading=reading, nan=nan, overwrite=overwrite, progress=progress, note=_silent if quiet else note
         )  # fmt: skip
     if as_json:

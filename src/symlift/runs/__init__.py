@@ -1,1 +1,1 @@
-"""Run folders and files of data: what was asked, what was found, and enough with it to draw it and to go on after a kill."""
+"""Run folders and data files: settings, results, and what it takes to report and to resume them."""

@@ -1,4 +1,4 @@
-"""The answer in one sentence, as the page's title and the last lines of a terminal have it, and the way to get it again."""
+"""The answer in one sentence, for the report's title and the terminal, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMED, _NAME = 3, 24
 
 
 def shape_words(grid: Grid) -> str:
-    """A grid in words.
+    """Describe a grid in words.
 
     >>> shape_words(Grid((15,), periodic=True)), shape_words(Grid((4, 6), periodic=(False, True)))
     ('Ring of 15 points', '4 × 6 grid, axis 2 closed')
@@ -38,7 +38,7 @@ def shape_words(grid: Grid) -> str:
 
 
 def domain_words(grid: Grid, columns: int) -> str:
-    """A grid as part of a sentence; the number of points where it is not that of the columns.
+    """Describe a grid as part of a sentence, with its size if that is not the number of columns.
 
     >>> domain_words(Grid((24,)), 24), domain_words(Grid((24,)), 22), domain_words(Grid((15,), periodic=True), 15)
     ('an open line', 'an open line of 24 points', 'a ring')
@@ -53,7 +53,7 @@ def domain_words(grid: Grid, columns: int) -> str:
 
 
 def answer(grid: Grid, columns: int, placement: Placement | None, diagnosis: Diagnosis | None) -> str:
-    """What was found, in one sentence without its full stop.
+    """Describe the result in one sentence, without a full stop.
 
     >>> placed = Placement.at_points(Grid((4,)), [1, 0, 3, 2])
     >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.PRESENT, 0.98))
@@ -81,7 +81,7 @@ def answer(grid: Grid, columns: int, placement: Placement | None, diagnosis: Dia
 
 
 def _order(grid: Grid, placement: Placement | None) -> str:
-    """The first columns along a line or ring."""
+    """Name the first columns along a line or ring."""
     if placement is None or grid.ndim > 1:
         return ""
     on = np.flatnonzero(~placement.left_out)
@@ -96,10 +96,13 @@ def _name(placement: Placement, column: int) -> str:
 
 
 def command(record: RunRecord) -> str:
-    """The command line that makes this run again: what is not the default is said.
+    """Return the command line that repeats this run, with all options that are not the default.
 
-    >>> record = RunRecord.model_validate({"status": "done", "started": "", "input": {"name": "my data.csv",
-    ...     "sha256": "", "shape": (5, 3)}, "settings": {"grid": "12x20", "periodic": True, "seed": 7, "check": False}})
+    >>> record = RunRecord.model_validate({
+    ...     "status": "done", "started": "",
+    ...     "input": {"name": "my data.csv", "sha256": "", "shape": (5, 3)},
+    ...     "settings": {"grid": "12x20", "periodic": True, "seed": 7, "check": False},
+    ... })
     >>> command(record)
     "symlift recover 'my data.csv' --grid 12x20 --periodic --seed 7 --no-check"
     """
@@ -113,7 +116,7 @@ def command(record: RunRecord) -> str:
 
 
 def _flags(given: dict[str, Any]) -> list[str]:
-    """Options as they are typed: bools as flags, several columns as the same option again."""
+    """Return options as they are typed: bools as flags, columns as one option for each."""
     words: list[str] = []
     for name, value in given.items():
         flag = f"--{name.replace('_', '-')}"
@@ -127,7 +130,7 @@ def _flags(given: dict[str, Any]) -> list[str]:
 
 
 def python_call(grid: Grid, estimator: EstimatorRecord) -> str:
-    """The same fit from Python.
+    """Return the Python call that repeats the fit.
 
     >>> python_call(Grid((31,)), EstimatorRecord(random_state=0))
     'LatentDomain(grid=(31,), random_state=0).fit(X)'

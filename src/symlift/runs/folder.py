@@ -1,7 +1,8 @@
-"""The folder of a run: what may be replaced or continued, and how it is taken and given back.
+"""The folder of a run: which runs may be replaced or continued, and how it is claimed and released.
 
-A run that replaces another is made aside, in ``.next`` inside of the folder, and swapped in when it is whole (through ``.swap``):
-until then the earlier one is there as it was.  A swap that was cut short is finished by the next command.
+A run that replaces another is made in ``.next`` inside the folder and swapped in when it is
+complete (through ``.swap``): until then the earlier run stays as it was.  A swap that was
+interrupted is finished by the next command.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 TRAINING, LOCK, NEXT, SWAP = "training", ".lock", ".next", ".swap"
-#: what a run leaves in its folder, beside its record; metrics.jsonl is of symlift 0.1.  The model's header comes first and goes
-#: last: where it is missing, nothing that was saved with it is left
+#: the files of a run, next to its record; metrics.jsonl was written by symlift 0.1.  The model's
+#: header is removed last: if it is missing, so is everything that was saved with it
 OUTPUTS = (
     "model.json", "model.safetensors", "estimator.json", "gaps.safetensors", "placement.csv", "metrics.jsonl", "samples.npz",
     "signals.npy", "report.html",
@@ -33,7 +34,7 @@ OUTPUTS = (
 
 
 def may_hold_a_run(out: Path) -> bool:
-    """Whether ``out`` has a run already; InputError where it cannot be a run folder."""
+    """Whether ``out`` holds a run already; InputError if it cannot be a run folder."""
     if not out.name or out.name == "..":
         raise InputError(f"--out {str(out)!r} is not the name of a run folder: choose another one")
     try:
@@ -51,14 +52,14 @@ def may_hold_a_run(out: Path) -> bool:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether ``folder`` is to be read as that of a run, rather than as a saved model alone."""
+    """Whether ``folder`` is to be read as a run, rather than as a saved model only."""
     return os.path.lexists(folder / RECORD) or not (folder / "model.json").exists()
 
 
 def run_to_continue(out: Path, overwrite: bool, resume: bool) -> Run | None:
-    """The run in ``out`` that is to be continued; None where there is none, or where it is to be replaced.
+    """Return the run in ``out`` to continue; None if there is none, or if it is to be replaced.
 
-    A run that was to replace another one, and did not end, is the one to continue.
+    If a run that was to replace another one did not finish, that run is the one to continue.
     """
     if not may_hold_a_run(out) or overwrite:
         return None
@@ -67,58 +68,61 @@ def run_to_continue(out: Path, overwrite: bool, resume: bool) -> Run | None:
         return run
     if run.record.status is Status.DONE:
         raise InputError(f"{out} holds a finished run: choose another --out, or give --overwrite")
-    raise InputError(f"{out} holds a run that did not finish: go on with --resume, or start again with --overwrite")
+    raise InputError(
+        f"{out} holds a run that did not finish: continue it with --resume, or start again with --overwrite"
+    )
 
 
 def working_folder(out: Path) -> Path:
-    """Where the run in ``out`` is made: there, or aside."""
+    """Return where the run in ``out`` is made: in ``out`` itself, or in ``.next`` inside it."""
     return out / NEXT if (out / NEXT / RECORD).is_file() else out
 
 
 def find_input(folder: Path) -> Path:
-    """The data file of the run in ``folder``, by its name: here, or beside the folder."""
+    """Find the data file of the run in ``folder`` by its name: here, or next to the folder."""
     name = (_pending(folder) or open_run(folder)).record.input.name
     for place in (Path(), folder.absolute().parent):
         if name and Path(name).name == name and (place / name).exists():
             return place / name
     raise InputError(
-        f"{name or 'the data file'} is neither here nor beside {folder}: `symlift recover DATA --out {folder} --resume`"
+        f"{name or 'the data file'} is neither here nor next to {folder}: "
+        f"name it, `symlift recover DATA --out {folder} --resume`"
     )
 
 
 def locked(folder: Path) -> Lock:
-    """The lock of the run, or of the saved model, in ``folder``."""
+    """Return the lock of the run, or of the saved model, in ``folder``."""
     return Lock(folder / LOCK, f"the run in {folder}")
 
 
 def settled(folder: Path, to_write: bool = False) -> None:
-    """Clear away what a killed command has left in ``folder``, before it is read: its lock, its files, half of a swap.
+    """Clean up after a killed command, before ``folder`` is read: lock, temporary files, swap.
 
-    An :class:`InUseError` where another process works there, unless what is there can be read all the same.
+    Raises InUseError if another process is at work there, unless the folder can be read anyway.
     """
     try:
         if not any((folder / name).exists() for name in (RECORD, "model.json", NEXT, SWAP)):
-            return  # not ours
+            return  # neither a run nor a model
         if not any(_is_temporary(entry) for entry in folder.iterdir() if entry.name.startswith(".")):
             return
         with locked(folder):
             _settle(folder)
     except InUseError:
-        # whoever works there tidies up; what is read here is whole, unless the other one is just swapping
+        # the other process cleans up; its files can be read, unless it is swapping right now
         if to_write or _is_whole(folder):
             raise
     except OSError:
-        return  # what cannot be changed can still be read
+        return  # a folder that is read-only can still be read
 
 
 def _pending(out: Path) -> Run | None:
-    """The run that is being made aside, if there is one."""
+    """Return the run in ``.next`` or ``.swap``, if there is one."""
     places = [out / name for name in (SWAP, NEXT) if (out / name / RECORD).is_file()]
     return open_run(places[0]) if places else None
 
 
 def _is_whole(out: Path) -> bool:
-    """Whether the run that was made aside is finished, and only has to be swapped in."""
+    """Whether the run in ``.next`` is finished and only has to be swapped in."""
     try:
         run = _pending(out)
     except InputError:  # damaged: --overwrite replaces it
@@ -127,7 +131,7 @@ def _is_whole(out: Path) -> bool:
 
 
 def _is_temporary(path: Path) -> bool:
-    """What a killed run leaves: its lock, what was made aside, and ``.name.random``, as :class:`write_atomically` names it."""
+    """Whether a killed run left this: a lock, ``.next``, ``.swap`` or a file not yet renamed."""
     if path.name in (NEXT, SWAP):
         return path.is_dir()
     ours = path.name == LOCK or any(path.name.startswith(f".{name}.") for name in (RECORD, *OUTPUTS))
@@ -135,12 +139,12 @@ def _is_temporary(path: Path) -> bool:
 
 
 def _settle(folder: Path) -> None:
-    """With the lock held: remove what killed writes have left, and finish a swap that was cut short."""
+    """With the lock held: remove temporary files and finish a swap that was interrupted."""
     for place in (folder, folder / NEXT, folder / SWAP):
         sweep(place)
         sweep(place / TRAINING)
         for entry in place.iterdir() if place.is_dir() else ():
-            # names of symlift 0.1 do not tell their process
+            # temporary names of symlift 0.1 do not contain the process id
             if entry.name != LOCK and entry.is_file() and _is_temporary(entry) and is_stale(entry.name) is None:
                 entry.unlink()
     if (folder / SWAP).is_dir() or _is_whole(folder):
@@ -150,10 +154,10 @@ def _settle(folder: Path) -> None:
 
 
 def _swap_in(folder: Path) -> None:
-    """Put the finished run of ``.next`` in the place of the earlier one; whenever this is cut short, it can be done again.
+    """Replace the earlier run by the finished one in ``.next``; can be repeated if interrupted.
 
-    The earlier model's header goes last of its files, and the new one's comes last but the record, so that at no moment a model
-    of two runs can be loaded.
+    The earlier model's header is removed last of its files, and the new header is moved last
+    before the record, so that at no moment files of two runs can be loaded as one model.
     """
     moving = folder / SWAP
     if not moving.is_dir():
@@ -169,7 +173,7 @@ def _swap_in(folder: Path) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Rename; where both are folders, what is inside: somebody may have put files of their own there."""
+    """Rename; merge two folders, since the user may have put files there."""
     if source.is_dir() and target.is_dir():
         for entry in sorted(source.iterdir()):
             _move(entry, target / entry.name)
@@ -184,7 +188,7 @@ def _remove_results(folder: Path) -> None:
 
 
 def _remove_training(folder: Path) -> None:
-    """The files that trainings have, and no others; folders that are empty then."""
+    """Remove the files that trainings write, and no others; then the folders that are empty."""
     training = folder / TRAINING
     for path in training.glob("**/*"):
         if path.name in TRAINING_FILES:
@@ -195,9 +199,9 @@ def _remove_training(folder: Path) -> None:
 
 
 class Claim:
-    """Takes a folder for a run, for one process at a time, and can give it back as it was.
+    """Claim a folder for a run, for one process at a time; ``undo`` restores it as it was.
 
-    ``work`` is where the run is made: the folder itself, or aside where it holds an earlier run.
+    ``work`` is where the run is made: the folder itself, or ``.next`` if it holds an earlier run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -219,7 +223,7 @@ class Claim:
             raise InputError(f"{folder} cannot be written ({error.strerror}): choose another --out") from None
 
     def begin(self, run: Run) -> None:
-        """Write the record of ``run``, which is new or goes on."""
+        """Write the record of ``run``, which is new or continued."""
         goes_on = run.record.resumed > 0
         if goes_on:
             self.work = working_folder(self.folder)
@@ -230,7 +234,7 @@ class Claim:
         try:
             self.work.mkdir(exist_ok=True)
             if not goes_on:
-                # first the checkpoints, then the request: nobody goes on from what another request has left
+                # remove checkpoints before the record is written: they are of another request
                 _remove_training(self.work)
             run.write()
             if not goes_on and self.work != self.folder:
@@ -240,22 +244,22 @@ class Claim:
             raise InputError(f"{self.folder} cannot be written ({error.strerror}): choose another --out") from None
 
     def clear(self) -> None:
-        """Remove what an earlier attempt at this run has written: the files that runs have, and no others."""
+        """Remove the results of an earlier attempt at this run, and no other files."""
         _remove_results(self.work)
 
     def finish(self, run: Run) -> None:
-        """Write the last record, and put what was made aside in its place."""
+        """Write the final record, and move a run made in ``.next`` into place."""
         run.write()
         if self.work != self.folder:
             _swap_in(self.folder)
         run.folder = self.folder
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Release the lock."""
         self.lock.__exit__()
 
     def undo(self) -> None:
-        """The folder as it was before: nothing, or the run that was there."""
+        """Restore the folder as it was before: absent, empty, or with the earlier run."""
         path = self.work / RECORD
         with contextlib.suppress(OSError):
             if self.previous is not None:

@@ -1,4 +1,4 @@
-"""What is in a data file, and whether it is fit for this; nothing is fitted."""
+"""Describe a data file and whether a model can be fitted to it; nothing is fitted."""
 
 from __future__ import annotations
 
@@ -21,28 +21,47 @@ from symlift.statistics.dependence import effective_rank, independent_rows
 
 __all__ = ["Inspection", "inspect"]
 
-_SAMPLED, _NUMBERS = 20_000, 20_000_000  # rows, and entries, that are looked at for what takes sorting
+_SAMPLED, _NUMBERS = 20_000, 20_000_000  # largest numbers of rows and entries that are sorted
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What :func:`inspect` finds.
+    """Description of a data file, by `inspect`.
 
     Parameters
     ----------
-    file : its name.
-    contents : what it holds, where that is several arrays and none was chosen; the rest is empty then.
-    rows, columns, dtype : of the table.
-    names : of the columns, None where there are none.
-    notes : what was left out or found out in reading.
-    gaps, columns_with_gaps : how many rows have gaps, and how many gaps each column has that has any.
-    infinite : how many entries are infinite.
-    constant, index_like, alike : columns that do not vary, that count the rows, and that repeat an earlier one.
-    duplicate_rows : rows (of the first 20,000, fewer where there are many columns) that repeat another one.
-    independent : how many independent rows the rows are worth; fewer than there are where they follow each other in time.
-    rank : how many directions the columns really use.
-    problems : what has to be done first, in words; empty where the file is fit.
-    command : what to run next.
+    file : str
+        Its name.
+    contents : tuple of str
+        Names of the arrays in it, if there are several and none was chosen; all other fields are
+        then empty.
+    rows, columns : int
+        Shape of the table.
+    dtype : str
+        Type of its numbers.
+    names : tuple of str, optional
+        Names of the columns.
+    notes : tuple of str
+        What was skipped or detected while reading.
+    gaps : int
+        Number of rows with gaps.
+    columns_with_gaps : dict of str to int
+        Number of gaps in each column that has any.
+    infinite : int
+        Number of infinite entries.
+    constant, index_like, alike : tuple of str
+        Columns that do not vary, that count the rows, and that repeat an earlier one.
+    duplicate_rows : int
+        Rows that repeat another one, among the first 20,000 (fewer if there are many columns).
+    independent : float, optional
+        Number of independent rows that carry as much information; less than ``rows`` if
+        successive rows depend on each other.
+    rank : float, optional
+        Effective number of directions in which the columns vary.
+    problems : tuple of str
+        What has to be corrected first; empty if the file is fit for recovery.
+    command : str
+        What to run next.
     """
 
     file: str
@@ -66,11 +85,11 @@ class Inspection:
 
     @property
     def fit(self) -> bool:
-        """Whether it can be recovered from as it is."""
+        """Whether a model can be fitted to the file as it is."""
         return not self.contents and not self.problems
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the description as lines of text."""
         if self.contents:
             return [f"{self.file} holds {listed(self.contents, 100)}", f"next: {self.command}"]
         size = size_of(self.rows * self.columns * np.dtype(self.dtype).itemsize)
@@ -80,8 +99,8 @@ class Inspection:
         worst = sorted(self.columns_with_gaps.items(), key=lambda item: -item[1])[:3]
         where = ", ".join(f"{name} ({count:,})" for name, count in worst)
         out.append(f"gaps: {self.gaps:,} of {self.rows:,} rows" + (f", most in {where}" if where else ""))
-        for what, columns in (("constant", self.constant), ("row numbers", self.index_like), ("repeated", self.alike)):
-            out += [f"{what}: columns {listed(columns, 8)}"] if columns else []
+        for kind, columns in (("constant", self.constant), ("row numbers", self.index_like), ("repeated", self.alike)):
+            out += [f"{kind}: columns {listed(columns, 8)}"] if columns else []
         out += [f"repeated rows: {self.duplicate_rows:,}"] if self.duplicate_rows else []
         if self.independent is not None and self.rank is not None:
             dependent = ": they follow each other in time" if self.independent < 0.5 * self.rows else ""
@@ -93,33 +112,33 @@ class Inspection:
 
 
 def inspect(path: Path, options: ReadOptions, shown: Path | None = None) -> Inspection:
-    """Look at a data file; ``shown`` is its name in what is said, where it is another."""
+    """Describe a data file; ``shown`` is its name in the output, if that differs from ``path``."""
     name = path if shown is None else shown
     try:
         table = read_table(path, options=options)
     except SeveralError as error:
-        key = quote(error.there[0].split(" (")[0])
-        return Inspection(str(name), contents=error.there, command=f"symlift inspect {quote(str(name))} --key {key}")
+        key = quote(error.names[0].split(" (")[0])
+        return Inspection(str(name), contents=error.names, command=f"symlift inspect {quote(str(name))} --key {key}")
     gaps, of_column = count_gaps(table.rows)
     constant, infinite = _extremes(table.rows)
     sample = _sample(table.rows)
-    living = np.flatnonzero(~constant)
-    few = sample[:, living]
-    index = living[_ramps(few)]
-    found: dict[str, Any] = {
+    varying = np.flatnonzero(~constant)
+    few = sample[:, varying]
+    index = varying[_ramps(few)]
+    counts: dict[str, Any] = {
         "rows": table.rows.shape[0], "columns": table.rows.shape[1], "dtype": str(table.rows.dtype), "names": table.names,
         "notes": table.notes, "gaps": int(gaps.sum()), "infinite": infinite,
         "columns_with_gaps": {_name(table, int(i)): int(of_column[i]) for i in np.flatnonzero(of_column)},
         "constant": _names(table, np.flatnonzero(constant)), "index_like": _names(table, index),
         "alike": _names(table, _repeated(sample)), "duplicate_rows": len(sample) - len(np.unique(sample, axis=0)),
     }  # fmt: skip
-    if len(living) and not infinite:
-        found |= {
+    if len(varying) and not infinite:
+        counts |= {
             "independent": independent_rows(few) * table.rows.shape[0] / len(few), "rank": effective_rank(few),
         }  # fmt: skip
-    problems, remedy = _problems(found, len(living))
+    problems, remedy = _problems(counts, len(varying))
     command = f"symlift recover {quote(str(name))}{_as_typed(options)}{remedy}"
-    return Inspection(str(name), **found, problems=tuple(problems), command=command)
+    return Inspection(str(name), **counts, problems=tuple(problems), command=command)
 
 
 def _name(table: Table, i: int) -> str:
@@ -131,7 +150,10 @@ def _names(table: Table, which: NDArray) -> tuple[str, ...]:
 
 
 def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], int]:
-    """(d,) columns that take one value only, and how many entries are infinite; a memory map is never copied."""
+    """Return which columns (d,) are constant, and the number of infinite entries.
+
+    A memory map is read in batches, never copied whole.
+    """
     low = high = np.full(rows.shape[1], np.nan)
     infinite = 0
     for part in row_batches(*rows.shape):
@@ -142,16 +164,16 @@ def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], int]:
 
 
 def _sample(rows: NDArray) -> NDArray[np.float64]:
-    """The first rows, with the column's mean for gaps: rows in their order, for what depends on time."""
+    """Return the first rows, in order since some measures depend on time; means replace gaps."""
     some = np.array(rows[: min(_SAMPLED, max(2, _NUMBERS // rows.shape[1]))], dtype=np.float64)
     some[~np.isfinite(some)] = np.nan
-    there = np.sum(~np.isnan(some), axis=0)
-    mean = np.nansum(some, axis=0) / np.maximum(there, 1)
+    present = np.sum(~np.isnan(some), axis=0)
+    mean = np.nansum(some, axis=0) / np.maximum(present, 1)
     return np.where(np.isnan(some), mean, some)
 
 
 def _ramps(sample: NDArray) -> NDArray[np.bool_]:
-    """Columns that rise or fall with the row number all the way, by the measure with which a fit leaves them out."""
+    """Return columns that rise or fall with the row number, by the criterion that fits use."""
     settings = PlaceSettings()
     if len(sample) < settings.index_rows:
         return np.zeros(sample.shape[1], dtype=bool)
@@ -164,25 +186,26 @@ def _ramps(sample: NDArray) -> NDArray[np.bool_]:
 
 
 def _repeated(sample: NDArray) -> NDArray[np.int64]:
-    """Columns that are the same as an earlier one."""
+    """Return the columns that equal an earlier one."""
     first = np.unique(sample, axis=1, return_index=True)[1] if sample.shape[1] < 5_000 else np.arange(sample.shape[1])
     return np.setdiff1d(np.arange(sample.shape[1]), first)
 
 
-def _problems(found: dict[str, Any], living: int) -> tuple[list[str], str]:
-    """What stands in the way, and the options that get around it."""
-    n, d = found["rows"], found["columns"]
+def _problems(counts: dict[str, Any], varying: int) -> tuple[list[str], str]:
+    """Return the obstacles to a fit, and the options that avoid them."""
+    n, d = counts["rows"], counts["columns"]
     problems, remedy = [], ""
-    if found["infinite"]:
-        problems.append(f"{found['infinite']:,} entries are infinite: correct them in the file")
-    if found["gaps"]:
-        kept = n - found["gaps"]
-        remedy = " --nan drop" if kept > max(0.5 * n, 2 * d) else " --nan pairwise"
+    if counts["infinite"]:
+        problems.append(f"{counts['infinite']:,} entries are infinite: correct them in the file")
+    if counts["gaps"]:
+        complete = n - counts["gaps"]
+        remedy = " --nan drop" if complete > max(0.5 * n, 2 * d) else " --nan pairwise"
         problems.append(
-            f"{found['gaps']:,} of {n:,} rows have gaps: --nan drop keeps {kept:,}, --nan pairwise uses what is there"
+            f"{counts['gaps']:,} of {n:,} rows have gaps: --nan drop keeps {complete:,} rows, "
+            "--nan pairwise uses the entries that are present"
         )
-    if living < 2:
-        problems.append(f"{living} of {d} columns vary: a grid needs at least 2")
+    if varying < 2:
+        problems.append(f"{varying} of {d} columns vary: a grid needs at least 2")
     if n < 2 or d > n:
         remedy += " --transpose" if d > 4 * n else ""
         problems.append(
@@ -192,7 +215,7 @@ def _problems(found: dict[str, Any], living: int) -> tuple[list[str], str]:
 
 
 def _as_typed(options: ReadOptions) -> str:
-    """Options of reading as they are typed."""
+    """Return the reading options as they are typed on the command line."""
     words = []
     for name, value in options.given().items():
         flag = "--" + name.replace("_", "-")

@@ -1,17 +1,20 @@
-"""The record of a run, ``run.json``: one versioned type that :func:`~symlift.runs.recover.recover` writes and the report reads.
+"""The record of a run, ``run.json``: a versioned type that ``recover`` writes and the report reads.
 
 A run folder holds
 
-- ``model.safetensors``, ``model.json``, ``estimator.json``: the model, for :func:`symlift.load`, with the evidence and the trace;
+- ``model.safetensors``, ``model.json``, ``estimator.json``: the model, for `symlift.load`, with
+  the evidence and the trace;
 - ``run.json``: status, input (name, hash, shape), settings, versions, timings, score and diagnosis;
-- ``placement.csv``: where each column sits, where columns are points;
-- ``samples.npz``: some rows, ``observed`` (k, d), drawn at random from all, and their numbers ``row``; the report shows them;
-- ``signals.npy``: all recovered signals, where they were asked for;
-- ``training/``: checkpoints and curves of solvers that train, from which a killed run goes on.
+- ``placement.csv``: the grid point of each column, if columns are points;
+- ``samples.npz``: rows drawn at random, ``observed`` (k, d), and their row numbers ``row``, which
+  the report shows;
+- ``signals.npy``: all recovered signals, if they were requested;
+- ``training/``: checkpoints and curves of solvers that train, from which a killed run continues.
 
-Each file appears whole or not at all.  ``run.json`` says "running" from before the fit until everything else is written, so a
-killed run can be distinguished from a finished one and started again: solvers give the same result for the same seed, and those
-that train go on from their last checkpoint.
+Each file appears whole or not at all.  ``run.json`` says "running" from before the fit until
+everything else is written, so that a killed run can be distinguished from a finished one and
+started again: solvers return the same result for the same seed, and those that train continue from
+their last checkpoint.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ MAX_SEED = 2**32 - 1
 
 
 class Status(StrEnum):
-    """How far a run is."""
+    """State of a run."""
 
     RUNNING = "running"
     DONE = "done"
@@ -70,14 +73,14 @@ class InputRecord(_Part):
     @model_validator(mode="before")
     @classmethod
     def _from_before(cls, raw: Any) -> Any:
-        """Records had a key where they have all options of reading now."""
+        """Accept older records, which hold a key instead of all reading options."""
         if isinstance(raw, dict) and "key" in raw and "reading" not in raw:
             return {**raw, "reading": {"key": raw["key"]}}
         return raw
 
 
 class RunSettings(_Part):
-    """What was asked for."""
+    """The settings a run was started with."""
 
     grid: str = "auto"
     periodic: bool = False
@@ -91,7 +94,7 @@ class RunSettings(_Part):
     check: bool = True
 
     def refuse_nonsense(self) -> None:
-        """Everything that can be said before looking at the data."""
+        """Refuse settings that are wrong whatever the data are."""
         if self.grid != "auto":
             Grid.parse(self.grid, self.periodic)
         check_solver(self.solver)
@@ -104,16 +107,16 @@ class RunSettings(_Part):
                     f"--{name} is for solvers that train: give --solver {' or '.join(TRAINED)} with it, or leave it out"
                 )
         if self.budget is not None and not 0 < self.budget < math.inf:
-            raise InputError(f"a budget of {self.budget} seconds is no time: give one such as 90s, 40m or 2h")
+            raise InputError(f"a budget of {self.budget} seconds is not positive: give one such as 90s, 40m or 2h")
 
     @property
     def trains(self) -> bool:
-        """Whether the solver is one that trains."""
+        """Whether the solver trains a model."""
         return canonical(self.solver) in TRAINED
 
 
 class Timings(_Part):
-    """Seconds of each part of a run."""
+    """Seconds that each part of a run took."""
 
     read: float = 0.0
     fit: float = 0.0
@@ -123,7 +126,57 @@ class Timings(_Part):
 
 
 class RunRecord(_Part):
-    """What ``run.json`` holds.  Fields from ``grid`` on are those of a run that is done."""
+    """Hold the content of ``run.json``: input, settings and, once the run is done, its results.
+
+    Parameters
+    ----------
+    format : {"symlift-run"}
+        Marks the file as a record of a run.
+    version : int
+        Version of the format; records of version 1 (symlift 0.1) are converted when they are read.
+    status : Status
+        "running", "done" or "failed".
+    started : str
+        When the run was started, in UTC (ISO 8601).
+    ended : str, optional
+        When it ended; None while it runs.
+    resumed : int, default=0
+        How often it was continued after an interruption.
+    input : InputRecord
+        Name, hash, shape and columns of the data file, and the options it was read with.
+    settings : RunSettings
+        The settings of the fit.
+    versions : dict of str to str
+        Versions of symlift, Python and the numerical packages.
+    grid : tuple of int
+        Shape of the grid that was fitted; this and the following fields are set when the run is
+        done.
+    periodic : tuple of bool
+        Whether each axis of the grid is closed.
+    grid_confidence : float, optional
+        Confidence in a grid that was proposed; None if the grid was given.
+    solver : str
+        The solver that "auto" chose, or the one that was given.
+    score : float, optional
+        `LatentDomain.score` of the first rows.
+    diagnosis : Diagnosis, optional
+        The verdict with its tests; None if the check was left out.
+    warnings : list of str
+        Warnings of the fit.
+    timings : Timings
+        Seconds that reading, fitting, checking and writing took.
+    error : str, optional
+        Why the run failed.
+
+    Examples
+    --------
+    >>> record = RunRecord(
+    ...     status="done", started="2026-01-01T00:00:00+00:00", grid=(15,), periodic=(True,),
+    ...     input=InputRecord(name="log.csv", sha256="", shape=(500, 15)), settings=RunSettings(),
+    ... )
+    >>> record.status.value, record.settings.seed, RunRecord(**record.model_dump()) == record
+    ('done', 0, True)
+    """
 
     format: Literal["symlift-run"] = "symlift-run"
     version: int = FORMAT_VERSION
@@ -147,25 +200,25 @@ class RunRecord(_Part):
 
 @dataclass
 class Run:
-    """A run folder and its record; None for a process that only trained along with another."""
+    """A run folder and its record."""
 
     folder: Path
     record: RunRecord
-    fresh: bool = True  # made by this call, rather than found finished
+    fresh: bool = True  # made by this call; False for a run that was finished before
 
     def write(self) -> None:
-        """``run.json``, whole or not at all."""
+        """Write ``run.json``, whole or not at all."""
         with write_atomically(self.folder / RECORD) as temporary:
             temporary.write_text(dumps(self.record.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
 
 def now() -> str:
-    """The time, as records hold it."""
+    """Return the current time as records hold it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def open_run(folder: Path) -> Run:
-    """The run in ``folder``, whatever its status; records of symlift 0.1 are read as well."""
+    """Open the run in ``folder``, whatever its status; records of symlift 0.1 are converted."""
     path = folder / RECORD
     if not path.is_file():
         if not folder.exists():
@@ -187,15 +240,17 @@ def open_run(folder: Path) -> Run:
 
 
 def finished(folder: Path) -> Run:
-    """The run in ``folder``, which must be done."""
+    """Open the run in ``folder``, which must be done."""
     run = open_run(folder)
     if run.record.status is not Status.DONE:
         state = "has failed" if run.record.status is Status.FAILED else "is not finished"
-        raise InputError(f"the run in {folder} {state}: go on with `symlift recover DATA --out {folder} --resume`")
+        raise InputError(
+            f"the run in {folder} {state}: continue it with `symlift recover DATA --out {folder} --resume`"
+        )
     return run
 
 
-#: the sentences that stood for verdicts in version 1
+#: the sentences that version 1 stored as verdicts
 _SENTENCES = {
     "an identifiable translation symmetry is present and stable": Verdict.PRESENT,
     "a translation symmetry is present, but not identifiable from these data": Verdict.UNIDENTIFIABLE,
@@ -204,12 +259,12 @@ _SENTENCES = {
 
 
 def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as symlift 0.1 wrote it: the verdict was a sentence, and its numbers a mapping."""
+    """Convert a record of symlift 0.1, whose verdict was a sentence and whose numbers a mapping."""
     record = {key: value for key, value in raw.items() if value is not None and key != "trace"}
     record["version"] = FORMAT_VERSION
     record["grid_confidence"] = raw.get("confidence")
-    told = raw.get("diagnosis")
-    if isinstance(told, Mapping):
-        tests = tuple(Test(name, value) for name, value in (told.get("figures") or {}).items())
-        record["diagnosis"] = Diagnosis(_SENTENCES[told["verdict"]], float(told["confidence"]), tests)
+    diagnosis = raw.get("diagnosis")
+    if isinstance(diagnosis, Mapping):
+        tests = tuple(Test(name, value) for name, value in (diagnosis.get("figures") or {}).items())
+        record["diagnosis"] = Diagnosis(_SENTENCES[diagnosis["verdict"]], float(diagnosis["confidence"]), tests)
     return record

@@ -1,4 +1,4 @@
-"""From a data file to a run folder, and from a run folder to the signals of another file."""
+"""From a data file to a run folder: read, fit, check and write."""
 
 from __future__ import annotations
 
@@ -7,58 +7,49 @@ import math
 import platform
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from symlift import __version__
-from symlift.core.model import LiftedModel, has_gaps
-from symlift.core.rows import batches_of, float_type
 from symlift.errors import FitWarning, InputError, SymliftError
-from symlift.estimator import LatentDomain, load
+from symlift.estimator import LatentDomain
 from symlift.runs.folder import (
     TRAINING,
     Claim,
     find_input,
-    is_run,
     may_hold_a_run,
     run_to_continue,
     settled,
     working_folder,
 )
-from symlift.runs.readers import Table, content_hash, of_no_use, read_table
+from symlift.runs.readers import Table, content_hash, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
-from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, finished, now
-from symlift.runs.writers import check_writable, open_rows
+from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, now
+from symlift.runs.signals import lift_to_file, no_note
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.settings import DEFAULT as FAST
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
 from symlift.solvers.registry import canonical
-from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
 
-__all__ = ["RunFailedError", "recover", "transform"]
+__all__ = ["RunFailedError", "recover"]
 
 SCORED_ROWS = 20_000
 
 
-def no_note(line: str) -> None:
-    """What there is to say about a file, said to nobody."""
-
-
 class RunFailedError(SymliftError):
-    """The input was right, but the run did not end (exit code 1 on the command line)."""
+    """The input is valid, but the run failed (exit code 1 on the command line)."""
 
 
 @dataclass(frozen=True)
 class _Given:
-    """What was asked for in words of the command line; None where nothing was said."""
+    """Settings under their command-line names; None for those that were not given."""
 
     grid: str | None
     periodic: bool | None
@@ -69,7 +60,7 @@ class _Given:
     preset: str | None
     budget: float | None
 
-    def said(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -94,14 +85,77 @@ def recover(
     note: Callable[[str], None] = no_note,
     afterwards: Callable[[Path], object] | None = None,
 ) -> Run | None:
-    """Fit :class:`~symlift.LatentDomain` to a data file and keep the result in the folder ``out``.
+    """Fit `LatentDomain` to a data file and keep the result in a run folder.
 
-    What is None takes its default, or with ``resume`` what the run was started with.  ``data`` may be the run folder itself
-    with ``resume``; the data file is then looked for by its name, here and beside the folder.  ``reading`` says how to read
-    the file; ``note`` is called with what there is to say about that, early in the fit.  ``preset`` and ``budget`` (in seconds)
-    are for solvers that train.  ``check`` False leaves out the diagnosis.  Of several processes (torchrun), the first keeps
-    the folder; the others only train along, and get None.  ``afterwards(folder)`` is called when the run is done, before
-    another process may have the folder.
+    A setting that is None takes its default or, with ``resume``, the value the run was started
+    with.
+
+    Parameters
+    ----------
+    data : pathlib.Path
+        The data file.  With ``resume`` it may be the run folder; the data file is then looked for
+        by its name, in the current folder and next to the run folder.
+    out : pathlib.Path, optional
+        The run folder; ``<name of the data>-symlift`` when None.
+    grid : str, optional
+        A shape such as "15x15", or "auto".
+    periodic : bool, default=False
+        Whether all axes of the grid are closed.
+    solver : str, optional
+        A solver's name, or "auto".
+    mixing : str, optional
+        "auto", "shuffled", "orthogonal" or "linear".
+    nan : {"refuse", "drop", "mean", "pairwise"}, optional
+        What to do with gaps.
+    seed : int, optional
+        Seed of all random draws; 0 when None.
+    reading : ReadOptions, optional
+        How to read the file.
+    preset : str, optional
+        Preset of a solver that trains.
+    budget : float, optional
+        Seconds that a solver that trains may take.
+    signals : bool, default=False
+        Whether to write all recovered signals to ``signals.npy``.
+    check : bool, default=True
+        Whether to run the diagnosis.
+    overwrite : bool, default=False
+        Whether to replace an earlier run in ``out``; it stays intact until the new one is done.
+    resume : bool, default=False
+        Whether to continue a run that did not finish.
+    progress : callable, optional
+        Called with the name of the stage and its share done, a float or None.
+    note : callable, optional
+        Called with each note on how the file was read, early in the fit.
+    afterwards : callable, optional
+        Called with the run folder when the run is done, before its lock is released.
+
+    Returns
+    -------
+    Run or None
+        The folder and its record.  None in all but the first of several processes (torchrun),
+        which only take part in the training.
+
+    Raises
+    ------
+    InputError
+        If the data, the settings or the folder cannot be used; the folder is left as it was.
+    RunFailedError
+        If the fit or the writing fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from symlift.datasets import gsn
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = Path(folder, "rows.npy")
+    ...     np.save(data, gsn(400, (12,), transform="permutation").X)
+    ...     run = recover(data, Path(folder, "run"), grid="12", check=False)
+    ...     (run.folder / "placement.csv").is_file()
+    True
+    >>> run.record.status.value, run.record.grid
+    ('done', (12,))
     """
     if overwrite and resume:
         raise InputError("--overwrite starts again and --resume goes on: give one of them")
@@ -131,7 +185,7 @@ def recover(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request to recover, and what it comes to in its folder."""
+    """A request to recover, and what it means for the run that its folder may hold."""
 
     data: Path
     out: Path
@@ -143,24 +197,24 @@ class _Asked:
     resume: bool
 
     def before(self) -> Run | None:
-        """The run that is to be continued."""
+        """Return the run that is to be continued, if any."""
         return run_to_continue(self.out, self.overwrite, self.resume)
 
     def settings(self, before: Run | None) -> RunSettings:
-        """What to do: as it was asked for, or as the run that is continued was started."""
+        """Return the settings that were given, or those of the run that is continued."""
         if before is None:
             settings = _settings(self.given, self.signals, self.check)
         else:
             _refuse_other_settings(before, self.given, self.reading, self.out)
-            kept = before.record.settings
-            flags = {"signals": self.signals or kept.signals, "check": self.check and kept.check}
-            settings = kept.model_copy(update=flags)
+            earlier = before.record.settings
+            flags = {"signals": self.signals or earlier.signals, "check": self.check and earlier.check}
+            settings = earlier.model_copy(update=flags)
         settings.refuse_nonsense()
         return settings
 
 
 def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table, InputRecord]:
-    """The rows, and what the record says of them; refused where the run to continue was started with others."""
+    """Read the rows and describe them; refuse data other than those of the run to continue."""
     progress("reading", None)
     data, reading = asked.data, asked.reading if before is None else before.record.input.reading
     table = without_gaps(data, read_table(data, options=reading), asked.settings(before).nan)
@@ -173,7 +227,8 @@ def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table,
     # a run that was killed before it had read its data has no hash yet
     if before is not None and before.record.input.sha256 not in ("", digest):
         raise InputError(
-            f"{data} is not what the run in {asked.out} was started with (its hash differs): give the same data, or --overwrite"
+            f"{data} is not the data that the run in {asked.out} was started with (its hash differs): "
+            "give the same data, or --overwrite"
         )
     names = None if table.names is None else list(table.names)
     return table, InputRecord(
@@ -183,7 +238,7 @@ def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table,
 
 
 def _follow(asked: _Asked) -> None:
-    """One of several processes, but not the first: train along."""
+    """Take part in the training, as any but the first of several processes."""
     # the first process may have made the folder already
     before = asked.before() if asked.resume else None
     settings = asked.settings(before)
@@ -194,7 +249,7 @@ def _follow(asked: _Asked) -> None:
 
 
 def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[str], None]) -> Run:
-    """The run, in a folder that is ours."""
+    """Make the run in a folder whose lock is held."""
     start = time.perf_counter()
     try:
         before = asked.before()
@@ -223,7 +278,7 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
     notes = list(table.notes)
 
     def watch(stage: str, share: float | None) -> None:
-        # a file that is refused is one line: notes come when the fit has taken the rows
+        # a refusal must stay one line: notes are printed only once the fit has accepted the rows
         while notes and stage.startswith("fitting: "):
             note(notes.pop(0))
         progress(stage, share)
@@ -262,7 +317,7 @@ def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progr
             claim.clear()
             run.write()
         raise RunFailedError(
-            f"the run in {claim.folder} failed ({reason}): mend that and go on with --resume"
+            f"the run in {claim.folder} failed ({reason}): fix that and continue with --resume"
         ) from error
     timings = Timings(
         read=reading,
@@ -283,7 +338,8 @@ def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progr
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise RunFailedError(
-            f"the run in {claim.folder} is done, but could not be put in its place ({reason}): mend that and go on with --resume"
+            f"the run in {claim.folder} is done, but could not be moved into place ({reason}): "
+            "fix that and continue with --resume"
         ) from error
 
 
@@ -291,7 +347,7 @@ def _fit(
     table: Table, settings: RunSettings, keep: bool, folder: Path, progress: Progress
 ) -> tuple[LatentDomain, list[str]]:
     options: dict[str, Any] = {}
-    if keep and canonical(settings.solver) == "fast":  # row numbers are columns like others
+    if keep and canonical(settings.solver) == "fast":  # row numbers stay in the data
         options = {"settings": replace(FAST, place=replace(FAST.place, index=math.inf))}
     if settings.trains:
         options = {"folder": folder / TRAINING, "preset": settings.preset or "auto", "seconds": settings.budget}
@@ -306,7 +362,7 @@ def _fit(
 
 
 def _judge(record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str], progress: Progress) -> None:
-    """Score and diagnosis; a fit is not lost because they fail."""
+    """Add score and diagnosis to the record; if they fail, a note is added and the fit is kept."""
 
     def watch(stage: str, share: float | None) -> None:
         progress(f"checking: {stage}", share)
@@ -334,112 +390,29 @@ def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: P
         lift_to_file(estimator.model_, rows, folder / "signals.npy", progress, filler=filler)
 
 
-def lift_to_file(
-    model: LiftedModel,
-    rows: NDArray,
-    path: Path,
-    progress: Progress = no_progress,
-    *,
-    names: Sequence[str] | None = None,
-    filler: GapFiller | None = None,
-) -> None:
-    """Stream the signals of ``rows`` into a file; nothing of their number is held in memory.  ``filler`` predicts gaps."""
-    with open_rows(path, (len(rows), model.n_outputs), float_type(rows.dtype), key="signals", names=names) as sink:
-        for part, block in batches_of(rows):
-            if filler is not None and has_gaps(block):
-                block = filler.fill(block)
-            try:
-                sink[part] = model.lift(block)
-            except InputError:
-                bad = part.start + int(np.argmin(np.isfinite(block).all(axis=1)))
-                raise InputError(f"row {bad + 1:,} holds NaN or infinity: drop or impute it first") from None
-            progress("writing", sink.done / len(rows))
-
-
-def transform(
-    folder: Path,
-    data: Path,
-    out: Path,
-    *,
-    reading: ReadOptions = DEFAULT,
-    nan: str | None = None,
-    overwrite: bool = False,
-    progress: Progress = no_progress,
-    note: Callable[[str], None] = no_note,
-) -> tuple[int, int]:
-    """Write the signals that the model of a run finds in a data file; returns their shape (n, grid points · channels).
-
-    ``folder`` is a run folder, or a folder that :meth:`LatentDomain.save` wrote.  The file is read as that of the run was, but
-    for what ``reading`` and ``nan`` say.
-    """
-    settled(folder)
-    run = finished(folder) if is_run(folder) else None
-    check_writable(out)
-    if out.exists() and not overwrite:
-        raise InputError(f"{out} exists: choose another --out, or give --overwrite")
-    estimator = load(folder)
-    progress("reading", None)
-    names: list[str] | None = None
-    if run is not None:
-        names, reading = run.record.input.columns, _for_another_file(reading, run.record.input.reading, data)
-    nan = nan or ("refuse" if run is None else run.record.settings.nan)
-    if nan not in ("refuse", "drop", "mean", "pairwise"):
-        raise InputError(f"--nan {nan} is unknown: use drop, mean or pairwise")
-    table = read_table(data, options=reading, wanted=names)
-    if out.exists() and out.samefile(data):
-        raise InputError(f"{out} is the data file itself: choose another --out")
-    if table.rows.shape[1] != estimator.n_features_in_:
-        raise InputError(
-            f"{data} has {table.rows.shape[1]} columns, but {folder} was fitted to {estimator.n_features_in_}: "
-            "give data with the same columns"
-        )
-    if names is not None and table.names is not None and list(table.names) != names:
-        where = next(i for i, (a, b) in enumerate(zip(table.names, names, strict=True)) if a != b)
-        raise InputError(
-            f"{data} has {table.names[where]!r} in column {where + 1} where {folder} was fitted to {names[where]!r}: "
-            "give data with the same columns"
-        )
-    table = without_gaps(data, table, nan, estimator.mean_)
-    try:
-        names_out = [str(name) for name in estimator.get_feature_names_out()]
-        filler = getattr(estimator, "gap_filler_", None)
-        lift_to_file(estimator.model_, table.rows, out, progress, names=names_out, filler=filler)
-    except InputError as error:
-        raise InputError(f"{data}: {error}") from None
-    for line in table.notes:
-        note(line)
-    return len(table.rows), estimator.model_.n_outputs
-
-
-def _for_another_file(given: ReadOptions, before: ReadOptions, data: Path) -> ReadOptions:
-    """How to read another file: as said, else as the run's own was read; what its kind has no use for is left out."""
-    merged = given.over(before)
-    unfit: dict[str, Any] = {name: None for name in of_no_use(merged, data.suffix.lower()) if name not in given.given()}
-    return replace(merged, **unfit)
-
-
 def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:
     try:
-        return RunSettings(**given.said(), signals=signals, check=check)
+        return RunSettings(**given.explicit(), signals=signals, check=check)
     except ValueError:
         raise InputError(f"--nan {given.nan} is unknown: use drop, mean or pairwise") from None
 
 
 def _refuse_other_settings(run: Run, given: _Given, reading: ReadOptions, out: Path) -> None:
-    """Settings that are given with --resume must be those of the run."""
-    asked = [(name, value, getattr(run.record.settings, name)) for name, value in given.said().items()]
+    """Refuse settings given with --resume that differ from those of the run."""
+    asked = [(name, value, getattr(run.record.settings, name)) for name, value in given.explicit().items()]
     asked += [(name, value, getattr(run.record.input.reading, name)) for name, value in reading.given().items()]
-    for name, value, kept in asked:
-        if kept != value:
+    for name, value, earlier in asked:
+        if earlier != value:
             option = name.replace("_", "-")
             raise InputError(
-                f"the run in {out} was started with {option} {kept}, not {value}: leave out --{option}, or --overwrite"
+                f"the run in {out} was started with {option} {earlier}, not {value}: "
+                f"leave out --{option}, or give --overwrite"
             )
 
 
 def _versions() -> dict[str, str]:
-    found = {"symlift": __version__, "python": platform.python_version()}
+    versions = {"symlift": __version__, "python": platform.python_version()}
     for package in ("numpy", "scipy", "torch", "scikit-learn"):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            versions[package] = metadata.version(package)
+    return versions

@@ -1,4 +1,4 @@
-"""Files of rows, written in slices: the file appears whole at the end, or not at all."""
+"""Write rows to files in slices: the file appears whole at the end, or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHUNK = 16 << 20  # bytes
 
 
 class RowSink:
-    """Takes slices of rows in order, as an array would (``sink[0:100] = rows``), and sends them to a file."""
+    """Write slices of rows to a file, in order, assigned as to an array (``sink[0:9] = rows``)."""
 
     def __init__(self, shape: tuple[int, int], dtype: DTypeLike, write: Callable[[NDArray], Any]) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
@@ -47,7 +47,7 @@ class RowSink:
 
 
 def check_writable(path: Path) -> None:
-    """A suffix that can be written, in a folder that exists, with what writing it takes."""
+    """Refuse a suffix that cannot be written, a missing folder, or a missing package."""
     suffix = path.suffix.lower()
     if suffix not in WRITABLE:
         raise InputError(f"{path} has a suffix that cannot be written: use one of {', '.join(WRITABLE)}")
@@ -67,7 +67,7 @@ def open_rows(
     key: str = "rows",
     names: Sequence[str] | None = None,
 ) -> Iterator[RowSink]:
-    """A :class:`RowSink` into a file of a kind in :data:`WRITABLE`; it appears whole at the end, or not at all.
+    """Open a file of a kind in ``WRITABLE`` as a `RowSink`; it appears whole or not at all.
 
     Formats with named columns get ``names``.
     """
@@ -129,7 +129,7 @@ def _open_parquet(
 def _open_zarr(
     path: Path, shape: tuple[int, int], dtype: np.dtype, _: str, __: Sequence[str] | None, stack: ExitStack
 ) -> _Write:
-    """A folder: made aside, and swapped in at the end."""
+    """Make the array in a temporary folder, which is renamed at the end."""
     zarr = extra("zarr", path)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     stack.push(_swap_in(temporary, path))
@@ -166,7 +166,7 @@ _OPEN = {
 
 
 def write_rows(path: str | os.PathLike[str], array: ArrayLike, key: str = "rows") -> None:
-    """Write rows (n, d) to a file of a kind in :data:`WRITABLE`, whole or not at all."""
+    """Write rows (n, d) to a file of a kind in ``WRITABLE``, whole or not at all."""
     rows = np.asarray(array)
     check_rows(Path(path), rows.shape, rows.dtype)
     with open_rows(path, (rows.shape[0], rows.shape[1]), rows.dtype, key) as sink:

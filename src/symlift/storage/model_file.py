@@ -1,7 +1,7 @@
 """A lifted model as two files: ``model.safetensors`` for its numbers, ``model.json`` for the rest.
 
-Version 1 (symlift 0.1) has explicit planes and one channel; version 2 adds channels, sparse embeddings into a torus, and a digest
-over both files.  Both are read.  Loading never runs code.
+Version 1 (symlift 0.1) has explicit planes and one channel; version 2 adds channels, sparse
+embeddings into a torus, and a digest over both files.  Both are read.  Loading never runs code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,26 @@ _MOST_HEADER = 2**20
 
 
 def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
-    """Write the model's two files into ``folder``, each under a temporary name and then renamed."""
+    """Write a model's two files, ``model.safetensors`` and ``model.json``, into a folder.
+
+    Parameters
+    ----------
+    model : LiftedModel
+        The model to write.
+    folder : str or os.PathLike
+        Where to write it; made if it does not exist.  Each file is written under a temporary name
+        and then renamed, so that it appears whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from symlift import Grid, LiftedModel
+    >>> model = LiftedModel.from_lifting_map(np.eye(5), Grid((5,), periodic=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, folder)
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['model.json', 'model.safetensors']
+    """
     from safetensors.numpy import save_file
 
     folder = Path(folder)
@@ -59,7 +78,34 @@ def _tensors(model: LiftedModel) -> dict[str, NDArray]:
 
 
 def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
-    """Read what :func:`save_model` wrote, and check it; what is wrong is named in the error."""
+    """Read and check a model that ``save_model`` or ``LatentDomain.save`` wrote.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        The folder with ``model.safetensors`` and ``model.json``.
+
+    Returns
+    -------
+    LiftedModel
+        The model, checked: shapes, finite numbers, orthogonal planes, a filter of norm 1.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, damaged or does not hold a model; the message names the problem.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from symlift import Grid, LiftedModel
+    >>> model = LiftedModel.from_lifting_map(np.eye(5), Grid((5,), periodic=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, folder)
+    ...     again = load_model(folder)
+    >>> again.grid == model.grid, np.allclose(again.lifting_map(), model.lifting_map())
+    (True, True)
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -79,7 +125,7 @@ def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
                 f"{tensor_path} is truncated or does not belong to {header_path.name}: save the model again"
             )
         parts = load_file(tensor_path)
-    # types that numpy has not, such as eight-bit floats, raise what they like there
+    # tensor types that numpy lacks, such as eight-bit floats, raise errors of many kinds
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise

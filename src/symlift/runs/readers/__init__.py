@@ -1,6 +1,6 @@
-"""Files of data: rows from what people have.  No format here can run code (no pickle, ever).
+"""Data files: read rows of numbers from the formats people use; no format can run code (no pickle).
 
-Whatever is wrong with a file becomes one line, an :class:`~symlift.errors.InputError` that names the file and the remedy.
+Whatever is wrong with a file becomes an `InputError` of one line that names the file and a remedy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _READERS = {
     ".xlsx": ("workbook", "read_xlsx"), ".zarr": ("arrays", "read_zarr"),
 }  # fmt: skip
 READABLE = tuple(_READERS)
-#: which options say something about which files; the others are for all
+#: which kinds of files an option applies to; options that are not listed apply to all
 _FOR = {
     "key": (".npz", ".mat", ".zarr", ".h5", ".hdf5", ".nwb", ".xlsx"), "bin": (".nwb",), "delimiter": (".csv", ".tsv", ".txt"),
     "decimal": (".csv", ".tsv", ".txt", ".xlsx"), "header": (".csv", ".tsv", ".txt", ".xlsx"),
@@ -63,26 +63,65 @@ def read(
     bin: float | None = None,  # noqa: A002 - as the command line has it
     nan: str = "pairwise",
 ) -> Table:
-    """Rows of numbers from a data file, with the names of its columns, as ``symlift recover`` reads it.
+    """Read rows of numbers and column names from a data file, as ``symlift recover`` does.
 
     Parameters
     ----------
-    path : a ``.csv``, ``.tsv``, ``.txt``, ``.npy``, ``.npz`` or ``.mat``; with the extra ``data`` also ``.h5``, ``.nwb``,
-        ``.xlsx``, ``.parquet``, ``.feather``, ``.arrow`` and ``.zarr``.
-    key : which array, sheet, variable or path of a file that holds several.
-    columns, drop : columns to read, and to leave out: names, patterns (``T*``), numbers from 1 on, ranges (``2-9``).
-    index_col : the column that labels the rows.
-    transpose : whether the file holds samples as columns.
-    keep : whether dates (as seconds) and row numbers stay with the data.
-    delimiter, decimal, header : how a text file is written; found out where they are None.
-    bin : width of the bins that spikes of an ``.nwb`` are counted in, in seconds (0.1).
-    nan : what becomes of gaps: "pairwise" leaves them, "drop" leaves out their rows, "mean" fills them in, "refuse" raises.
+    path : str or os.PathLike
+        A ``.csv``, ``.tsv``, ``.txt``, ``.npy``, ``.npz`` or ``.mat`` file; with the extra
+        ``data`` also ``.h5``, ``.nwb``, ``.xlsx``, ``.parquet``, ``.feather``, ``.arrow`` and
+        ``.zarr``.
+    key : str, optional
+        Which array, sheet, variable or path to read from a file that holds several.
+    columns : sequence of str, default=()
+        Columns to read: names, patterns (``T*``), numbers counted from 1, ranges (``2-9``).
+        Empty reads all columns.
+    drop : sequence of str, default=()
+        Columns to leave out, written as for ``columns``.
+    index_col : str, optional
+        The column that labels the rows; it is not part of the data.
+    transpose : bool, default=False
+        Whether the file holds samples as columns.
+    keep : bool, default=False
+        Whether dates (as seconds) and row numbers stay in the data.
+    delimiter : str, optional
+        What separates the entries of a text file; detected when None.
+    decimal : {".", ","}, optional
+        Decimal mark of a text file or a workbook; detected when None.
+    header : bool, optional
+        Whether the first line names the columns; detected when None.
+    bin : float, optional
+        Width in seconds of the bins in which the spikes of an ``.nwb`` file are counted; 0.1 when
+        None.
+    nan : {"pairwise", "drop", "mean", "refuse"}, default="pairwise"
+        What to do with gaps: leave them as NaN, drop their rows, fill in the column's mean, or
+        raise an error.
 
     Returns
     -------
     Table
-        ``rows`` (n, d), ``names`` (d,) or None, and ``notes`` on what was left out or found out; ``to_frame()`` is a pandas
-        frame that ``LatentDomain.fit`` takes with its names.
+        ``rows`` (n, d), ``names`` (d,) or None, and ``notes`` on what was skipped or detected.
+        ``to_frame()`` converts it to a pandas frame that ``LatentDomain.fit`` takes.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, of an unknown kind or does not hold numbers.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import symlift
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "log.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("a;b\\n1,5;2\\n3;4,5\\n")
+    ...     table = symlift.read(path)
+    >>> table.rows
+    array([[1.5, 2. ],
+           [3. , 4.5]])
+    >>> table.names, table.notes
+    (('a', 'b'), ('numbers have decimal commas',))
     """
     from symlift.runs.readers.gaps import without_gaps
 
@@ -99,7 +138,7 @@ def _strings(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_rows(path: str | os.PathLike[str], key: str | None = None) -> NDArray:
-    """The rows (n, d) of a data file; a memmap where the format allows it (``.npy``).
+    """Read the rows (n, d) of a data file; as a memory map where the format allows it (``.npy``).
 
     ``key`` chooses among several arrays of an ``.npz``, ``.mat`` or ``.zarr``.
     """
@@ -112,7 +151,7 @@ def read_table(
     options: ReadOptions = DEFAULT,
     wanted: Sequence[str] | None = None,
 ) -> Table:
-    """The columns that ``options`` ask for, as numbers; ``wanted`` are the names of those that a run was fitted to."""
+    """Read the columns that ``options`` select; ``wanted`` are the names a run was fitted to."""
     from symlift.runs.readers.select import select
 
     path = Path(path)
@@ -124,15 +163,15 @@ def read_table(
 
 
 def read_sheet(path: Path, options: ReadOptions) -> Sheet:
-    """All that a file holds, before columns are chosen."""
+    """Read everything a file holds, before columns are selected."""
     suffix = path.suffix.lower()
     check_file(path, suffix)
     for name in of_no_use(options, suffix):
-        what = "holds one table" if name == "key" else f"has no use for --{name}"
-        raise InputError(f"{path} {what}: leave out --{name}, which is for {', '.join(_FOR[name])}")
+        reason = "holds one table" if name == "key" else f"has no use for --{name}"
+        raise InputError(f"{path} {reason}: leave out --{name}, which is for {', '.join(_FOR[name])}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a parser has to say about a file is said in our own words below
+            warnings.simplefilter("ignore")  # problems are reported below, in our own words
             sheet = _reader(suffix)(path, options)
     except InputError:
         raise
@@ -141,20 +180,19 @@ def read_sheet(path: Path, options: ReadOptions) -> Sheet:
             f"{path} needs more memory than there is: save it as .npy, which is read as it is needed"
         ) from None
     except OSError as error:
-        if error.errno is None:  # a library's own words about the content
+        if error.errno is None:  # raised by a library about the content, not by the system
             raise _damaged(path, suffix, error) from None
         raise InputError(f"{path} cannot be read ({error.strerror or brief(error)}): check the file") from None
-    except Exception as error:  # parsers of foreign bytes raise anything from KeyError to RecursionError
+    except Exception as error:  # parsers raise anything from KeyError to RecursionError
         raise _damaged(path, suffix, error) from None
     if sheet.names is None:
         return sheet
-    return replace(
-        sheet, names=tuple(" ".join(name.split()) for name in sheet.names)
-    )  # headers of spreadsheets have line breaks
+    # headers of spreadsheets may contain line breaks
+    return replace(sheet, names=tuple(" ".join(name.split()) for name in sheet.names))
 
 
 def of_no_use(options: ReadOptions, suffix: str) -> list[str]:
-    """Options that are given, but say nothing about files of this kind."""
+    """Return the options that were given but do not apply to files of this kind."""
     return [name for name in options.given() if suffix not in _FOR.get(name, READABLE)]
 
 
@@ -163,7 +201,10 @@ def _damaged(path: Path, suffix: str, error: Exception) -> InputError:
 
 
 def check_file(path: Path, suffix: str) -> None:
-    """Refuse what is not there, not a file, empty, or of an unknown kind; no more than its first bytes are read."""
+    """Refuse a path that is missing, not a file, empty or of an unknown kind.
+
+    Only the first bytes are read.
+    """
     try:
         status = path.stat()
     except (OSError, ValueError) as error:
@@ -194,8 +235,8 @@ def _refuse_kind(path: Path, suffix: str, folder: bool) -> None:
         raise InputError(f"{path} is a spreadsheet of another kind: save it as .xlsx or .csv")
     if suffix in (".pkl", ".pickle", ".joblib", ".pt", ".pth"):
         raise InputError(f"{path} is a pickle, which is never loaded: save the array with numpy.save, as .npy")
-    what = "is a folder" if folder else f"has the unknown suffix {suffix!r}"
-    raise InputError(f"{path} {what}: give a file of one of the kinds {', '.join(READABLE)}")
+    problem = "is a folder" if folder else f"has the unknown suffix {suffix!r}"
+    raise InputError(f"{path} {problem}: give a file of one of the kinds {', '.join(READABLE)}")
 
 
 def _unpacker(suffix: str) -> str:
@@ -203,7 +244,7 @@ def _unpacker(suffix: str) -> str:
 
 
 def _check_start(path: Path, suffix: str) -> None:
-    """A file whose first bytes are of another kind than its name says."""
+    """Refuse a file whose first bytes contradict its suffix."""
     from symlift.runs.readers.kinds import kind_by_start
 
     try:
@@ -227,7 +268,7 @@ def _reader(suffix: str) -> Callable[[Path, ReadOptions], Sheet]:
 
 
 def content_hash(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes; of names and bytes in order for a folder (zarr)."""
+    """Return the SHA-256 of a file's bytes; for a folder (zarr), of names and bytes in order."""
     path = Path(path)
     try:
         if not path.is_dir():

@@ -1,4 +1,4 @@
-"""What every reader gives back, and the checks and words that readers share."""
+"""The types that readers return, and the checks and messages that they share."""
 
 from __future__ import annotations
 
@@ -22,22 +22,51 @@ __all__ = ["Other", "SeveralError", "Sheet", "Table", "brief", "check_rows", "ch
 
 
 class SeveralError(InputError):
-    """A file holds several arrays, and which is meant was not said; ``there`` names them."""
+    """A file holds several arrays and none was chosen; ``names`` lists them."""
 
-    def __init__(self, path: Path, what: str, there: list[str]) -> None:
-        super().__init__(f"{path} holds several {what}s: choose one with --key, from {listed(there)}")
-        self.there = tuple(there)
+    def __init__(self, path: Path, what: str, names: list[str]) -> None:
+        super().__init__(f"{path} holds several {what}s: choose one with --key, from {listed(names)}")
+        self.names = tuple(names)
 
 
 class Table(NamedTuple):
-    """Rows (n, d) of numbers, the names of the columns where the file has them, and notes on how they were read."""
+    """Hold the rows of a data file, the names of its columns, and notes on how it was read.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        The numbers; gaps are NaN.
+    names : tuple of str, optional
+        Names of the d columns; None where the file has none.
+    notes : tuple of str, default=()
+        What was skipped, detected or converted, one sentence each.
+
+    Examples
+    --------
+    >>> table = Table(np.eye(2), ("left", "right"))
+    >>> table.rows.shape, table.names
+    ((2, 2), ('left', 'right'))
+    """
 
     rows: NDArray
     names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     def to_frame(self) -> DataFrame:
-        """The rows as a pandas frame, with the names of the columns; ``LatentDomain.fit`` takes it as it is."""
+        """Convert to a pandas frame, which ``LatentDomain.fit`` takes with its column names.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The rows, with the names of the columns where there are any.
+
+        Examples
+        --------
+        >>> Table(np.eye(2), ("left", "right")).to_frame()
+           left  right
+        0   1.0    0.0
+        1   0.0    1.0
+        """
         from pandas import DataFrame
 
         return DataFrame(self.rows, columns=None if self.names is None else list(self.names))
@@ -45,24 +74,25 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Other:
-    """A column that does not hold numbers: its kind ("dates", "text" or "empty"), and its entries."""
+    """A column without numbers: its kind ("dates", "text" or "empty") and its entries."""
 
     kind: str
     entries: list[str]
 
     @property
     def example(self) -> str:
-        """The first entry, shortened."""
+        """The first entry that is not blank, shortened."""
         first = next((entry.strip() for entry in self.entries if entry.strip()), "")
         return first if len(first) <= 30 else first[:27] + "..."
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is in a file, before columns are chosen.
+    """The content of a file, before columns are selected.
 
-    ``rows`` (n, k) holds the columns ``at`` of ``width`` ones; ``others`` are those that hold no numbers.  ``names`` are of all.
-    ``odd`` says of columns of numbers which entry is none: they are refused, unless they are left out.
+    ``rows`` (n, k) holds the columns ``at`` out of ``width``; ``others`` are the columns without
+    numbers.  ``names`` covers all columns.  ``odd`` maps a column of numbers to the entry in it
+    that is not a number: such columns are refused unless they are left out.
     """
 
     rows: NDArray
@@ -75,19 +105,19 @@ class Sheet:
 
     @classmethod
     def of(cls, rows: NDArray, names: tuple[str, ...] | None = None, notes: tuple[str, ...] = ()) -> Sheet:
-        """A sheet of numbers only."""
+        """Return a sheet that holds numbers only."""
         return cls(rows, rows.shape[1], tuple(range(rows.shape[1])), names, notes=notes)
 
 
 def check_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """The one check of every array that enters: two axes, something in them, and numbers.  Nothing is read for it."""
+    """Refuse an array that has not two axes, is empty or does not hold numbers; read no data."""
     if dtype.kind == "c":
         raise InputError(f"{path} holds complex numbers: save real and imaginary parts as columns of their own")
     if dtype.kind == "O":
         raise InputError(f"{path} holds Python objects, which are never loaded: save a plain array of numbers")
     if dtype.kind not in "fiub":
-        what = "text" if dtype.kind in "SU" else f"{dtype} entries" if dtype.names is None else "named fields"
-        raise InputError(f"{path} holds {what}, not numbers: save a plain array of numbers")
+        content = "text" if dtype.kind in "SU" else f"{dtype} entries" if dtype.names is None else "named fields"
+        raise InputError(f"{path} holds {content}, not numbers: save a plain array of numbers")
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise InputError(f"{path} holds numbers of {dtype.itemsize} bytes: save them in double precision")
     if len(shape) != 2:
@@ -105,27 +135,27 @@ def check_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def brief(error: BaseException) -> str:
-    """An exception in a few words on one line."""
+    """Shorten an exception to a few words on one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:100]}" if text else type(error).__name__
 
 
 def choose(path: Path, key: str | None, names: Iterable[str], what: str = "array") -> str:
-    """The one array that is meant."""
-    there = list(names)
-    if not there:
+    """Return the name of the array to read: ``key``, or the only one there is."""
+    available = list(names)
+    if not available:
         raise InputError(f"{path} holds no {what}s: write it again")
     if key is None:
-        if len(there) > 1:
-            raise SeveralError(path, what, there)
-        return there[0]
-    if key not in there:
-        raise InputError(f"{path} has no {what} {key!r}: choose one with --key, from {listed(there)}")
+        if len(available) > 1:
+            raise SeveralError(path, what, available)
+        return available[0]
+    if key not in available:
+        raise InputError(f"{path} has no {what} {key!r}: choose one with --key, from {listed(available)}")
     return key
 
 
 def extra(module: str, path: Path) -> Any:
-    """A module of the extra ``data``, or one line that names it."""
+    """Import a module of the extra ``data``, or raise an error that names the extra."""
     try:
         return import_module(module)
     except ImportError:
