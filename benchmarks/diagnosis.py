@@ -26,12 +26,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import verdicts.fresh
+import verdicts.later
 import verdicts.misfits
 import verdicts.negatives
 import verdicts.positives  # noqa: F401 - importing registers the families
 from _common import RESULTS
 from symlift import LatentDomain, Verdict, load
 from symlift.diagnosis.confidence import CURVES, features, kind_of
+from symlift.diagnosis.examine import check_fit
 from symlift.diagnosis.measures import measure, take_sample
 from symlift.diagnosis.places import rows_in_places
 from symlift.diagnosis.verdict import BARRED
@@ -105,6 +107,8 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
         warnings.simplefilter("ignore")
         found = est.diagnose(X)
     checked = time.process_time() - start
+    # what the end of a fit warns of
+    doubts = check_fit(est.solution_, X, est._asked(), est._names)[1]
     sample = take_sample(X)
     measures = measure(est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves))
     placed, r = truth(case, rows, X, est)
@@ -117,7 +121,7 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
         "barred": found.confidence <= BARRED and any(
             tests[name].passed is False for name in tests if name in ("effective_rank", "displacements", "independent_rows")
             or name.startswith("locality_on_")),
-        "verdict": found.verdict.value, "confidence": _round(found.confidence),
+        "verdict": found.verdict.value, "confidence": _round(found.confidence), "warned": bool(doubts),
         "tests": {name: _round(test.value) for name, test in tests.items() if test.threshold is not None},
         "step": found.next_steps[0].text if found.next_steps else "",
         "seconds": {"fit": round(seconds, 3), "check": round(checked, 3)},
@@ -210,8 +214,8 @@ def summary(records: list[Record]) -> dict[str, Any]:
         "right_refused": [sum(r["verdict"] not in accepted for r in right), len(right)],
         "stationary_right_not_present": [sum(r["verdict"] != "present" for r in right if r["stationary"]),
                                          sum(r["stationary"] for r in right)],
-        "wrong_warned": [sum(r["verdict"] not in accepted for r in wrong), len(wrong)],
-        "right_warned": [sum(r["verdict"] not in accepted for r in right), len(right)],
+        "wrong_warned": [sum(r["warned"] for r in wrong), len(wrong)],
+        "right_warned": [sum(r["warned"] for r in right), len(right)],
         "calibration_error": round(expected_calibration_error(p, y), 4), "area_under_curve": round(area(p, y), 4),
         "check_over_fit": round(float(np.median([r["seconds"]["check"] / max(r["seconds"]["fit"], 1e-3) for r in records])), 3),
     }  # fmt: skip
@@ -259,7 +263,7 @@ def main() -> None:
     warnings.simplefilter("ignore", FitWarning)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "calibrate", "show", "page", "forty", "why"))
-    parser.add_argument("half", nargs="?", choices=("seen", "unseen", "fresh"), default="seen")
+    parser.add_argument("half", nargs="?", choices=("seen", "unseen", "fresh", "later"), default="seen")
     parser.add_argument("--fits", type=Path, help="folder that keeps fits")
     parser.add_argument("--limit", type=int, help="stop after so many")
     given = parser.parse_args()

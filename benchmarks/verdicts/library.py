@@ -59,6 +59,7 @@ Family = Callable[[np.random.Generator, int], Case]
 NEGATIVES: dict[str, Family] = {}
 POSITIVES: dict[str, Family] = {}
 FRESH: set[str] = set()
+LATER: set[str] = set()
 
 
 def negative(make: Family) -> Family:
@@ -85,10 +86,24 @@ def fresh_positive(make: Family) -> Family:
     return positive(make)
 
 
+def later_negative(make: Family) -> Family:
+    """Register a family without a symmetry that came after the fresh ones."""
+    LATER.add(make.__name__)
+    return negative(make)
+
+
+def later_positive(make: Family) -> Family:
+    """Register a family with one that came after the fresh ones."""
+    LATER.add(make.__name__)
+    return positive(make)
+
+
 def half_of(name: str) -> str:
-    """ "seen", where thresholds may be set on a family, or "unseen": by a hash of its name, so that nobody chose; or "fresh"."""
+    """ "seen" (thresholds may be set on it) or "unseen", by a hash of its name, so that nobody chose; or "fresh", "later"."""
     if name in FRESH:
         return "fresh"
+    if name in LATER:
+        return "later"
     return "seen" if seen(name) else "unseen"
 
 

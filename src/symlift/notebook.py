@@ -49,7 +49,7 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
     return (
         f'<div class="symlift-diagnosis"><p><b>{escape(words[:1].upper() + words[1:])}</b> '
         f"(confidence {diagnosis.confidence:.2f})</p>"
-        + (f"<table>{rows}</table>" if rows else "")
+        + (f"<p>{escape(diagnosis.tally)}</p><table>{rows}</table>" if rows else "")
         + (f"<p>What to do next</p><ul>{steps}</ul>" if steps else "")
         + "</div>"
     )

@@ -68,6 +68,7 @@ def features(measures: Measures) -> dict[str, float]:
         "settled": _clip((places.settled - 0.6) / 0.4),
         "beyond": _clip((places.fitted - places.control) / 0.5),
         "neighbours": _clip(2 * (max(places.predicted, 0.0) + 0.02) / (max(places.partners, 0.0) + 0.02) - 1),
+        "beside": _clip((places.beside - places.by_chain) / (1 - places.by_chain)),
         "stationary": stationary,
     }
 

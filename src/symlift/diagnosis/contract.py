@@ -68,8 +68,9 @@ class NextStep:
 class Diagnosis:
     """A verdict, the probability that the result is right, the tests behind both, and next steps where something can be done.
 
-    ``confidence`` is calibrated: of results that are given 0.9, nine in ten have at least half of their columns in place, or
-    signals that correlate with the true ones by 0.5 or more.
+    ``confidence`` is calibrated, at level "quick": of results that are given 0.9, nine in ten have at least half of their columns
+    in place, or signals that correlate with the true ones by 0.5 or more.  Level "full" keeps it, and lowers it where two halves
+    of the rows disagree or another grid does better; how much it lowers it is not calibrated.
 
     >>> print(Diagnosis(Verdict.ABSENT, 0.02))
     no evidence for a translation symmetry (confidence 0.02)
@@ -85,6 +86,18 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         return diagnosis_html(self)
+
+    @property
+    def tally(self) -> str:
+        """How many of the tests that decide were passed, and which were not.
+
+        >>> Diagnosis(Verdict.ABSENT, 0.0, (Test("locality", 0.9, 0.7, True), Test("p_value", 0.5, 0.05, False))).tally
+        '1 of 2 tests passed; not passed: p value'
+        """
+        deciding = [test for test in self.tests if test.passed is not None]
+        failed = [test.name.replace("_", " ") for test in deciding if not test.passed]
+        passed = f"{len(deciding) - len(failed)} of {len(deciding)} tests passed"
+        return passed + (f"; not passed: {', '.join(failed)}" if failed else "")
 
     def value(self, name: str) -> float | None:
         """The number of one test, None where it was not made."""

@@ -96,5 +96,7 @@ def _judged(
     tests = make_tests(measures, solution.model, further)
     verdict = verdict_of(tests, solution.placement is not None)
     sure = next(test.value for test in tests if test.name == "confidence")
-    steps = next_steps(verdict, tests, solution, further, sample.filled, asked, names)
+    gaps = None if measures.places is None else measures.places.gaps
+    between = () if gaps is None else gaps.between
+    steps = next_steps(verdict, tests, solution, further, sample.filled, asked, names, between)
     return Diagnosis(verdict, float(sure or 0.0), tests, steps)

@@ -9,9 +9,16 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
+from symlift.diagnosis.gaps import Gaps, gaps_by_correlations
 from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.fast.place.halves import Halves
-from symlift.solvers.fast.place.judge import explained_elsewhere, margins, neighbour_prediction, partner_prediction
+from symlift.solvers.fast.place.judge import (
+    explained_elsewhere,
+    margins,
+    neighbour_prediction,
+    next_to,
+    partner_prediction,
+)
 from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.rows import Rows, read_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
@@ -25,6 +32,7 @@ __all__ = [
     "PlacedRows",
     "controls",
     "measure_places",
+    "partners_beside",
     "rows_in_places",
     "share_across_pairs",
     "staying",
@@ -47,10 +55,13 @@ class PlaceMeasures:
     settled : share of the columns that the other half of the rows would leave where they are.
     predicted, partners : the part of a column that its neighbours on the grid predict in the other half, and that as many of its
         best partners do.
+    beside : of as many best partners as each column has neighbours on the grid, the share that are those neighbours; ``by_chain``
+        is what stringing best partners together gives on any data.
     stationarity : relative distance of second, third or fourth moments of the columns' ranks from stationary ones, the largest:
         gains, offsets and wild entries do not count.
     fitted, control : the part of partial correlations that displacements explain, and the part that they can be made to explain
         after the correlations were dealt to other pairs.
+    gaps : of a line or ring with missing points, where those belong; columns are numbers of the data's columns.
     """
 
     across: float
@@ -59,9 +70,12 @@ class PlaceMeasures:
     settled: float
     predicted: float
     partners: float
+    beside: float
+    by_chain: float
     fitted: float
     control: float
     stationarity: float
+    gaps: Gaps | None = None
 
 
 @dataclass(frozen=True)
@@ -125,13 +139,18 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
     judged = np.mean([explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0)
     predicted, partners = _prediction(placed.halves.correlations, slot, slots, settings)
     mean = (S[0] + S[1]) / 2
+    gaps = gaps_by_correlations(placed.halves, slot, slots)
+    if gaps is not None:
+        gaps = replace(gaps, between=tuple((int(placed.column[i]), int(placed.column[j])) for i, j in gaps.between))
     return PlaceMeasures(
         across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
         ceiling=float(judged[1]), z=float(judged[2]),
         settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
         predicted=predicted, partners=partners,
+        beside=partners_beside(mean, slot, slots), by_chain=1 / (1 + _with_depth(slots).ndim),
         fitted=_explained(mean, slot, slots), control=max(controls(mean, slot, slots, rng, 3)),
         stationarity=float(stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()),
+        gaps=gaps,
     )  # fmt: skip
 
 
@@ -161,6 +180,27 @@ def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -
         real = float(np.mean(a * b))
         found.append(float(np.mean((others - others.mean()) * b)) / real if real > 0 else 0.0)
     return float(np.clip(np.mean(found), 0.0, 1.0))
+
+
+def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
+    """Of as many best partners as each column has neighbours on the grid, the share that are those neighbours.
+
+    It asks nothing of a field but that neighbours go together, whether or not they do so alike everywhere.
+    """
+    grid, columns = _with_depth(slots), np.arange(len(slot))
+    at = np.full(grid.size + 1, -1)
+    at[slot] = columns
+    beside = at[next_to(grid)[slot]]
+    near = np.zeros((len(slot), len(slot)), dtype=bool)
+    i, k = np.nonzero(beside >= 0)
+    near[i, beside[i, k]] = True
+    near[columns, columns] = False  # an axis of one point that wraps
+    count = near.sum(axis=1)
+    # rounded, so that ties do not depend on the last digits
+    strength = np.round(np.abs(S).mean(axis=0), 9)
+    strength[columns, columns] = -1.0
+    rank = np.argsort(np.argsort(-strength, axis=1, kind="stable"), axis=1, kind="stable")
+    return float(np.sum(near & (rank < count[:, None])) / max(int(count.sum()), 1))
 
 
 def controls(S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, count: int) -> list[float]:
@@ -207,11 +247,18 @@ def _slots_in_use(placement: Placement, most: int, bits: bool) -> tuple[Slots, N
     return make_slots(window, depth, matched=depth > 1), column, slot[column]
 
 
+def _with_depth(slots: Slots) -> Grid:
+    """The grid, and the columns of a point as one axis more where there are several."""
+    if slots.depth == 1:
+        return slots.grid
+    return Grid((*slots.grid.shape, slots.depth), (*slots.grid.periodic, False))
+
+
 def _prediction(
     c: tuple[NDArray, NDArray], slot: NDArray, slots: Slots, settings: PlaceSettings
 ) -> tuple[float, float]:
     """Part of a column's variance that grid neighbours predict in the other half, and that its best partners do."""
-    grid = slots.grid if slots.depth == 1 else Grid((*slots.grid.shape, slots.depth), (*slots.grid.periodic, False))
+    grid = _with_depth(slots)
     count = min(2 * grid.ndim, len(slot) - 1)
     near, best = [], []
     for a, b in (c, c[::-1]):

@@ -34,6 +34,8 @@ class DiagnosisSettings:
     #: number the data do not even speak for some order
     settled: float = 0.8
     hardly_settled: float = 0.5
+    #: share of the columns that must stay where they are when the gaps of a line or ring go where plain correlations want them
+    gaps: float = 0.5
     #: share of real statistics from which another grid is a rival
     rival: float = 0.5
     #: how much better a line must be than the ring that it is cut from

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
+from symlift.core.rows import column_of
 from symlift.diagnosis.contract import Asked, NextStep, Test, Verdict
-from symlift.diagnosis.verdict import Further, better
+from symlift.diagnosis.measures import measure, take_sample
+from symlift.diagnosis.verdict import Further, better, make_tests, verdict_of
 from symlift.solvers.contract import Placement, Solution
 
 __all__ = ["looks_tuned", "next_steps"]
@@ -17,6 +19,7 @@ __all__ = ["looks_tuned", "next_steps"]
 # counts of so few spikes at most, and so many rows, are looked at for a tuned population
 _LARGEST_COUNT, _TUNED_ROWS = 10_000, 3_000
 _RING = 30
+_MOST_GAPS = 4
 
 
 def next_steps(
@@ -27,8 +30,12 @@ def next_steps(
     rows: NDArray,
     asked: Asked,
     names: Sequence[str] | None = None,
+    gaps: Sequence[tuple[int, int]] = (),
 ) -> tuple[NextStep, ...]:
-    """The likeliest help first; none where the verdict is the best, and at least one where it is not."""
+    """The likeliest help first; none where the verdict is the best, and at least one where it is not.
+
+    ``gaps``: pairs of columns that have missing points of a line between them, by their plain correlations.
+    """
     if verdict is Verdict.PRESENT:
         return ()
     by_name = {test.name: test for test in tests}
@@ -46,6 +53,8 @@ def next_steps(
                 f"a grid of {grid} has too few displacements to be tested: give more columns, for a line at least 8"
             ),
         )
+    if not _passed(by_name, "gaps"):
+        steps.append(_gaps(gaps, names))
     steps += _columns(solution.placement, names)
     steps += _enough_rows(by_name, further, len(rows))
     if asked.solver == "fast" and looks_tuned(rows):
@@ -102,8 +111,16 @@ def _columns(placement: Placement | None, names: Sequence[str] | None) -> list[N
     index = np.flatnonzero(placement.reason == "index")
     if not len(index):
         return []
-    name = f"column {index[0]}" if names is None else f"column {index[0]}, {names[index[0]]}"
-    return [NextStep(f"{name} is a row number: drop it")]
+    return [NextStep(f"{column_of(int(index[0]), names)} is a row number: drop it")]
+
+
+def _gaps(between: Sequence[tuple[int, int]], names: Sequence[str] | None) -> NextStep:
+    """Where the missing points of a line are; ends of it have no two columns."""
+    shown = [f"{column_of(i, names)} and {column_of(j, names)}" for i, j in between[:_MOST_GAPS]]
+    where = f"between {'; '.join(shown)}" if shown else "at the ends"
+    return NextStep(
+        f"take the order of the columns, not their distances: their correlations have the missing points {where}"
+    )
 
 
 def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[NextStep]:
@@ -124,7 +141,7 @@ def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[Ne
 
 
 def looks_tuned(rows: NDArray) -> bool:
-    """Whether rows are counts in which the ring solver finds an angle."""
+    """Whether rows are counts in which the ring solver finds an angle that would be called present."""
     some = np.asarray(rows[:_TUNED_ROWS], dtype=np.float64)
     if some.shape[1] < 8 or len(some) < 100 or not np.isfinite(some).all() or (some < 0).any():
         return False
@@ -135,7 +152,10 @@ def looks_tuned(rows: NDArray) -> bool:
     varies = some.std(axis=0) > 0
     if varies.sum() < 8:
         return False
-    return solve(some[:, varies], Grid((15,), periodic=True), np.random.default_rng(0)).evidence.found
+    some = some[:, varies]
+    ring = solve(some, Grid((15,), periodic=True), np.random.default_rng(0))
+    tests = make_tests(measure(ring, take_sample(some), None), ring.model, Further())
+    return verdict_of(tests, placed=True) is Verdict.PRESENT
 
 
 def _passed(tests: Mapping[str, Test], name: str) -> bool:

@@ -100,6 +100,9 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
             _at_least("locality_beyond_control", places.fitted - places.control, settings.beyond_control,
                       "what displacements explain beyond the best that correlations dealt to other pairs can be made to show"),
         ]  # fmt: skip
+        if places.gaps is not None:
+            reading = "share of columns that stay where they are when gaps go where plain correlations want them"
+            found.append(_at_least("gaps", places.gaps.stay, settings.gaps, reading))
     if further.controls:
         reached = places.fitted if places is not None else evidence.locality
         p = (1 + sum(value >= reached for value in further.controls)) / (1 + len(further.controls))
@@ -122,15 +125,19 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
 
 
 def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -> float:
-    """The calibrated probability; next to nothing where there is nothing to judge by, or another grid does better."""
+    """The calibrated probability; next to nothing where there is nothing to judge by, or another grid does better.
+
+    What other fits say can lower it, and never raises it: it was calibrated without them.
+    """
     barred = any(not test.passed for test in tests if test.name in _BARRING or test.name.startswith("locality_on_"))
     sure = probability(measures)
     if further.agreement is not None:
         sure = further_probability(sure, further.agreement)
     if barred:
         return min(sure, BARRED)
-    # a place can be right where not every test is passed; angles and components that do not pass them hardly ever are
-    doubted = measures.places is None and any(test.passed is False for test in tests if test.name in _CLAIMING)
+    # a place can be right where not every test is passed, but for gaps; angles and components that do not pass hardly ever are
+    needed = _CLAIMING if measures.places is None else ("gaps",)
+    doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 
 
@@ -138,12 +145,12 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
 #: tests that a symmetry needs beside the probability
-_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found")
+_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps")
 
 
 def further_probability(sure: float, agreement: float) -> float:
-    """What agreement of halves makes of a probability: its odds grow above 0.9, and fall fast below."""
-    odds = sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * (min(agreement, 1.0) - 0.9)))
+    """What disagreement of halves leaves of a probability: its odds fall fast below 0.9, and are what they were above."""
+    odds = sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * min(agreement - DEFAULT.agreement, 0.0)))
     return odds / (1 + odds)
 
 
@@ -183,6 +190,7 @@ def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
             Test("control", round(places.control, 4), reading="what correlations dealt to other pairs can be made to show"),
             Test("neighbours_predict", round(places.predicted, 4), reading="part of a column that neighbours predict"),
             Test("partners_predict", round(places.partners, 4), reading="the same of as many of its best partners"),
+            Test("partners_beside", round(places.beside, 4), reading="share of a column's best partners that are its neighbours"),
         ]  # fmt: skip
     return [
         *found,

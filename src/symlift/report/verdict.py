@@ -59,7 +59,7 @@ def verdict_panel(run: Run) -> dict[str, Any]:
     kind, badge, sentence = _UNCHECKED if found is None else _MEANING[found.verdict]
     panel: dict[str, Any] = {
         "kind": kind, "badge": badge, "sentence": sentence, "said": None, "confidence": None, "deciding": [],
-        "informing": [], "steps": [],
+        "informing": [], "steps": [], "tally": "",
     }  # fmt: skip
     return panel if found is None else panel | _found(found)
 
@@ -70,6 +70,7 @@ def _found(found: Diagnosis) -> dict[str, Any]:
     return {
         "said": words[:1].upper() + words[1:],
         "confidence": None if sure is None else f"{sure:.2f}",
+        "tally": cut(found.tally, _MOST_WORDS),
         "deciding": [_test(test) for test in tests if test.threshold is not None],
         "informing": [_test(test) for test in tests if test.threshold is None],
         "steps": [_step(step) for step in found.next_steps[:_MOST_STEPS]],

@@ -1,0 +1,104 @@
+"""Where do the missing points of a line or ring belong?  Partial correlations close gaps, plain ones measure them.
+
+Two columns beside a missing point are next neighbours once all other columns are given: their partial correlation is that of
+neighbours.  Their plain correlation is that of columns two steps apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.metrics.placement import placement_agreement
+from symlift.solvers.fast.place.halves import Halves
+from symlift.solvers.fast.place.judge import explained_elsewhere
+from symlift.solvers.fast.place.slots import Slots, fit_lags
+from symlift.solvers.fast.place.statistic import fisher
+
+__all__ = ["Gaps", "gaps_by_correlations"]
+
+# points and missing points up to which gaps are moved: the number of moves grows with their product
+_MOST_POINTS, _MOST_MISSING = 128, 16
+# part of the misfit that a move has to take away
+_GAIN = 0.002
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """``stay``: share of the columns that keep their places when gaps go where plain correlations want them; ``between``: pairs of
+    neighbouring columns (numbers among those that have places) that have missing points between them then.
+    """
+
+    stay: float
+    between: tuple[tuple[int, int], ...] = ()
+
+
+def gaps_by_correlations(halves: Halves, slot: NDArray, slots: Slots) -> Gaps | None:
+    """Gaps moved one by one to where plain correlations depend on displacement most; None where there is nothing to move."""
+    grid, missing = slots.grid, slots.grid.size - len(slot)
+    if grid.ndim > 1 or slots.depth > 1 or not 0 < missing <= _MOST_MISSING or grid.size > _MOST_POINTS:
+        return None
+    S, held = (fisher(c)[None] for c in halves.correlations)
+    best = _moved(S, slot, slots)
+
+    def known(at: NDArray) -> float:
+        return sum(explained_elsewhere(a, b, at, slots, 0.0)[0] for a, b in ((S, held), (held, S)))
+
+    if best is slot or known(best) <= known(slot):
+        return Gaps(1.0)
+    return Gaps(placement_agreement(slot, best, grid, shift_open=True), tuple(_between(best, grid)))
+
+
+def _moved(S: NDArray, slot: NDArray, slots: Slots) -> NDArray:
+    """The arrangement from which no single move of one gap takes away a worthwhile part of the misfit."""
+
+    def left(at: NDArray) -> float:
+        return float(fit_lags(S, at, slots, 0.0, 0.0).v[0])
+
+    here = left(slot)
+    for _ in range(2 * _MOST_MISSING):
+        moves = [(left(at), at) for at in _moves(slot, slots.grid)]
+        value, at = min(moves, key=lambda move: move[0])
+        if value >= (1 - _GAIN) * here:
+            break
+        slot, here = at, value
+    return slot
+
+
+def _moves(slot: NDArray, grid: Grid) -> Iterator[NDArray]:
+    """Every arrangement in the same order that has one missing point elsewhere; ends of a line count as gaps."""
+    order = np.argsort(slot)
+    spaces = _spaces(slot[order], grid)
+    for source in np.flatnonzero(spaces > 0):
+        for target in range(len(spaces)):
+            # on a line, a point that goes from one end to the other moves everything and changes nothing
+            ends = not grid.periodic[0] and {int(source), target} == {0, len(spaces) - 1}
+            if target == source or ends:
+                continue
+            new = spaces.copy()
+            new[source] -= 1
+            new[target] += 1
+            at = slot.copy()
+            steps = np.cumsum(new + 1)
+            at[order] = np.r_[0, steps[:-1]] if grid.periodic[0] else steps[:-1] - 1
+            yield at
+
+
+def _spaces(ordered: NDArray, grid: Grid) -> NDArray[np.int64]:
+    """Missing points after each column of a ring; before, between and after those of a line."""
+    if grid.periodic[0]:
+        return np.diff(np.r_[ordered, ordered[0] + grid.size]) - 1
+    return np.r_[ordered[0], np.diff(ordered) - 1, grid.size - 1 - ordered[-1]]
+
+
+def _between(slot: NDArray, grid: Grid) -> Iterator[tuple[int, int]]:
+    order = np.argsort(slot)
+    apart = np.diff(slot[order])
+    for i in np.flatnonzero(apart > 1):
+        yield int(order[i]), int(order[i + 1])
+    if grid.periodic[0] and slot[order[0]] + grid.size - slot[order[-1]] > 1:
+        yield int(order[-1]), int(order[0])
