@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from picard import picard
 
+from symlift.core.linalg import polar
 from symlift.solvers.fast.arrange import fisher
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.statistics.moments import CLIP
@@ -24,22 +25,23 @@ def standardise(S: NDArray) -> NDArray:
 
 
 def independent_components(
-    X: NDArray, rng: np.random.Generator, settings: FastSettings = DEFAULT
+    X: NDArray, rng: np.random.Generator, settings: FastSettings = DEFAULT, start: NDArray | None = None
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Unmixing matrix U of centred X: columns of X Uᵀ are as independent as can be, each of unit variance.
 
     Picard-O (extended) on whitened rows.  Beside it the contrast Σ |E log cosh s - E log cosh g|/d, by which local optima, that
-    look fine otherwise, can be told from the best one.
+    look fine otherwise, can be told from the best one.  ``start`` is an unmixing matrix to go on from.
     """
     rows = np.asarray(X, dtype=np.float64)
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     whitening = (vectors / np.sqrt(np.maximum(values, 1e-9 * values[-1]))).T
+    first = None if start is None else polar(start @ np.linalg.pinv(whitening))
     with warnings.catch_warnings():
         # not converging to the last digit is no news here: the contrast decides
         warnings.simplefilter("ignore")
         _, R, S = picard(
             whitening @ rows.T, ortho=True, extended=True, whiten=False, centering=False, max_iter=settings.component_steps,
-            tol=settings.component_tolerance, random_state=int(rng.integers(2**31)),
+            tol=settings.component_tolerance, w_init=first, random_state=int(rng.integers(2**31)),
         )  # fmt: skip
     contrast = float(np.abs(_log_cosh(S.T).mean(axis=0) - _GAUSSIAN_LOG_COSH).mean())
     return R @ whitening, {"contrast": contrast}

@@ -10,11 +10,8 @@ compete by stationarity, resolution and distortion on held-out rows; the winner 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +20,13 @@ from threadpoolctl import threadpool_limits
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import LiftedModel, has_gaps
-from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, Stage, Trace, no_progress
+from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.components import independent_components, nongaussianity
 from symlift.solvers.fast.dense import confirmed, dense_frame
 from symlift.solvers.fast.frames import nearest_in_turn, points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
+from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
@@ -36,62 +34,14 @@ from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
 from symlift.solvers.fast.stationary import Moments, invariance_gap, minimise_over_rotations, moments
+from symlift.solvers.fast.work import Rows, Work
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import HeldOut, held_out, held_out_in_window
 
 __all__ = ["solve"]
 
-# what stages cost, relative to each other, and how often they run at most: for the time estimate of a progress bar
-_COSTS = {
-    "bits": 6,
-    "place": 4,
-    "moments": 4,
-    "localise": 6,
-    "frames": 2,
-    "stationary": 25,
-    "eigenbasis": 15,
-    "sharpen": 4,
-    "resolve": 18,
-    "choose": 1,
-}
 # how far to go at most, where the mixing is known
 _REACH: dict[str, Reach] = {"shuffled": "coordinates"}
-
-
-@dataclass
-class _Work:
-    """What all stages share: the settings, and the record of what each stage did and how long it took."""
-
-    settings: FastSettings
-    progress: Progress
-    stages: list[Stage] = field(default_factory=list)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[dict[str, Any]]:
-        self.progress(name, sum(_COSTS[done.name] for done in self.stages) / self._total())
-        values: dict[str, Any] = {}
-        start = time.perf_counter()
-        yield values
-        self.stages.append(Stage(name, round(time.perf_counter() - start, 3), values))
-
-    def _total(self) -> int:
-        again = dict.fromkeys(("localise", "frames", "stationary", "sharpen"), self.settings.attempts) | {"resolve": 3}
-        return sum(cost * again.get(name, 1) for name, cost in _COSTS.items())
-
-    def best(self, value: str, *stages: str) -> float:
-        """The largest number that stages have noted under one name; 0 where there is none."""
-        return max((s.values[value] for s in self.stages if s.name in stages and value in s.values), default=0.0)
-
-    def trace(self, chosen: str) -> Trace:
-        return Trace("fast", chosen, tuple(self.stages), asdict(self.settings))
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Centred rows of unit pooled deviation, in two disjoint parts."""
-
-    fit: NDArray[np.float64]
-    held: NDArray[np.float64]
 
 
 def solve(
@@ -103,22 +53,25 @@ def solve(
     mixing: str = "auto",
     channels: int | str = "auto",
     reach: Reach | None = None,
+    sharpest: bool = False,
     settings: FastSettings = DEFAULT,
 ) -> Solution:
-    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 100) and a sample of rows.
+    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 256) and a sample of rows.
 
     ``mixing`` says what is known: "shuffled" never goes on to components, "orthogonal" never to maps that are not.  ``reach`` is
     how far to go at most, by default as far as the mixing allows: "coordinates" only puts columns in order, "components" makes
-    one attempt with independent components, "general" does all.  ``progress`` is called with each stage as it starts, and the
+    one attempt with independent components, "general" does all.  Of a process and its innovations, of a field and its increments,
+    the one of least distortion is taken, with ``sharpest`` the other.  ``progress`` is called with each stage as it starts, and the
     share of the longest way that is done.
     """
     # products of small matrices gain nothing from a second thread, and lose much where threads wait for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
-        return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, channels, _Work(settings, progress))
+        work = Work(settings, progress, sharpest)
+        return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, channels, work)
 
 
 def _solve(
-    X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, channels: int | str, work: _Work
+    X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, channels: int | str, work: Work
 ) -> Solution:
     many_bits = X.shape[1] > grid.size and len(X) >= FEWEST_BIT_ROWS and not has_gaps(X) and two_valued(X)
     if many_bits:
@@ -148,7 +101,7 @@ def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
     return len(X) > living and len(X) - len(X) // 5 >= living >= grid.size and not has_gaps(X)
 
 
-def _from_places(X: NDArray, placed: Placed, work: _Work, chosen: str) -> Solution:
+def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solution:
     """The solution that a placement is; columns that were left out have weight zero."""
     grid, found = placed.placement.grid, placed.statistics
     with work.stage("choose") as values:
@@ -165,7 +118,7 @@ def _from_places(X: NDArray, placed: Placed, work: _Work, chosen: str) -> Soluti
 
 
 def _unmixed(
-    X: NDArray, placed: Placed, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, work: _Work
+    X: NDArray, placed: Placed, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, work: Work
 ) -> Solution:
     """The best of maps that start from independent components, and of the columns as they were placed."""
     living = placed.placement.reason != "dead"
@@ -173,7 +126,7 @@ def _unmixed(
     sample = _sample(rows_of_living, mean, rng, work.settings)
     basis = _principal_basis(sample.fit, grid.size)
     lags = LagClasses(grid)
-    rows = sample if basis is None else _Rows(sample.fit @ basis.T, sample.held @ basis.T)
+    rows = sample if basis is None else Rows(sample.fit @ basis.T, sample.held @ basis.T)
     candidates = {}
     if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
         candidates["coordinates"] = np.asarray(placed.W, dtype=np.float64)[:, living]
@@ -190,7 +143,7 @@ def _unmixed(
         candidates[chosen] = nearest_in_turn(candidates[chosen], rows.held)
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
-    local = work.best("locality", "frames", "resolve", "eigenbasis")
+    local = work.best("locality", "frames", "process", "resolve", "eigenbasis")
     z = work.best("nongaussianity", "localise")
     still = _still(scores[chosen], len(rows.held), work.settings)
     evidence = Evidence(
@@ -209,7 +162,7 @@ def _still(found: HeldOut, held: int, settings: FastSettings) -> bool:
     return found.stationarity < settings.stationary + settings.few_rows / held
 
 
-def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings) -> _Rows:
+def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings) -> Rows:
     """A random sample of rows, centred, divided by one deviation, split into fit and held-out parts."""
     held = min(settings.held_rows, len(X) // 5)
     count = min(settings.fit_rows, len(X) - held) + held
@@ -218,7 +171,7 @@ def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastS
     rows = np.asarray(X[index], dtype=np.float64) - mean
     rows /= max(float(rows.std()), 1e-300)
     rows = rows[rng.permutation(len(rows))]
-    return _Rows(rows[held:], rows[:held])
+    return Rows(rows[held:], rows[:held])
 
 
 def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
@@ -228,7 +181,7 @@ def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
     return np.linalg.eigh(rows.T @ rows)[1][:, -points:].T
 
 
-def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: _Work) -> Solution | None:
+def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: Work) -> Solution | None:
     """Two-valued columns, more than points: the bits of numbers; None where held-out rows do not agree."""
     settings = work.settings
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
@@ -255,7 +208,7 @@ def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: _Work) ->
 
 
 def _from_components(
-    rows: _Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, work: _Work, thorough: bool, invertible: bool
+    rows: Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, work: Work, thorough: bool, invertible: bool
 ) -> dict[str, NDArray[np.float64]]:
     """Candidates that start from independent components; cheap ones first, the general ones where those do not convince."""
     settings = work.settings
@@ -276,6 +229,8 @@ def _from_components(
             frames = {"points": points}
             if grid.ndim == 1 and not grid.periodic[0]:
                 frames |= position_frames(rows.fit, U)
+        if quality["locality"] < settings.local and _from_innovations(rows, U, grid, rng, work, candidates, invertible):
+            return candidates
         name, W, convincing = polish(frames)
         candidates[f"{name} {attempt}"] = W
         if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
@@ -292,8 +247,32 @@ def _from_components(
     return candidates
 
 
+def _from_innovations(
+    rows: Rows, U: NDArray, grid: Grid, rng: np.random.Generator, work: Work,
+    candidates: dict[str, NDArray[np.float64]], invertible: bool,
+) -> bool:  # fmt: skip
+    """Where components have no domain of their own but their mixing columns have: the process that they drive, alone."""
+    settings = work.settings
+    if any(grid.periodic) or grid.size < settings.fewest_innovations:
+        return False
+    with work.stage("process") as values:
+        U, _ = independent_components(rows.fit, rng, settings, start=U)
+        found = process_frame(U, grid, rng, not invertible, settings)
+        values |= found.quality
+        if found.explained < settings.overlap:
+            return False
+        values["locality"] = found.explained
+        answers = {"process": found.W, "innovations": found.innovations}
+        values["answers"] = {name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()}
+        # both are stationary, and resolution likes innovations better: least distortion decides, or the user
+        chosen = "innovations" if work.sharpest else "process"
+        candidates.clear()
+        candidates[chosen] = answers[chosen]
+    return True
+
+
 def _from_eigenbasis(
-    rows: _Rows, grid: Grid, rng: np.random.Generator, work: _Work, candidates: dict[str, NDArray[np.float64]]
+    rows: Rows, grid: Grid, rng: np.random.Generator, work: Work, candidates: dict[str, NDArray[np.float64]]
 ) -> bool:
     """Add the frame that starts from the covariance's eigenbasis; where it has arrived, it stays the only candidate."""
     with work.stage("eigenbasis") as values:
@@ -303,16 +282,19 @@ def _from_eigenbasis(
         values |= found.quality | {"arrived": found.arrived}
         if found.arrived:
             values["locality"] = found.explained
+            answers = candidates | {"eigenbasis": found.W}
+            values["answers"] = {name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()}
             # resolution must not overrule least distortion: among maps that are all-pass copies it likes innovations better
-            candidates.clear()
+            if not work.sharpest:
+                candidates.clear()
         candidates["eigenbasis"] = found.W
-    return found.arrived
+    return found.arrived and not work.sharpest
 
 
 class _Polish:
     """Make the best of several frames stationary, then sharp.  Says whether its gap is down at the sampling noise."""
 
-    def __init__(self, rows: _Rows, grid: Grid, lags: LagClasses, work: _Work) -> None:
+    def __init__(self, rows: Rows, grid: Grid, lags: LagClasses, work: Work) -> None:
         self.rows, self.grid, self.lags, self.work = rows, grid, lags, work
         self.settings = work.settings
         self.ring = all(grid.periodic)
@@ -394,12 +376,12 @@ def _reflect_weakest(W: NDArray, second: NDArray) -> NDArray:
 
 
 def _general(
-    rows: _Rows,
+    rows: Rows,
     U: NDArray,
     grid: Grid,
     lags: LagClasses,
     rng: np.random.Generator,
-    work: _Work,
+    work: Work,
     rotations: dict[str, NDArray[np.float64]],
 ) -> dict[str, NDArray[np.float64]]:
     """Maps that need not be orthogonal: from points, from the best rotation, and on a line from increments."""

@@ -52,6 +52,14 @@ class FastSettings:
     #: fits from different starts of the components compete
     attempts: int = 3
 
+    # -- linear processes: components that are innovations
+    #: part of the mixing columns' overlaps that displacements explain: processes 0.88 or more, random mixings 0.4 or less, but 0.63
+    #: on 16 points, where there are few pairs: from how many points on it is looked at
+    overlap: float = 0.75
+    #: below this there is nothing to untangle: processes begin at 0.61, random mixings of 24 points and more end at 0.56
+    tangled: float = 0.57
+    fewest_innovations: int = 20
+
     # -- evidence
     #: noise leaves a locality of about 0 and |z| < 3
     local: float = 0.2
