@@ -44,38 +44,79 @@ _NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not tru
 
 
 class LatentDomain(TransformerMixin, BaseEstimator):
-    """Find the grid that vectors were measured on, its translation symmetry, and the signals.
+    r"""Find the grid that vectors were measured on, its translation symmetry, and the signals.
+
+    The fitted map is y(t) = w₀ᵀ ρ̂(-t) E (x - mean), evaluated at the points t of the grid; ρ̂ is
+    the translation group that was found.
 
     Parameters
     ----------
-    grid : "auto", or the grid's shape: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, "15x15", or a :class:`~symlift.Grid`.
-    periodic : whether axes close on themselves: one bool, or one for each axis.  A proposed grid ("auto") brings its own.
-    solver : "auto", "fast", "ring", "neural", "refine" or "random".
-    mixing : what is known of how columns came from points: "auto" finds out, "shuffled" says that each column is a point,
-        "orthogonal" that they are a rotation of the points, "linear" any invertible map.
-    channels : how many columns there are at each point, or "auto".
-    random_state : seed, ``numpy.random.RandomState`` or None.  The same seed on the same machine gives the same result.
-    verbose : 1 shows a progress bar on a terminal and in notebooks, elsewhere a line for each stage; 2 prints the lines as well.
-    solver_options : a mapping of further options for the solver, such as ``{"preset": "gsn15", "seconds": 60}`` for "neural".
+    grid : "auto", int, tuple of int, str or Grid, default="auto"
+        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``. With "auto" a
+        grid is proposed from the data.
+    periodic : bool or sequence of bool, default=False
+        Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
+        brings its own flags.
+    solver : {"auto", "fast", "ring", "neural", "refine", "random"}, default="auto"
+        How the domain is found. "auto" takes the fast solver; "ring" is for populations of tuned
+        neurons; "neural" and "refine" train a model and need PyTorch.
+    mixing : {"auto", "shuffled", "orthogonal", "linear"}, default="auto"
+        What is known about how columns arise from points: each column is a point ("shuffled"),
+        columns are a rotation of the points ("orthogonal"), or any invertible map ("linear").
+    channels : "auto" or int, default="auto"
+        Number of columns at each point.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Seed. The same seed on the same machine gives the same result.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal and in notebooks, elsewhere one line per stage; 2 prints
+        the lines as well.
+    solver_options : mapping, optional
+        Further options of the solver, such as ``{"preset": "gsn15", "seconds": 60}`` for "neural".
 
     Attributes
     ----------
-    model_ : the :class:`~symlift.LiftedModel` that was found.
-    grid_ : its :class:`~symlift.Grid`.
-    n_channels_ : how many signals there are at each grid point.
-    placement_ : the :class:`~symlift.solvers.contract.Placement` of the columns, where columns are points; else None.
-    coverage_ : (*grid,) number of columns at each point, None without a placement.
-    lifting_map_ : (grid points · channels, d), ``Y = (X - mean_) @ lifting_map_.T``; made on first access.
-    generators_ : (P, d, d), translation generators in observation coordinates; made on first access.
-    evidence_ : what speaks for the result, on rows that it was not fitted to.
-    trace_ : what each stage of the solver did.
-    diagnosis_ : what :meth:`diagnose` last found for this fit, else None; saved with it.
-    samples_ : some rows of the fit, drawn at random, which reports and plots show.
+    model_ : LiftedModel
+        The map and its symmetry group.
+    grid_ : Grid
+        The grid of the signals.
+    n_channels_ : int
+        Number of signals at each grid point.
+    placement_ : Placement or None
+        Where each column sits, if columns are points.
+    coverage_ : ndarray of shape (\*grid,) or None
+        Number of columns at each point; None without a placement.
+    lifting_map_ : ndarray of shape (grid points · channels, d)
+        W in ``Y = (X - mean) @ W.T``; computed on first access.
+    generators_ : ndarray of shape (axes, d, d)
+        Translation generators in observation coordinates; computed on first access.
+    evidence_ : Evidence
+        Numbers that support the result, on rows that it was not fitted to.
+    trace_ : Trace
+        What each stage of the solver did.
+    diagnosis_ : Diagnosis or None
+        The last result of `diagnose` for this fit; saved with it.
+    samples_ : Samples
+        Some rows of the fit, drawn at random, which reports and plots show.
 
-    >>> X = np.random.default_rng(0).laplace(size=(200, 9))
-    >>> est = LatentDomain(grid=(9,), periodic=True, solver="random", random_state=0).fit(X)
-    >>> est.to_grid(est.transform(X)).shape
-    (200, 9)
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Method".
+
+    Examples
+    --------
+    Twenty shuffled sensors on a plane of 4 by 5 find their places:
+
+    >>> from symlift import LatentDomain
+    >>> from symlift.datasets import gsn
+    >>> data = gsn(600, (4, 5), transform="permutation", random_state=1)
+    >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(data.X)
+    >>> est.to_grid(est.transform(data.X)).shape
+    (600, 4, 5)
+    >>> print(est.diagnose(data.X).verdict.words)
+    an identifiable translation symmetry is present and stable
+    >>> from symlift.metrics import signal_recovery
+    >>> signal_recovery(data.latent, est.transform(data.X), data.grid).r > 0.99
+    True
     """
 
     def __init__(
@@ -106,9 +147,28 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         progress: Progress | None = None,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Find the domain of the rows of X (n, d); ``progress(stage, share)`` is called as the work goes on.
+        """Find the domain of the rows of X.
 
-        ``names`` are those of the columns, where X is no frame that has them itself.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations: an array, a memory map, a data frame or a Dask array. NaN marks gaps.
+        y : None
+            Ignored; scikit-learn passes it.
+        progress : callable, optional
+            Called as ``progress(stage, share)`` while the work goes on.
+        names : sequence of str, optional
+            Names of the columns, if X does not carry them itself.
+
+        Returns
+        -------
+        LatentDomain
+            The fitted estimator.
+
+        Warns
+        -----
+        FitWarning
+            If the tests at the end of the fit do not support the result.
         """
         self._check_settings()
         given = self._array(X, reset=True)
@@ -228,7 +288,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     @cached_property
     def lifting_map_(self) -> NDArray[np.float64]:
-        """W (grid points · channels, d)."""
+        """W, of shape (grid points · channels, d)."""
         check_is_fitted(self)
         return self.model_.lifting_map()
 
@@ -280,7 +340,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return samples if filler is None else replace(samples, observed=filler.fill(samples.observed))
 
     def name_columns(self, names: Sequence[str]) -> None:
-        """Give the columns names, as fitting a frame does; placement and saved files carry them."""
+        """Name the columns, as fitting a data frame does; placement and saved files carry the names.
+
+        Parameters
+        ----------
+        names : sequence of str
+            One name for each column, all different.
+        """
         check_is_fitted(self)
         self.feature_names_in_ = column_names(names, self.n_features_in_)
         self._adopt(self.solution_)
@@ -288,19 +354,52 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     # -- using a fit ---------------------------------------------------------------------------------------------------
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Lifted signals, (n, grid points · channels), channels fastest; of a Dask array, one that is not computed yet."""
+        """Lift observations to signals on the grid, Y = (X - mean) Wᵀ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations; gaps (NaN) are predicted from the other columns.
+
+        Returns
+        -------
+        ndarray of shape (n, grid points · channels)
+            Signals, channels fastest. For a Dask array, a Dask array that is not computed yet.
+        """
         check_is_fitted(self)
         if is_dask(X):
             return cast(NDArray, each_block(self.transform, X, self.model_.n_outputs))
         return self.model_.lift(self._rows(X))
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray:
-        """Observations (n, d) of lifted signals: the pseudo-inverse of :meth:`transform`."""
+        """Compute the observations that belong to signals: the pseudo-inverse of `transform`.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, grid points · channels)
+            Signals.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Observations.
+        """
         check_is_fitted(self)
         return self.model_.unlift(np.asarray(Y))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
-        """Signals (n, grid points · channels) as fields (n, *grid), or (n, *grid, channels) where there are several."""
+        r"""Arrange signals as fields on the grid.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, grid points · channels)
+            Signals, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, \*grid) or (n, \*grid, channels)
+            Fields; the last axis is there if there are several channels.
+        """
         check_is_fitted(self)
         Y = np.asarray(Y)
         if Y.ndim != 2 or Y.shape[1] != self.model_.n_outputs:
@@ -311,12 +410,37 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return Y.reshape(len(Y), *self.grid_.shape, *channels)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002 - scikit-learn's signature
-        """Names of the signals: ``p12`` on a line or ring, ``r3c7`` on a grid, ``s1r3c7`` in 3-D, with ``k0`` for channels."""
+        """Return the names of the signals.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; scikit-learn passes it.
+
+        Returns
+        -------
+        ndarray of str
+            ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D; ``k0`` is appended for
+            channels.
+        """
         check_is_fitted(self)
         return np.array(self.grid_.point_names(self.n_channels_), dtype=object)
 
     def shift(self, X: ArrayLike, t: float | Sequence[float]) -> NDArray:
-        """Observations moved by t grid steps along the recovered symmetry, mean + E⁺ ρ̂(t) E (X - mean)."""
+        """Move observations along the recovered symmetry: mean + E⁺ ρ̂(t) E (X - mean).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+        t : float or sequence of float
+            Number of grid steps along each axis.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Moved observations.
+        """
         check_is_fitted(self)
         return self.model_.act(self._rows(X), np.atleast_1d(t))
 
@@ -339,9 +463,22 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     # -- trusting a fit ------------------------------------------------------------------------------------------------
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
-        """How good the fit is on X, larger is better; comparable between fits on the same grid, on the same rows.
+        """Return how good the fit is on X; larger is better.
 
-        -(resolution + distortion/2 + 10 · max(stationarity, 0)), best on rows that were not fitted.
+        The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of the
+        same rows on the same grid, best with rows that were not fitted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+        y : None
+            Ignored; scikit-learn passes it.
+
+        Returns
+        -------
+        float
+            The score.
         """
         from symlift.statistics.selection import held_out_in_window
 
@@ -352,11 +489,26 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def diagnose(
         self, X: ArrayLike, level: Level = "quick", blocks: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Diagnosis:
-        """Is the result real?  A verdict, the probability that the result is right, the tests behind both, and next steps.
+        """Decide whether the result is real.
 
-        ``level`` "quick" costs less than the fit; "full" also fits halves of X (quarters, where those disagree), more controls and
-        other grids: up to six fits.  Models that were trained are always compared with what the fast solver finds in halves.
-        ``blocks`` (n,) names rows that belong together, such as those of one session: halves are then made of whole blocks.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations, those of the fit or others.
+        level : {"quick", "full"}, default="quick"
+            "quick" costs less than the fit. "full" also fits halves of X (and quarters, if those
+            disagree), more controls and other grids: up to six fits. Models that were trained are always
+            compared with what the fast solver finds in halves.
+        blocks : array-like of shape (n,), optional
+            Labels of rows that belong together, such as the rows of one session: halves are then made of
+            whole blocks.
+        progress : callable, optional
+            Called as ``progress(stage, share)`` while the work goes on.
+
+        Returns
+        -------
+        Diagnosis
+            The verdict, the probability that the result is right, the tests behind both, and next steps.
         """
         from symlift.diagnosis.examine import check_request, diagnose
 
@@ -386,9 +538,16 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     # -- keeping a fit -------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False, samples: bool = True) -> None:
-        """Write the model (safetensors and JSON), the settings and the evidence into ``folder``; :func:`load` reads it back.
+        """Write the fit into a folder; `load` reads it back.
 
-        Some rows of the data are written, too, which `symlift report` draws: ``samples=False`` keeps them out of the folder.
+        Parameters
+        ----------
+        folder : str or path-like
+            The folder: model (safetensors and JSON), settings and evidence.
+        overwrite : bool, default=False
+            Whether a fit that is already there is replaced.
+        samples : bool, default=True
+            Whether some rows of the data are written, too, which ``symlift report`` draws.
         """
         from symlift.estimator_file import write_fit
 
@@ -397,7 +556,20 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         write_fit(self.model_, self._record(), filler, rows if samples else None, folder, overwrite)
 
     def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
-        """Write the page about this fit, one file that opens offline; samples are of the rows X, else of those of the fit."""
+        """Write the page about this fit, one file that opens offline.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The HTML file.
+        X : array-like of shape (n, d), optional
+            Rows that samples are taken from, by default those of the fit.
+
+        Returns
+        -------
+        pathlib.Path
+            The file that was written.
+        """
         from symlift.report import write_page
 
         check_is_fitted(self)
@@ -421,7 +593,30 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
 
 def load(folder: str | os.PathLike[str]) -> LatentDomain:
-    """A fitted :class:`LatentDomain`, as it was saved."""
+    """Load a fitted `LatentDomain`.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        What `LatentDomain.save` or ``symlift recover`` has written.
+
+    Returns
+    -------
+    LatentDomain
+        The estimator, as it was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from symlift import LatentDomain, load
+    >>> from symlift.datasets import gsn
+    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
+    >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     est.save(folder, overwrite=True)
+    ...     bool((load(folder).transform(X) == est.transform(X)).all())
+    True
+    """
     from symlift.estimator_file import check_fits, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 

@@ -21,7 +21,16 @@ Refit = Callable[[NDArray, int, Reach | None], Solution]
 
 
 class Verdict(StrEnum):
-    """What was found; the value is the code that is stored, :attr:`words` is how people read it."""
+    """What was found: ``present``, ``ordered``, ``unidentifiable`` or ``absent``.
+
+    The value is the code that is stored; `words` is the sentence for people.
+
+    Examples
+    --------
+    >>> from symlift import Verdict
+    >>> Verdict("absent").words
+    'no evidence for a translation symmetry'
+    """
 
     PRESENT = "present"
     ORDERED = "ordered"
@@ -44,7 +53,27 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Test:
-    """One named test: its number, its threshold (None: for information), whether it is passed, and what it means."""
+    """One named test of a result.
+
+    Parameters
+    ----------
+    name : str
+        Name of the test.
+    value : float or None
+        Its number.
+    threshold : float, optional
+        The threshold; None if the number is for information only.
+    passed : bool, optional
+        Whether the test is passed; None if it decides nothing.
+    reading : str, default=""
+        What the number means, in words.
+
+    Examples
+    --------
+    >>> from symlift.diagnosis import Test
+    >>> Test("locality", 0.93, 0.7, True).passed
+    True
+    """
 
     __test__ = False  # pytest collects classes of this name
 
@@ -57,7 +86,23 @@ class Test:
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next: in words, as parameters of :class:`~symlift.LatentDomain`, and as a command."""
+    """What to do next.
+
+    Parameters
+    ----------
+    text : str
+        The step in words.
+    params : mapping, default={}
+        The step as parameters of `LatentDomain`.
+    command : str, default=""
+        The step as a command.
+
+    Examples
+    --------
+    >>> from symlift.diagnosis import NextStep
+    >>> NextStep("fit a ring instead", {"periodic": True}).params
+    {'periodic': True}
+    """
 
     text: str
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -66,12 +111,27 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A verdict, the probability that the result is right, the tests behind both, and next steps where something can be done.
+    """A verdict, the probability that the result is right, the tests behind both, and next steps.
 
-    ``confidence`` is calibrated, at level "quick": of results that are given 0.9, nine in ten have at least half of their columns
-    in place, or signals that correlate with the true ones by 0.5 or more.  Level "full" keeps it, and lowers it where two halves
-    of the rows disagree or another grid does better; how much it lowers it is not calibrated.
+    At level "quick" the confidence is calibrated: of results that are given 0.9, nine in ten have at
+    least half of their columns in place, or signals that correlate with the true ones by 0.5 or more.
+    Level "full" keeps it, and lowers it if two halves of the rows disagree or another grid does better;
+    how much it lowers it is not calibrated.
 
+    Parameters
+    ----------
+    verdict : Verdict
+        What was found.
+    confidence : float
+        Probability that the result is right.
+    tests : tuple of Test, default=()
+        Named tests; those that decide come first.
+    next_steps : tuple of NextStep, default=()
+        What to do next; empty for the best verdict.
+
+    Examples
+    --------
+    >>> from symlift import Diagnosis, Verdict
     >>> print(Diagnosis(Verdict.ABSENT, 0.02))
     no evidence for a translation symmetry (confidence 0.02)
     """
@@ -89,9 +149,12 @@ class Diagnosis:
 
     @property
     def tally(self) -> str:
-        """How many of the tests that decide were passed, and which were not.
+        """How many of the deciding tests were passed, and which were not.
 
-        >>> Diagnosis(Verdict.ABSENT, 0.0, (Test("locality", 0.9, 0.7, True), Test("p_value", 0.5, 0.05, False))).tally
+        Examples
+        --------
+        >>> tests = (Test("locality", 0.9, 0.7, True), Test("p_value", 0.5, 0.05, False))
+        >>> Diagnosis(Verdict.ABSENT, 0.0, tests).tally
         '1 of 2 tests passed; not passed: p value'
         """
         deciding = [test for test in self.tests if test.passed is not None]
@@ -100,7 +163,18 @@ class Diagnosis:
         return passed + (f"; not passed: {', '.join(failed)}" if failed else "")
 
     def value(self, name: str) -> float | None:
-        """The number of one test, None where it was not made."""
+        """Return the number of one test.
+
+        Parameters
+        ----------
+        name : str
+            Name of the test.
+
+        Returns
+        -------
+        float or None
+            Its number; None if the test was not made.
+        """
         return next((test.value for test in self.tests if test.name == name), None)
 
 

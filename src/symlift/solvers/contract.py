@@ -51,21 +51,33 @@ REASONS = ("", *LEFT_OUT, "duplicate")
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where each of d columns sits on the grid, where columns are points of it.
+    """Where each of d columns sits on the grid, if columns are points of it.
 
     Parameters
     ----------
-    grid : the grid.
-    coordinates : (d, P) in grid steps, fractions where the data say so, in [0, N) on periodic axes; NaN for those left out.
-    point : (d,) flat index of the nearest grid point, or -1.
-    channel : (d,) which of the columns of its point it is (for bits: its significance, 0 the lowest), or -1.
-    confidence : (d,) from 0 to 1.
-    reason : (d,) "" or why the column has no place of its own: one of :data:`REASONS`.
-    twin : (d,) the column that a duplicate repeats, or -1.
-    names : (d,) names of the columns, where they have any.
+    grid : Grid
+        The grid.
+    coordinates : ndarray of shape (d, axes)
+        Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; NaN for
+        columns that are left out.
+    point : ndarray of int, shape (d,)
+        Flat index of the nearest grid point, or -1.
+    channel : ndarray of int, shape (d,)
+        Which of the columns of its point a column is (for bits: its significance, 0 the lowest), or -1.
+    confidence : ndarray of shape (d,)
+        From 0 to 1.
+    reason : ndarray of str, shape (d,)
+        Empty, or why the column has no place of its own: "dead", "noise", "index", "unplaced" or
+        "duplicate".
+    twin : ndarray of int, shape (d,)
+        The column that a duplicate repeats, or -1.
+    names : tuple of str, optional
+        Names of the columns.
 
-    >>> grid = Grid((2,))
-    >>> placed = Placement.at_points(grid, [1, -1, 0], reason=["", "dead", ""])
+    Examples
+    --------
+    >>> from symlift import Grid, Placement
+    >>> placed = Placement.at_points(Grid((2,)), [1, -1, 0], reason=["", "dead", ""])
     >>> placed.coverage(), placed.left_out
     (array([1, 1]), array([False,  True, False]))
     """
@@ -90,7 +102,28 @@ class Placement:
         reason: Any = "",
         twin: Any = -1,
     ) -> Placement:
-        """Columns that sit exactly on grid points (flat index; -1: left out)."""
+        """Place columns exactly on grid points.
+
+        Parameters
+        ----------
+        grid : Grid
+            The grid.
+        point : array-like of int, shape (d,)
+            Flat index of each column's point; -1 leaves the column out.
+        channel : array-like of int, optional
+            Channel of each column, 0 by default.
+        confidence : float or array-like, default=1.0
+            Confidence of each column.
+        reason : str or array-like, default=""
+            Why a column has no place of its own.
+        twin : int or array-like, default=-1
+            The column that a duplicate repeats.
+
+        Returns
+        -------
+        Placement
+            The placement.
+        """
         point = np.asarray(point, dtype=np.int64)
         on = point >= 0
         coordinates = np.where(on[:, None], grid.indices()[np.maximum(point, 0)].astype(np.float64), np.nan)
@@ -105,11 +138,22 @@ class Placement:
 
     @property
     def left_out(self) -> NDArray[np.bool_]:
-        """(d,) columns that are on no grid point."""
+        """Columns that are on no grid point, of shape (d,)."""
         return self.point < 0
 
     def with_dead(self, varies: NDArray[np.bool_]) -> Placement:
-        """This placement of the columns that vary, as one of all columns; the others are dead."""
+        """Extend a placement of the columns that vary to all columns; the others are dead.
+
+        Parameters
+        ----------
+        varies : ndarray of bool, shape (d,)
+            Which columns vary.
+
+        Returns
+        -------
+        Placement
+            The placement of all d columns.
+        """
         d, seen = len(varies), np.flatnonzero(varies)
 
         def spread(values: NDArray, fill: Any) -> NDArray:
@@ -124,21 +168,44 @@ class Placement:
         )  # fmt: skip
 
     def coverage(self, channels: int = 1) -> NDArray[np.int64]:
-        """Number of columns at each point, (*grid,), or (*grid, channels) where there are several."""
+        r"""Count the columns at each point.
+
+        Parameters
+        ----------
+        channels : int, default=1
+            Number of channels at each point.
+
+        Returns
+        -------
+        ndarray of int, shape (\*grid,) or (\*grid, channels)
+            Number of columns.
+        """
         shape = self.grid.shape if channels == 1 else (*self.grid.shape, channels)
         on = ~self.left_out
         slot = self.point[on] if channels == 1 else self.point[on] * channels + self.channel[on]
         return np.bincount(slot, minlength=self.grid.size * channels).reshape(shape)
 
     def point_confidence(self) -> NDArray[np.float64]:
-        """Confidence of each point, (*grid,): that of the surest column there, 0 where the field was filled in."""
+        r"""Return the confidence of each point.
+
+        Returns
+        -------
+        ndarray of shape (\*grid,)
+            Confidence of the surest column there, 0 where the field was filled in.
+        """
         sure = np.zeros(self.grid.size)
         on = ~self.left_out
         np.maximum.at(sure, self.point[on], self.confidence[on])
         return sure.reshape(self.grid.shape)
 
     def columns(self) -> dict[str, list[Any]]:
-        """The table, a list for each of its columns: what :meth:`to_frame` and :meth:`to_csv` hold."""
+        """Return the table that `to_frame` and `to_csv` hold.
+
+        Returns
+        -------
+        dict of str to list
+            Column number (from 0), name, position, point, channel, confidence and reason.
+        """
         d = len(self.point)
         names = list(self.names) if self.names is not None else [f"x{i}" for i in range(d)]
         axes = {f"axis{j}": np.round(self.coordinates[:, j], 4).tolist() for j in range(self.grid.ndim)}
@@ -151,13 +218,25 @@ class Placement:
         return placement_html(self)
 
     def to_frame(self) -> DataFrame:
-        """The table as a pandas frame, one row for each column of the data."""
+        """Return the table as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each column of the data.
+        """
         from pandas import DataFrame
 
         return DataFrame(self.columns())
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, one line for each column of the data; coordinates of those left out are empty."""
+        """Write the table, one line for each column of the data.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; coordinates of columns that are left out are empty.
+        """
         import csv
 
         table = self.columns()
@@ -173,23 +252,51 @@ class Placement:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for a result, on rows that it was not fitted to.  None where a number does not apply to the solver.
+    """Numbers that support a result, on rows that it was not fitted to.
+
+    A number that does not apply to the solver is None.
 
     Parameters
     ----------
-    found : whether the solver's own tests are passed.
-    reach : how far the solver had to go.
-    explained : the part of pairwise statistics (of columns, or of the energies of components) that displacements on the grid
-        explain; about 0 where there is no domain.
-    ceiling : the part that any model could explain: two halves of the rows differ by sampling noise, and that is left.
-    carried_by : which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"), or others.
-    nongaussianity : z score of the components; without it no dense mixing can be undone.
-    agreement : correlation of phases that two halves of the columns give (ring).
-    roundness : fourth moment of the phases' plane, 1 on a circle and 2 in a Gaussian blob (ring).
-    ahead : how far the plane of the phases is ahead of the next best one, as a share of its likelihood (ring).
-    stationarity, resolution, distortion : the terms of the held-out score of the map that was chosen.
-    confidence : probability that the result is right, from tests that cost little; None where there are none.
-    bit_slopes : what a bit of each significance adds to its neighbours, the heaviest first, where columns are bits.
+    found : bool, default=True
+        Whether the solver's own tests are passed.
+    reach : {"coordinates", "components", "general"}, default="general"
+        How far the solver had to go.
+    explained : float, optional
+        Share of pairwise statistics (of columns, or of the energies of components) that displacements
+        on the grid explain; about 0 without a domain.
+    ceiling : float, optional
+        Share that any model could explain, given the sampling noise between two halves of the rows.
+    carried_by : str, default=""
+        Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"), or
+        others.
+    nongaussianity : float, optional
+        z score of the components; without it no dense mixing can be undone.
+    agreement : float, optional
+        Correlation of the phases that two halves of the columns give (ring).
+    roundness : float, optional
+        Fourth moment of the plane of the phases, 1 on a circle and 2 in a Gaussian blob (ring).
+    ahead : float, optional
+        Lead of the plane of the phases over the next best one, as a share of its likelihood (ring).
+    stationarity : float, optional
+        Stationarity of the map that was chosen, a term of its held-out score.
+    resolution : float, optional
+        Resolution of that map.
+    distortion : float, optional
+        Distortion of that map.
+    confidence : float, optional
+        Probability that the result is right, from tests that cost little.
+    bit_slopes : tuple of float, default=()
+        What a bit of each significance adds to its neighbours, the heaviest first, if columns are bits.
+
+    Examples
+    --------
+    >>> from symlift import LatentDomain
+    >>> from symlift.datasets import gsn
+    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
+    >>> evidence = LatentDomain(grid=(4, 5), random_state=0).fit(X).evidence_
+    >>> evidence.found, evidence.confidence > 0.9
+    (True, True)
     """
 
     found: bool = True
@@ -209,7 +316,7 @@ class Evidence:
 
     @property
     def locality(self) -> float:
-        """The number that a control has to stay below: what is explained, or on a ring the agreement; 0 where there is none."""
+        """What a control has to stay below: `explained`, or `agreement` on a ring; 0 without either."""
         known = self.explained if self.explained is not None else self.agreement
         return 0.0 if known is None else known
 
@@ -248,9 +355,30 @@ class GridCandidate:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a solver did, stage by stage, for people to read; ``settings`` are those that it ran with.
+    """What a solver did, stage by stage, for people to read.
 
-    ``candidates`` are the grids that ``grid="auto"`` compared: the one that was taken, then the others, the best first.
+    Parameters
+    ----------
+    solver : str, default=""
+        Name of the solver.
+    chosen : str, default=""
+        The candidate that was chosen.
+    stages : tuple of Stage, default=()
+        Name, seconds and numbers of each stage.
+    settings : mapping, default={}
+        Settings that the solver ran with.
+    training : TrainingSummary, optional
+        How a training went.
+    candidates : tuple of GridCandidate, default=()
+        The grids that ``grid="auto"`` compared: the one that was taken, then the others, best first.
+
+    Examples
+    --------
+    >>> from symlift import LatentDomain
+    >>> from symlift.datasets import gsn
+    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
+    >>> LatentDomain(grid=(4, 5), random_state=0).fit(X).trace_.solver
+    'fast'
     """
 
     solver: str = ""
