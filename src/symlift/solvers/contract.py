@@ -260,7 +260,7 @@ class Evidence:
     ----------
     found : bool, default=True
         Whether the solver's own tests are passed.
-    reach : {"coordinates", "components", "general"}, default="general"
+    reach : {"coordinates", "components", "general"}, optional
         How far the solver had to go.
     explained : float, optional
         Share of pairwise statistics (of columns, or of the energies of components) that displacements
@@ -271,7 +271,7 @@ class Evidence:
         Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"), or
         others.
     nongaussianity : float, optional
-        z score of the components; without it no dense mixing can be undone.
+        Standard score of the components; without it no dense mixing can be undone.
     agreement : float, optional
         Correlation of the phases that two halves of the columns give (ring).
     roundness : float, optional
