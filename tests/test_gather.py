@@ -21,15 +21,15 @@ def rows(n: int = 1_200) -> np.ndarray:
 def test_two_workers_give_the_fit_that_one_array_gives() -> None:
     distributed = pytest.importorskip("distributed")
     X = rows()
-    there = da.from_array(X, chunks=(200, 7))
+    lazy = da.from_array(X, chunks=(200, 7))
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        est = LatentDomain(grid=16, random_state=0).fit(there)
-        signals = est.transform(there)
+        est = LatentDomain(grid=16, random_state=0).fit(lazy)
+        signals = est.transform(lazy)
         assert is_dask(signals)
         assert signals.shape == (1_200, 16)
         computed = signals.compute()
-        assert est.diagnose(there).verdict == est.diagnose(X).verdict
+        assert est.diagnose(lazy).verdict == est.diagnose(X).verdict
     alone = LatentDomain(grid=16, random_state=0).fit(X)
     np.testing.assert_array_equal(est.placement_.point, alone.placement_.point)
     np.testing.assert_allclose(computed, alone.transform(X), atol=1e-10)

@@ -61,23 +61,23 @@ def test_action_takes_one_translation_for_each_row(rng):
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_planes_are_recovered_from_generators_up_to_their_gauge(dimension, axes, precision, roundings):
     group = random_group(dimension, axes, seed=3, dtype=precision)
-    found = TranslationGroup.from_generators(group.generators())
-    assert np.abs(found.generators() - group.generators()).max() < 10 * roundings
+    refactored = TranslationGroup.from_generators(group.generators())
+    assert np.abs(refactored.generators() - group.generators()).max() < 10 * roundings
 
     # the gauge: order of planes, orientation of a plane (all its frequencies change sign), angle inside it
     def canonical(theta: np.ndarray) -> np.ndarray:
         theta = theta * np.sign(theta[0])
         return theta[:, np.argsort(theta[0])]
 
-    assert np.allclose(canonical(found.theta), canonical(group.theta), atol=20 * roundings)
+    assert np.allclose(canonical(refactored.theta), canonical(group.theta), atol=20 * roundings)
 
 
 def test_repeated_and_zero_frequencies():
     Q = ortho_group.rvs(9, random_state=0)
     theta = np.array([[1.0, 1.0, 0.0, 0.0], [0.5, -0.5, 0.0, 2.0]])
     group = TranslationGroup(Q, theta)
-    found = TranslationGroup.from_generators(group.generators())
-    assert np.allclose(found.generators(), group.generators(), atol=1e-12)
+    refactored = TranslationGroup.from_generators(group.generators())
+    assert np.allclose(refactored.generators(), group.generators(), atol=1e-12)
     still = TranslationGroup.from_generators(np.zeros((1, 5, 5)))
     assert np.allclose(still.matrix([3.0]), np.eye(5))
 
@@ -86,8 +86,8 @@ def test_nearly_commuting_generators_are_block_diagonalised(rng):
     group = random_group(10, 2, seed=5)
     noise = rng.normal(size=(2, 10, 10)) * 1e-3
     noisy = group.generators() + noise - noise.transpose(0, 2, 1)
-    found = TranslationGroup.from_generators(noisy)
-    assert np.abs(found.generators() - noisy).max() < 0.02
+    refactored = TranslationGroup.from_generators(noisy)
+    assert np.abs(refactored.generators() - noisy).max() < 0.02
 
 
 @given(st.lists(st.integers(2, 5), min_size=1, max_size=3).map(tuple))

@@ -65,18 +65,18 @@ def wrong_imports() -> list[str]:
         if here in ("__init__", "__main__", "errors"):
             continue
         for line, module in imports(path):
-            there = room_of(module)
-            if there in EVERYWHERE or (here, there) in EXCEPTIONS:
+            other = room_of(module)
+            if other in EVERYWHERE or (here, other) in EXCEPTIONS:
                 continue
-            if level.get(there, 99) > level[here]:
+            if level.get(other, 99) > level[here]:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     return wrong
 
 
 def test_every_room_is_in_the_table_and_every_entry_exists():
     named = set().union(*rooms())
-    there = {p.name.removesuffix(".py") for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
-    assert named == there - {"__init__", "__main__", "errors"}
+    existing = {p.name.removesuffix(".py") for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert named == existing - {"__init__", "__main__", "errors"}
 
 
 def test_imports_point_one_way():

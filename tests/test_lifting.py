@@ -417,8 +417,8 @@ def test_sparse_and_channel_models_come_back_equal(light, channels, precision, t
 def test_models_of_version_0_1_give_what_they_gave():
     model = load_model(OLD / "ring")
     assert (model.grid, model.kind, model.channels) == (Grid((9,), True), "identity", 1)
-    with np.load(OLD / "ring-expected.npz") as kept:
-        expected = dict(kept)
+    with np.load(OLD / "ring-expected.npz") as archive:
+        expected = dict(archive)
     assert np.abs(model.lifting_map() - expected["W"]).max() < 1e-10
     assert np.abs(model.generators() - expected["L"]).max() < 1e-10
     # signals were kept in single precision: they can agree to one rounding of it

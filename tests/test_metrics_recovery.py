@@ -100,31 +100,31 @@ def cases(draw):
 @given(cases())
 def test_pooled_r_equals_brute_force(case):
     latent, recovered, grid = case
-    found = signal_recovery(latent, recovered, grid)
+    recovery = signal_recovery(latent, recovered, grid)
     f, y = latent.astype(np.float64), recovered.astype(np.float64)
     coarse, refined = brute_force(f, y, grid)
-    a = found.alignment
+    a = recovery.alignment
     # refinement may climb one of two peaks that are equally high on the tenths, never fall below them
-    assert found.r >= coarse - 1e-9
-    assert found.r == pytest.approx(refined, abs=1e-6)
-    assert found.r == pytest.approx(a.sign * reference_pearson(f, y, grid, a.axes, a.flips, a.shift), abs=1e-9)
+    assert recovery.r >= coarse - 1e-9
+    assert recovery.r == pytest.approx(refined, abs=1e-6)
+    assert recovery.r == pytest.approx(a.sign * reference_pearson(f, y, grid, a.axes, a.flips, a.shift), abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(cases())
 def test_alignment_applied_reproduces_r(case):
     latent, recovered, grid = case
-    found = signal_recovery(latent, recovered, grid)
-    moved = align(recovered, found.alignment, grid)
+    recovery = signal_recovery(latent, recovered, grid)
+    moved = align(recovered, recovery.alignment, grid)
     assert moved.shape == recovered.shape
     assert np.isfinite(moved).all()
-    target = (slice(None), *grid.overlap([round(t) for t in found.alignment.shift])[1])
+    target = (slice(None), *grid.overlap([round(t) for t in recovery.alignment.shift])[1])
     r = np.corrcoef(latent[target].ravel().astype(np.float64), moved[target].ravel())[0, 1]
-    assert found.r == pytest.approx(r, abs=1e-9)
-    assert 0 <= found.r <= 1
+    assert recovery.r == pytest.approx(r, abs=1e-9)
+    assert 0 <= recovery.r <= 1
     if np.std(latent, axis=tuple(range(1, latent.ndim))).min() > 0.5 and latent[target][0].size > 2:
         rows = [np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(latent[target], moved[target], strict=True)]
-        assert found.r_per_sample == pytest.approx(np.mean(rows), abs=1e-6)
+        assert recovery.r_per_sample == pytest.approx(np.mean(rows), abs=1e-6)
 
 
 def band_limited(rng, n, shape, periodic):
@@ -159,10 +159,10 @@ def test_known_alignment_on_rings_scores_one(rng, shape, periodic, shift, dtype)
     recovered = orientation.reorient(latent)
     for axis, t in enumerate(shift, start=1):
         recovered = fourier_shift(recovered, t, axis) if t else recovered
-    found = signal_recovery(latent.astype(dtype), (5 - 3 * recovered).astype(dtype), grid)
-    assert found.r == pytest.approx(1, abs=1e-6)
-    assert found.r_per_sample == pytest.approx(1, abs=1e-6)
-    assert found.alignment.sign == -1
+    recovery = signal_recovery(latent.astype(dtype), (5 - 3 * recovered).astype(dtype), grid)
+    assert recovery.r == pytest.approx(1, abs=1e-6)
+    assert recovery.r_per_sample == pytest.approx(1, abs=1e-6)
+    assert recovery.alignment.sign == -1
 
 
 def test_nyquist_modes_keep_their_axis_when_axes_are_permuted(rng):
@@ -171,11 +171,11 @@ def test_nyquist_modes_keep_their_axis_when_axes_are_permuted(rng):
     latent = band_limited(rng, 20, (4, 4, 4), (True,) * 3)
     recovered = fourier_shift(latent, 0.5, 1).transpose(0, 2, 3, 1)
     recovered = recovered + (-1.0) ** np.arange(4) * rng.normal(size=(20, 4, 4, 1))
-    found = signal_recovery(latent, recovered, grid)
-    a = found.alignment
+    recovery = signal_recovery(latent, recovered, grid)
+    a = recovery.alignment
     assert not float(a.shift[0]).is_integer()
-    assert found.r == pytest.approx(a.sign * reference_pearson(latent, recovered, grid, a.axes, a.flips, a.shift))
-    assert found.r > 0.95  # half a step along that axis removes the disturbance, and nothing else
+    assert recovery.r == pytest.approx(a.sign * reference_pearson(latent, recovered, grid, a.axes, a.flips, a.shift))
+    assert recovery.r > 0.95  # half a step along that axis removes the disturbance, and nothing else
 
 
 @pytest.mark.parametrize("shape", [(30,), (15, 15), (21, 15), (5, 5, 5)])
@@ -191,9 +191,9 @@ def test_every_known_alignment_on_open_windows_scores_one(rng, shape):
 
     latent, seen = cut([0] * len(shape)), cut(shift)
     for orientation in grid.orientations():
-        found = signal_recovery(latent, -2 * orientation.reorient(seen), grid)
-        assert found.r == pytest.approx(1, abs=1e-9)
-        assert found.r_per_sample == pytest.approx(1, abs=1e-9)
+        recovery = signal_recovery(latent, -2 * orientation.reorient(seen), grid)
+        assert recovery.r == pytest.approx(1, abs=1e-9)
+        assert recovery.r_per_sample == pytest.approx(1, abs=1e-9)
 
 
 def test_shifts_are_limited_on_open_axes(rng):
@@ -205,9 +205,9 @@ def test_shifts_are_limited_on_open_axes(rng):
 
 def test_alignment_says_what_maps_recovered_onto_latent(rng):
     latent = rng.normal(size=(40, 15))
-    found = signal_recovery(latent, -np.roll(latent, -4, axis=1), 15, periodic=True)
-    assert found.alignment == Alignment((0,), (False,), (4.0,), -1)
-    np.testing.assert_allclose(align(-np.roll(latent, -4, axis=1), found.alignment, 15, periodic=True), latent)
+    recovery = signal_recovery(latent, -np.roll(latent, -4, axis=1), 15, periodic=True)
+    assert recovery.alignment == Alignment((0,), (False,), (4.0,), -1)
+    np.testing.assert_allclose(align(-np.roll(latent, -4, axis=1), recovery.alignment, 15, periodic=True), latent)
 
 
 def test_ties_go_to_the_plainest_alignment():
@@ -265,8 +265,8 @@ def test_constant_samples_of_recovered_score_zero(rng):
 
 
 def test_constant_recovered_scores_zero(rng):
-    found = signal_recovery(rng.normal(size=(10, 20)), np.full((10, 20), 0.1), 20)
-    assert (found.r, found.r_per_sample) == (0, 0)
+    recovery = signal_recovery(rng.normal(size=(10, 20)), np.full((10, 20), 0.1), 20)
+    assert (recovery.r, recovery.r_per_sample) == (0, 0)
 
 
 def test_a_field_that_lives_in_one_corner(rng):
@@ -278,9 +278,9 @@ def test_a_field_that_lives_in_one_corner(rng):
 
 def test_samples_constant_in_themselves_have_no_r_per_sample():
     latent = np.repeat(np.arange(5.0)[:, None], 4, axis=1)
-    found = signal_recovery(latent, latent, 4)
-    assert found.r == pytest.approx(1)
-    assert found.r_per_sample == 0
+    recovery = signal_recovery(latent, latent, 4)
+    assert recovery.r == pytest.approx(1)
+    assert recovery.r_per_sample == 0
 
 
 def test_batches_and_offsets_do_not_matter(rng, monkeypatch):
@@ -314,10 +314,10 @@ def test_paper_waveforms_against_brute_force(rng):
         max(abs(np.corrcoef(f, np.roll(g, s))[0, 1]) for g in (y, y[::-1]) for s in range(9))
         for f, y in zip(latent, recovered, strict=True)
     ]
-    found = signal_recovery(latent, recovered, 9, protocol="paper")
-    assert found.r == pytest.approx(np.mean(best))
-    assert found.r_per_sample == found.r
-    assert found.alignment is None
+    recovery = signal_recovery(latent, recovered, 9, protocol="paper")
+    assert recovery.r == pytest.approx(np.mean(best))
+    assert recovery.r_per_sample == recovery.r
+    assert recovery.alignment is None
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (4, 5), (3, 3, 3)])
@@ -353,19 +353,19 @@ def test_detail_is_r_without_each_samples_own_mean():
     rng = np.random.default_rng(3)
     latent = rng.normal(size=(400, 4, 5)) + 3 * rng.normal(size=(400, 1, 1))
     recovered = latent + 0.5 * rng.normal(size=latent.shape)
-    found = signal_recovery(latent, -recovered[:, ::-1], (4, 5))
+    recovery = signal_recovery(latent, -recovered[:, ::-1], (4, 5))
     a, b = (v.reshape(400, -1) - v.reshape(400, -1).mean(axis=1, keepdims=True) for v in (latent, recovered))
-    assert found.r_detail == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1], abs=1e-9)
-    assert found.r_detail < found.r
+    assert recovery.r_detail == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1], abs=1e-9)
+    assert recovery.r_detail < recovery.r
 
 
 def test_a_map_that_finds_only_the_mean_has_no_detail():
     rng = np.random.default_rng(4)
     latent = rng.normal(size=(500, 6, 6)) + 2.6 * rng.normal(size=(500, 1, 1))
     only_mean = latent.mean(axis=(1, 2), keepdims=True) + 0.1 * rng.normal(size=latent.shape)
-    found = signal_recovery(latent, only_mean, (6, 6))
-    assert found.r > 0.9
-    assert abs(found.r_detail) < 0.1
+    recovery = signal_recovery(latent, only_mean, (6, 6))
+    assert recovery.r > 0.9
+    assert abs(recovery.r_detail) < 0.1
 
 
 GOOD = np.random.default_rng(1).normal(size=(6, 12))

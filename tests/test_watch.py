@@ -76,7 +76,7 @@ def test_notebooks_with_widgets_have_a_bar_and_others_lines(
         (False, False, True, False),
         (False, True, False, True),
     ):
-        monkeypatch.setattr("symlift.watch.find_spec", lambda _, found=widgets: object() if found else None)
+        monkeypatch.setattr("symlift.watch.find_spec", lambda _, installed=widgets: object() if installed else None)
         monkeypatch.setattr("rich.console._is_jupyter", lambda on=jupyter: on)
         monkeypatch.setattr(Console, "is_terminal", property(lambda _, on=terminal: on))
         monkeypatch.setattr(Watch, "__enter__", lambda self: self)
@@ -91,10 +91,10 @@ def test_notebooks_with_widgets_have_a_bar_and_others_lines(
 def test_verbose_changes_no_result(verbose: int, capsys: pytest.CaptureFixture[str]) -> None:
     X = np.random.default_rng(0).laplace(size=(120, 9))
     plain = LatentDomain((9,), solver="random", random_state=0).fit(X)
-    told = LatentDomain((9,), solver="random", random_state=0, verbose=verbose).fit(X)
-    np.testing.assert_array_equal(plain.transform(X), told.transform(X))
-    assert told.get_params()["verbose"] == verbose
-    assert str(plain.diagnose(X, "full")) == str(told.diagnose(X, "full"))
+    verbose_fit = LatentDomain((9,), solver="random", random_state=0, verbose=verbose).fit(X)
+    np.testing.assert_array_equal(plain.transform(X), verbose_fit.transform(X))
+    assert verbose_fit.get_params()["verbose"] == verbose
+    assert str(plain.diagnose(X, "full")) == str(verbose_fit.diagnose(X, "full"))
     out, err = capsys.readouterr()
     assert out == ""
     lines = [line.split(" s  ")[1] for line in err.splitlines()]
