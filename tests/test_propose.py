@@ -101,5 +101,7 @@ def test_an_unsure_grid_names_the_other(monkeypatch):
     close = (GridCandidate((16,), (True,), 0.91), GridCandidate((4, 4), (False, True), 0.9))
     unsure = propose.Proposal(Grid((16,), True, confidence=0.52), close)
     monkeypatch.setattr(propose, "propose_grid", lambda *_: unsure)
-    with pytest.warns(FitWarning, match=r"16 \(closed\) explains 0.91 of what is real, 4x4 \(axis 1 closed\) 0.90"):
+    with pytest.warns(
+        FitWarning, match=r"the ring of 16 points explains 0.91 of what is real, the 4 × 4 grid, axis 2 closed, 0.90"
+    ):
         LatentDomain(random_state=0).fit(data.X)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 
-__all__ = ["Alignment", "Grid"]
+__all__ = ["Alignment", "Grid", "grid_words"]
 
 MAX_AXES = 3
 
@@ -349,6 +349,22 @@ class Grid:
                 source.append(slice(max(0, -by), length - max(0, by)))
                 target.append(slice(max(0, by), length + min(0, by)))
         return tuple(source), tuple(target)
+
+
+def grid_words(grid: Grid) -> str:
+    """Describe a grid in words, for sentences.
+
+    >>> grid_words(Grid((15,), periodic=True)), grid_words(Grid((4, 6), periodic=(False, True)))
+    ('ring of 15 points', '4 × 6 grid, axis 2 closed')
+    """
+    sizes = " × ".join(str(n) for n in grid.shape)
+    if grid.ndim == 1:
+        return f"{'ring' if grid.is_ring else 'line'} of {sizes} points"
+    closed = [str(axis + 1) for axis, wraps in enumerate(grid.periodic) if wraps]
+    if not closed:
+        return f"{sizes} grid"
+    axes = "all axes" if len(closed) == grid.ndim else f"axis {' and '.join(closed)}"
+    return f"{sizes} grid, {axes} closed"
 
 
 def _flags(periodic: bool | Iterable[bool], axes: int) -> tuple[bool, ...]:

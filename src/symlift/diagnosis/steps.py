@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.grid import Grid
+from symlift.core.grid import Grid, grid_words
 from symlift.core.rows import column_of
 from symlift.diagnosis.contract import Asked, NextStep, Test, Verdict
 from symlift.diagnosis.measures import measure, take_sample
@@ -91,17 +91,11 @@ def _grids(further: Further) -> list[NextStep]:
     best = max(rivals, key=lambda other: other.share).grid
     return [
         NextStep(
-            f"{_words(best)} explains the columns better than the grid in use: fit that instead",
+            f"the {grid_words(best)} explains the columns better than the grid in use: fit that instead",
             {"grid": best.shape, "periodic": any(best.periodic)},
             f"symlift recover DATA --grid {best}{' --periodic' if any(best.periodic) else ''}",
         )
     ]
-
-
-def _words(grid: Grid) -> str:
-    if grid.ndim > 1:
-        return f"a grid of {grid}"
-    return f"a {'ring' if grid.is_ring else 'line'} of {grid.size} points"
 
 
 def _columns(placement: Placement | None, names: Sequence[str] | None) -> list[NextStep]:

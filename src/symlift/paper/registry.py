@@ -29,7 +29,7 @@ from symlift.solvers.registry import check_solver
 __all__ = [
     "EXPERIMENTS",
     "Experiment",
-    "PaperFigures",
+    "PaperValues",
     "Training",
     "experiments_with",
     "get_experiment",
@@ -44,14 +44,14 @@ MAX_SEARCH = 10_000
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=64)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1, max_length=1000)]
-Rows = Annotated[int, Field(ge=2, le=MAX_ROWS)]
+RowCount = Annotated[int, Field(ge=2, le=MAX_ROWS)]
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PaperFigures(_Frozen):
+class PaperValues(_Frozen):
     """What the paper reports; None where it reports nothing.  Two similarities where there are two axes."""
 
     r: float | None = None
@@ -92,14 +92,14 @@ class Experiment(_Frozen):
     periodic: bool = False
     transform: str = "permutation"
     solver: str = "auto"
-    n: Rows = 50_000
+    n: RowCount = 50_000
     #: rows that baselines get: enough for covariances to settle, few enough for a search
-    baseline_n: Rows = 20_000
+    baseline_n: RowCount = 20_000
     options: dict[str, Any] = Field(default_factory=dict)
     baselines: dict[str, dict[str, list[Any]]] = Field(default_factory=dict)
     seeds: Seeds = (0, 1, 2)
     training: Training | None = None
-    paper: PaperFigures = PaperFigures()
+    paper: PaperValues = PaperValues()
     #: method → seconds that one seed takes, for plans only
     cost: dict[str, PositiveFloat] = Field(default_factory=dict)
 

@@ -25,7 +25,7 @@ from symlift.solvers.contract import Placement
 from symlift.storage.model_file import load_model
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
-__all__ = ["Run", "number", "read_run"]
+__all__ = ["RunContents", "number", "read_run"]
 
 _MOST_BYTES = 256 * 2**20  # of any one file beside the model: a report needs a few hundred kilobytes of it
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RunContents:
     """A run as the report sees it; absent parts are None or empty, and ``notes`` says why.
 
     ``samples`` are rows of the data, drawn at random from all of them.
@@ -121,7 +121,7 @@ def number(value: float | None) -> float | None:
         return None
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RunContents:
     """Everything of a run that can be read; InputError where there is no model."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: give the run folder that `symlift recover` wrote")
@@ -134,7 +134,7 @@ def read_run(folder: Path) -> Run:
     except SamplesError as error:
         samples, notes["samples"] = None, str(error)
     placement = _read_placement(model, record, estimator, notes)
-    return Run(folder, model, record, estimator, placement, samples, notes)
+    return RunContents(folder, model, record, estimator, placement, samples, notes)
 
 
 def _read(path: Path, read: Callable[[], T], notes: dict[str, str]) -> T | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from symlift.core.group import TranslationGroup, plane_basis, spread_filter
 from symlift.report import draw
-from symlift.report.gather import Run
+from symlift.report.gather import RunContents
 from symlift.report.signals import shown_samples
 
 __all__ = ["move_panel", "move_payload", "plane_coordinates"]
@@ -21,7 +21,7 @@ _MOST_SAMPLE_NUMBERS = 200_000  # plane coordinates in the page, as float32: abo
 _MOST_OBSERVATION_NUMBERS = 300_000  # entries of E⁺Q in the page, as int16: about 0.8 MB of base64
 
 
-def move_panel(run: Run) -> dict[str, Any] | None:
+def move_panel(run: RunContents) -> dict[str, Any] | None:
     """Sliders, samples and data of the panel; None where the model is too large to be carried by a page."""
     if run.is_large:
         return None
@@ -44,14 +44,14 @@ def move_panel(run: Run) -> dict[str, Any] | None:
     }
 
 
-def plane_coordinates(run: Run, group: TranslationGroup, X: NDArray) -> NDArray[np.float64]:
+def plane_coordinates(run: RunContents, group: TranslationGroup, X: NDArray) -> NDArray[np.float64]:
     """c = Qᵀ E (x - mean)/scale, one row a sample: what the page moves; of several channels the first."""
     model = run.model
     centred = (np.asarray(X, dtype=np.float64) - model.mean) / model.scale
     return centred @ (group.Q.T.astype(np.float64) @ model.E[: group.dimension]).T
 
 
-def move_payload(run: Run) -> dict[str, Any]:
+def move_payload(run: RunContents) -> dict[str, Any]:
     """What the page's script needs to lift and to move: numbers as base64, little-endian."""
     model, grid, group = run.model, run.model.grid, run.model.group
     assert isinstance(group, TranslationGroup)  # noqa: S101 - a torus without planes is large

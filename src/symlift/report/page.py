@@ -16,19 +16,19 @@ import jinja2
 from markupsafe import Markup
 
 import symlift
-from symlift.core.grid import Grid
+from symlift.core.grid import Grid, grid_words
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
 from symlift.estimator_file import EstimatorRecord
 from symlift.report import facts
-from symlift.report.gather import Run, number, read_run
+from symlift.report.gather import RunContents, number, read_run
 from symlift.report.moving import move_panel
 from symlift.report.places import places_panel
 from symlift.report.signals import gallery_panel, moments_panel, ring_of
 from symlift.report.spectrum import generators_panel, spectrum_panel
 from symlift.report.take import take_panel
 from symlift.report.verdict import evidence_bar, how_to_read, verdict_panel
-from symlift.runs.answer import answer, shape_words
+from symlift.runs.answer import answer
 from symlift.runs.record import RECORD, Status
 from symlift.solvers.contract import GridCandidate, Placement
 from symlift.storage.atomic import write_atomically
@@ -60,10 +60,10 @@ def write_page(
     """Write the page of a fit that is in memory."""
     target = Path(path)
     notes = {"samples": "no rows were kept with this fit"} if samples is None else {}
-    return _write(Run(Path(target.stem), model, None, estimator, placement, samples, notes), target)
+    return _write(RunContents(Path(target.stem), model, None, estimator, placement, samples, notes), target)
 
 
-def _write(run: Run, target: Path) -> Path:
+def _write(run: RunContents, target: Path) -> Path:
     page = render(run)
     try:
         with write_atomically(target) as temporary:
@@ -76,7 +76,7 @@ def _write(run: Run, target: Path) -> Path:
     return target
 
 
-def render(run: Run) -> str:
+def render(run: RunContents) -> str:
     """The page as text."""
     css, move, save, template = _parts()
     return template.render(
@@ -119,10 +119,10 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
     return css, move, save, environment.from_string(text)
 
 
-def _header(run: Run) -> dict[str, Any]:
+def _header(run: RunContents) -> dict[str, Any]:
     n_features = f"{facts.show(run.model.n_features)} columns"
     entries = [
-        ("Domain", shape_words(run.model.grid)),
+        ("Domain", _shape(run.model.grid)),
         ("Data", n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}"),
         ("Channels", facts.show(run.model.channels) if run.model.channels > 1 else None),
         ("Solver", _solver(run)),
@@ -135,7 +135,7 @@ def _header(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _alternatives(run: Run) -> dict[str, Any] | None:
+def _alternatives(run: RunContents) -> dict[str, Any] | None:
     """The grid that was found, and how well others do: those that it was compared with, and those of the diagnosis."""
     grid, sure = run.model.grid, number(run.model.grid.confidence)
     compared = run.estimator.trace.candidates
@@ -149,7 +149,7 @@ def _alternatives(run: Run) -> dict[str, Any] | None:
     if not others and not compared and sure is None:
         return None
     origin = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
-    return {"found": shape_words(grid), "how": origin, "others": others, "runners": _runners(compared, grid)}
+    return {"found": _shape(grid), "how": origin, "others": others, "runners": _runners(compared, grid)}
 
 
 def _other_words(name: str) -> str:
@@ -171,20 +171,25 @@ def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, An
         bar = Markup('<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img" aria-label="{}">'
                      '<rect class="track" x="0" y="3" width="300" height="10"/>'
                      '<rect class="amount" x="0" y="3" width="{}" height="10"/></svg>').format(
-            f"{shape_words(other)} explains {facts.show(share)}", f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}"
+            f"{_shape(other)} explains {facts.show(share)}", f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}"
         )  # fmt: skip
-        shown.append({"name": shape_words(other), "value": facts.show(share), "taken": other == grid, "bar": bar})
+        shown.append({"name": _shape(other), "value": facts.show(share), "taken": other == grid, "bar": bar})
     return shown
 
 
-def _solver(run: Run) -> str:
+def _shape(grid: Grid) -> str:
+    words = grid_words(grid)
+    return words[:1].upper() + words[1:]
+
+
+def _solver(run: RunContents) -> str:
     """What was asked for, and in brackets what it came to."""
     asked = run.estimator.solver if run.record is None else run.record.settings.solver
     used = run.estimator.trace.solver or (run.record.solver if run.record is not None else "")
     return facts.show(asked) if used in ("", asked) else f"{facts.show(asked)} ({facts.show(used)})"
 
 
-def _status(run: Run) -> str | None:
+def _status(run: RunContents) -> str | None:
     """A sentence where the run is not done."""
     if run.record is None or run.record.status is Status.DONE:
         return None
@@ -193,7 +198,7 @@ def _status(run: Run) -> str | None:
     return f"This run has not ended: its status is “{run.record.status}”."
 
 
-def _notes(run: Run) -> list[str]:
+def _notes(run: RunContents) -> list[str]:
     """What was said during the fit, and what the report had to do without."""
     warnings = [] if run.record is None else run.record.warnings
     read = [] if run.record is None else run.record.input.notes
@@ -206,7 +211,7 @@ def _notes(run: Run) -> list[str]:
     return lines + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
 
 
-def _large(run: Run) -> str | None:
+def _large(run: RunContents) -> str | None:
     """What a large model's page is without, and why."""
     if not run.is_large:
         return None
@@ -226,7 +231,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _convergence(run: Run) -> facts.Blocks:
+def _convergence(run: RunContents) -> facts.Blocks:
     blocks = facts.of_trace(run.estimator.trace)
     shown = () if run.diagnosis is None else [test.name for test in run.diagnosis.tests]
     blocks.add_facts(facts.of_evidence(run.estimator.evidence, but=shown))
@@ -240,7 +245,7 @@ def _convergence(run: Run) -> facts.Blocks:
     return blocks
 
 
-def _footer(run: Run) -> list[tuple[str, str]]:
+def _footer(run: RunContents) -> list[tuple[str, str]]:
     record, grid = run.record, run.model.grid
     seed = run.estimator.random_state if record is None else record.settings.seed
     versions = {} if record is None else record.versions

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from symlift.report import draw
 from symlift.report.facts import cut
-from symlift.report.gather import Run
+from symlift.report.gather import RunContents
 from symlift.solvers.contract import Placement
 
 __all__ = ["places_panel"]
@@ -30,7 +30,7 @@ _REASONS = {
 }
 
 
-def places_panel(run: Run) -> dict[str, Any] | None:
+def places_panel(run: RunContents) -> dict[str, Any] | None:
     """The map, cell by cell, with a count of what is left out; None where columns have no places."""
     placement = run.placement
     if placement is None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.core.angles import fundamental
 from symlift.report import draw
-from symlift.report.gather import Run
+from symlift.report.gather import RunContents
 from symlift.report.ring import ring_panel, stratified
 
 __all__ = ["gallery_panel", "moments_panel", "ring_of", "shown_samples"]
@@ -22,7 +22,7 @@ _ENOUGH_FOR_MOMENTS = 40
 _MOST_COLUMNS = 600  # of a picture of correlations: of more columns, some
 
 
-def shown_samples(run: Run) -> NDArray[np.int64]:
+def shown_samples(run: RunContents) -> NDArray[np.int64]:
     """Which of the kept samples are drawn: some at random, on a ring one from each part of it."""
     if run.observed is None:
         return np.zeros(0, dtype=np.int64)
@@ -33,7 +33,7 @@ def shown_samples(run: Run) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(len(run.observed), min(count, len(run.observed)), replace=False))
 
 
-def gallery_panel(run: Run) -> dict[str, Any] | None:
+def gallery_panel(run: RunContents) -> dict[str, Any] | None:
     """Pairs of what was observed and what is recovered, on one scale each; None without samples."""
     if run.observed is None:
         return None
@@ -86,7 +86,7 @@ def _with_zero(span: tuple[float, float]) -> tuple[float, float]:
     return min(span[0], 0.0), max(span[1], 0.0)
 
 
-def ring_of(run: Run) -> dict[str, Any] | None:
+def ring_of(run: RunContents) -> dict[str, Any] | None:
     """Curves, polar code and moved samples, where the grid is a ring of one channel and samples were kept."""
     model = run.model
     if run.samples is None or len(run.samples.row) < 2 or not model.grid.is_ring or model.channels > 1 or run.is_large:
@@ -94,7 +94,7 @@ def ring_of(run: Run) -> dict[str, Any] | None:
     return ring_panel(model, run.samples.observed, run.samples.label)
 
 
-def moments_panel(run: Run) -> dict[str, Any]:
+def moments_panel(run: RunContents) -> dict[str, Any]:
     """Correlations of the columns before and after lifting, where there are enough samples for them."""
     count = 0 if run.observed is None else len(run.observed)
     if run.observed is None or count < _ENOUGH_FOR_MOMENTS:

@@ -12,12 +12,12 @@ from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup
 from symlift.report import draw
 from symlift.report.draw import Scale
-from symlift.report.gather import Run
+from symlift.report.gather import RunContents
 
 __all__ = ["generators_panel", "spectrum_panel"]
 
 
-def generators_panel(run: Run) -> list[dict[str, Any]]:
+def generators_panel(run: RunContents) -> list[dict[str, Any]]:
     """L_eff in the order of the columns, and carried to the grid, W L_eff W⁺, where it should look like a derivative.
 
     Empty where the model is too large for matrices.
@@ -55,7 +55,7 @@ def generators_panel(run: Run) -> list[dict[str, Any]]:
     return out
 
 
-def spectrum_panel(run: Run) -> dict[str, Any] | None:
+def spectrum_panel(run: RunContents) -> dict[str, Any] | None:
     """Frequencies, filter, kernel and singular values; None where the model is too large for them."""
     model, group = run.model, run.model.group
     if run.is_large or not isinstance(group, TranslationGroup):

@@ -7,7 +7,7 @@ import csv
 from io import StringIO
 from typing import Any
 
-from symlift.report.gather import Run
+from symlift.report.gather import RunContents
 from symlift.report.signals import shown_samples
 from symlift.runs.answer import command, python_call
 from symlift.solvers.contract import Placement
@@ -23,7 +23,7 @@ _FILES = {
 }
 
 
-def take_panel(run: Run) -> dict[str, Any]:
+def take_panel(run: RunContents) -> dict[str, Any]:
     """Links, files beside the page, and commands."""
     links = []
     if run.placement is not None and len(run.placement.point) <= _MOST_NUMBERS // 8:
@@ -57,7 +57,7 @@ def _places(placement: Placement) -> str:
     return _csv([tuple(table), *zip(*table.values(), strict=True)])
 
 
-def _signals(run: Run) -> str:
+def _signals(run: RunContents) -> str:
     chosen = shown_samples(run)
     names = run.model.grid.point_names(run.model.channels)
     if len(chosen) * len(names) > _MOST_NUMBERS:

@@ -11,7 +11,7 @@ from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
 from symlift.notebook import larger_is_better, on_scale
 from symlift.report.facts import cut, pretty, show
-from symlift.report.gather import Run, number
+from symlift.report.gather import RunContents, number
 
 __all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
@@ -53,7 +53,7 @@ _UNCHECKED = (
 )
 
 
-def verdict_panel(run: Run) -> dict[str, Any]:
+def verdict_panel(run: RunContents) -> dict[str, Any]:
     """The verdict by its words, the tests that decide it, those for information, and what to do next."""
     found = run.diagnosis
     kind, badge, sentence = _UNCHECKED if found is None else _MEANING[found.verdict]

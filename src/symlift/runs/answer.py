@@ -9,32 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from symlift.core.grid import Grid
+from symlift.core.grid import Grid, grid_words
 from symlift.diagnosis import Diagnosis, Verdict
 from symlift.estimator_file import EstimatorRecord
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.record import RunRecord, RunSettings
 from symlift.solvers.contract import Placement
 
-__all__ = ["answer", "command", "domain_words", "python_call", "shape_words"]
+__all__ = ["answer", "command", "domain_words", "python_call"]
 
 _NAMED, _NAME = 3, 24
-
-
-def shape_words(grid: Grid) -> str:
-    """Describe a grid in words.
-
-    >>> shape_words(Grid((15,), periodic=True)), shape_words(Grid((4, 6), periodic=(False, True)))
-    ('Ring of 15 points', '4 × 6 grid, axis 2 closed')
-    """
-    sizes = " × ".join(str(n) for n in grid.shape)
-    if grid.ndim == 1:
-        return f"{'Ring' if grid.is_ring else 'Line'} of {sizes} points"
-    kind = f"{sizes} grid"
-    closed = [str(axis + 1) for axis, wraps in enumerate(grid.periodic) if wraps]
-    if len(closed) == grid.ndim:
-        return f"{kind}, all axes closed"
-    return kind if not closed else f"{kind}, axis {' and '.join(closed)} closed"
 
 
 def domain_words(grid: Grid, columns: int) -> str:
@@ -48,7 +32,7 @@ def domain_words(grid: Grid, columns: int) -> str:
     if grid.ndim == 1:
         kind = "a ring" if grid.is_ring else "an open line"
         return kind if grid.size == columns else f"{kind} of {grid.size:,} points"
-    words = shape_words(grid)
+    words = grid_words(grid)
     return f"a {words}" if grid.ndim == 2 else f"a {words.replace('grid', 'volume')}"
 
 

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from symlift.core.grid import Grid
 from symlift.errors import InputError
 
-__all__ = ["Baseline", "BaselineResult", "Finds", "Settings"]
+__all__ = ["Baseline", "BaselineResult", "Configuration", "Finds"]
 
 Finds = Literal["signals", "phases", "generators"]
-Settings = dict[str, Any]
+Configuration = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Baseline:
     axes: tuple[int, ...] = (1, 2, 3)
     square: bool = True
 
-    def configurations(self, search: Mapping[str, Sequence[Any]] | None = None) -> list[Settings]:
+    def configurations(self, search: Mapping[str, Sequence[Any]] | None = None) -> list[Configuration]:
         """Every combination of settings that a search tries: this method's own search, or another one."""
         families = (search,) if search else self.search
         return [dict(zip(family, values, strict=True)) for family in families for values in product(*family.values())]
@@ -70,7 +70,7 @@ class Baseline:
         """Whether it can be run on d columns and this grid."""
         return grid.ndim in self.axes and (not self.square or d == grid.size)
 
-    def run(self, X: ArrayLike, grid: Grid, settings: Settings, rng: np.random.Generator) -> BaselineResult:
+    def run(self, X: ArrayLike, grid: Grid, settings: Configuration, rng: np.random.Generator) -> BaselineResult:
         """One run with one combination of settings; ``settings`` may also set options that are not searched."""
         rows = np.asarray(X)
         if rows.ndim != 2 or len(rows) < 2 or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():

@@ -11,7 +11,7 @@ import numpy as np
 from symlift.datasets import Observations
 from symlift.errors import InputError
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
-from symlift.paper.baselines.protocol import Baseline, BaselineResult, Settings
+from symlift.paper.baselines.protocol import Baseline, BaselineResult, Configuration
 
 __all__ = ["Metric", "Score", "Trial", "Tuned", "choose", "score", "try_all", "tune"]
 
@@ -27,7 +27,7 @@ TIE = 12  # digits after which scores are equal: what follows is rounding
 class Trial:
     """One configuration, what it found, and how long it took."""
 
-    settings: Settings
+    settings: Configuration
     result: BaselineResult
     seconds: float
 
@@ -36,7 +36,7 @@ class Trial:
 class Score:
     """One configuration and its score."""
 
-    settings: Settings
+    settings: Configuration
     score: float
 
 
@@ -46,7 +46,7 @@ class Tuned:
 
     baseline: str
     protocol: str
-    settings: Settings
+    settings: Configuration
     score: float
     scores: tuple[Score, ...]
     seconds: float
@@ -78,7 +78,10 @@ def score(result: BaselineResult, data: Observations, protocol: str = "paper") -
 
 
 def try_all(
-    baseline: Baseline, data: Observations, rng: np.random.Generator, configurations: Iterable[Settings] | None = None
+    baseline: Baseline,
+    data: Observations,
+    rng: np.random.Generator,
+    configurations: Iterable[Configuration] | None = None,
 ) -> list[Trial]:
     """Run every configuration; each has a random stream of its own, so that their order does not matter."""
     trials = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.grid import Grid
+from symlift.core.grid import Grid, grid_words
 from symlift.core.lags import LagClasses
 from symlift.core.model import has_gaps
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
@@ -67,17 +67,9 @@ class Proposal:
             return ""
         first, second = (one.share for one in self.candidates[:2])
         return (
-            f"the grid {_in_words(self.grid)} explains {first:.2f} of what is real, {_in_words(other)} {second:.2f}: "
+            f"the {grid_words(self.grid)} explains {first:.2f} of what is real, the {grid_words(other)}, {second:.2f}: "
             "give grid= if you know which it is"
         )
-
-
-def _in_words(grid: Grid) -> str:
-    """The shape, and which of its axes close."""
-    if not any(grid.periodic):
-        return str(grid)
-    closed = "closed" if all(grid.periodic) else f"axis {grid.periodic.index(True)} closed"
-    return f"{grid} ({closed})"
 
 
 def _proposal(chosen: Grid, confidence: float, shares: list[tuple[Grid, float]]) -> Proposal:
