@@ -7,16 +7,19 @@ import numpy as np
 import pytest
 
 from symlift import Grid, LatentDomain, Verdict
+from symlift.core.model import LiftedModel
 from symlift.datasets import gsn, ising, random_orthogonal, ring_population
 from symlift.diagnosis import Test
 from symlift.diagnosis.bootstrap import survival
 from symlift.diagnosis.confidence import CURVES
-from symlift.diagnosis.measures import freedom, halves_of, take_sample
+from symlift.diagnosis.measures import Measures, freedom, halves_of, take_sample
 from symlift.diagnosis.places import rows_in_places, share_across_pairs
 from symlift.diagnosis.refits import rows_that_would_do
-from symlift.diagnosis.verdict import verdict_of
+from symlift.diagnosis.verdict import Further, make_tests, verdict_of
 from symlift.errors import FitWarning, InputError
+from symlift.solvers.contract import Evidence
 from symlift.solvers.fast.place.slots import make_slots
+from symlift.statistics.selection import HeldOut
 
 pytestmark = pytest.mark.portable
 NOT_FOUND = (Verdict.ABSENT, Verdict.UNIDENTIFIABLE)
@@ -329,3 +332,15 @@ def test_the_random_baseline_can_be_diagnosed_too(rng):
     est = LatentDomain(grid=9, solver="random", random_state=0).fit(X)
     assert est.evidence_.confidence is None
     assert est.diagnose(X).verdict is Verdict.ABSENT  # it has no evidence to show
+
+
+@pytest.mark.parametrize(("stationarity", "verdict"), [(0.0005, Verdict.PRESENT), (0.0106, Verdict.ABSENT)])
+def test_components_that_move_with_their_place_are_not_trusted(stationarity, verdict):
+    # garments cut without their surroundings, behind a rotation: r 0.10, energies local to 0.59, and 0.0106 from stationary
+    evidence = Evidence(reach="general", explained=0.59, carried_by="energies", nongaussianity=78.0)
+    grid = Grid((8, 8))
+    measures = Measures(evidence, grid, 20_000, 64, 19_718.0, 4.9, 1904, HeldOut(stationarity, -0.27, 0.5), None)
+    tests = make_tests(measures, LiftedModel.from_lifting_map(np.eye(64), grid), Further())
+    assert verdict_of(tests, placed=False) is verdict
+    sure = next(test.value for test in tests if test.name == "confidence")
+    assert (sure > 0.9) is (verdict is Verdict.PRESENT)

@@ -13,11 +13,12 @@ class DiagnosisSettings:
 
     #: probability of a right result from which one is called present or ordered
     confident: float = 0.5
-    #: moments of signals that are right lay within 0.018 of 0, those of the ranks of columns in place within 0.011 (fields that are
-    #: not stationary: 0.025 and more); few independent rows scatter more
-    stationarity: float = 0.03
+    #: moments of signals that are right, behind a dense mixing, lay within 0.003 of 0, those of the ranks of columns in place
+    #: within 0.011 (fields that are not stationary: 0.025 and more); few independent rows scatter more
+    stationarity: float = 0.004
     stationarity_of_ranks: float = 0.02
-    stationarity_rows: float = 1.0
+    stationarity_rows: float = 8.0
+    stationarity_of_ranks_rows: float = 1.0
     #: 2x2, 2x3 and lines up to 7 points have fewer pairs than this beyond one for each displacement: anything fits them
     freedom: int = 18
     #: copies of one column have an effective rank of 1, small patches of photographs 1.15

@@ -51,8 +51,10 @@ def make_tests(
         *_local_tests(measures, further, settings),
     ]  # fmt: skip
     still = measures.stationarity
-    base = settings.stationarity if measures.places is None else settings.stationarity_of_ranks
-    limit = base + settings.stationarity_rows / max(measures.independent, 1.0)
+    base, scatter = settings.stationarity_of_ranks, settings.stationarity_of_ranks_rows
+    if measures.places is None:
+        base, scatter = settings.stationarity, settings.stationarity_rows
+    limit = base + scatter / max(measures.independent, 1.0)
     reading = "0 where moments depend on displacement alone: what translation being a symmetry means"
     if kind == "angles":
         deciding.append(Test("stationarity", round(still, 4), reading=reading))
