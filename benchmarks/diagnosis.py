@@ -60,8 +60,8 @@ CHANGES_AFTER_UNSEEN = (
 )
 #: what was read before any of them, with the solver as it was then
 FIRST_READING = (
-    "`stationarity` of components: at most 0.004 instead of 0.03, and a failure of it lowers the confidence (garments cut without their "
-    "surroundings, behind a rotation, were called present with r 0.10; right results of the seen half lie below 0.001).",
+    "`stationarity` of components: at most 0.004 instead of 0.03, and a failure of it lowers the confidence (garments cut without "
+    "their surroundings, behind a rotation, were called present with r 0.10; right results of the seen half lie below 0.001).",
     "At the first reading, before these changes: 1 of 252 results without a symmetry called present, 8 of 293 wrong results called "
     "present, 15 of 271 right results refused (12 of them photographs), 281 of 293 wrong results warned of, calibration error "
     "0.029, area 0.984.",

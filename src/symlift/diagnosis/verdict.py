@@ -59,7 +59,7 @@ def make_tests(
     if kind == "angles":
         deciding.append(Test("stationarity", round(still, 4), reading=reading))
     else:
-        deciding.append(Test("stationarity", round(still, 4), round(limit, 4), still <= limit, reading))
+        deciding.append(Test("stationarity", round(still, 4), round(limit, 4), bool(still <= limit), reading))
     deciding += [
         Test(name_of(other), round(other.share, 4), round(_needed(other, settings), 4), not better(other, settings),
              f"the grid {other.grid} must not explain the columns better than {measures.grid}, which explains {other.here:.2f}")
@@ -138,7 +138,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
     if barred:
         return min(sure, BARRED)
     # a place can be right where not every test is passed, but for gaps; angles and components that do not pass hardly ever are
-    needed = _CLAIMING if measures.places is None else ("gaps",)
+    needed = (*_CLAIMING, "stationarity") if measures.places is None else ("gaps",)
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 
