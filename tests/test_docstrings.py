@@ -30,10 +30,7 @@ NOT_YET = (
     "symlift.datasets.recordings",
     "symlift.diagnosis",
     "symlift.estimator",
-    "symlift.paper",
-    "symlift.runs",
     "symlift.solvers",
-    "symlift.storage",
 )
 
 _ENTRY = re.compile(r"^::: (\S+)\n(?:    options:\n      members: \[(.*)\])?", re.MULTILINE)

@@ -1,6 +1,6 @@
-"""What each experiment is, as data: where its vectors come from, what is run on them, and the figures that the paper reports.
+"""Experiments as data: where the vectors come from, what is run on them, what the paper reports.
 
-The paper's rows are in ``paper.yaml``; a file of the same form adds rows of one's own.
+The paper's rows are in ``paper.yaml``; a file of the same form adds rows of your own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "read_experiments",
 ]
 
-#: rows, and numbers, that an experiment may make: more do not fit into the memory of a workstation
+#: largest numbers of rows and entries of an experiment: more do not fit into a workstation's memory
 MAX_ROWS, MAX_NUMBERS = 10**8, 2**29
 #: combinations of settings that a baseline may be searched over
 MAX_SEARCH = 10_000
@@ -52,38 +52,78 @@ class _Frozen(BaseModel):
 
 
 class PaperValues(_Frozen):
-    """What the paper reports; None where it reports nothing.  Two similarities where there are two axes."""
+    """Values that the paper reports, None if it reports none; one similarity for each axis."""
 
     r: float | None = None
     similarity: tuple[float, ...] = ()
     similarity_exact: tuple[float, ...] = ()
     circular_correlation: float | None = None
     gpu_hours: float | None = None
-    #: baseline → the figure of the same kind that the paper reports for it
+    #: baseline → the value of the same kind that the paper reports for it
     baselines: dict[str, float] = Field(default_factory=dict)
 
 
 class Training(_Frozen):
-    """The paper's training as the full table runs it: from these seeds, for at most so many seconds each."""
+    """The paper's training in the full table: its seeds, and the most seconds that each may take."""
 
     seeds: Seeds
     seconds: PositiveFloat
 
 
 class Experiment(_Frozen):
-    """One row: where the vectors come from, which grid is behind them, and what is run on them.
+    """Describe one row of the tables: its data, the grid behind them, and what is run on them.
 
-    ``transform="permutation"`` is the paper's identity: columns are permuted by the seed before a solver sees them, so
-    that returning X scores nothing.  ``solver`` is what "auto" means here.  Recordings are what they are: a seed changes the
-    solver's draws only, and all of their rows are used unless ``n`` asks for fewer.
+    Recordings and files are fixed: a seed changes only the solver's draws, and all rows are used
+    unless ``n`` is smaller.
 
-    ``baselines`` names the methods to compare with; a mapping of settings to lists of values replaces a method's own search.
-    ``source: file`` reads arrays ``X``, ``latent`` and, where there is one, ``transform`` from ``options: {path: ….npz}``.
+    Parameters
+    ----------
+    name : str
+        Lower-case letters, digits and hyphens.
+    title : str
+        One line for people.
+    block : str, default="own"
+        The part of the table that the row belongs to.
+    source : {"gsn", "ising", "mnist", "mnist-bits", "recording", "file"}
+        Where the vectors come from.  "file" reads the arrays ``X``, ``latent`` and, if there is
+        one, ``transform`` from the ``.npz`` that ``options["path"]`` names.
+    shape : tuple of int
+        Shape of the grid.
+    periodic : bool, default=False
+        Whether all axes are closed.
+    transform : str, default="permutation"
+        How the signals are mixed.  "permutation" stands for the paper's identity: the seed permutes
+        the columns, so that a method that returns X scores nothing.
+    solver : str, default="auto"
+        The solver that "auto" stands for in this row.
+    n : int, default=50000
+        Number of rows.
+    baseline_n : int, default=20000
+        Number of rows that baselines get.
+    options : dict
+        Options of the data set.
+    baselines : dict of str to dict
+        Methods to compare with.  A mapping of settings to lists of values replaces the method's own
+        search.
+    seeds : tuple of int, default=(0, 1, 2)
+        Seeds of data, transform and solver.
+    training : Training, optional
+        The paper's training in the full table.
+    paper : PaperValues
+        What the paper reports.
+    cost : dict of str to float
+        Expected seconds for one seed of each method, for planning only.
+
+    Examples
+    --------
+    >>> row = Experiment(name="ring", title="a ring", source="gsn", shape=(9,), periodic=True)
+    >>> row.observe(seed=0, n=20).X.shape
+    (20, 9)
     """
 
     name: Name
     title: Annotated[str, Field(max_length=300)]
-    #: the part of the table that it belongs to
+    #: the part of the table that the row belongs to
     block: Literal["generators", "waveforms", "images", "bits", "recordings", "own"] = "own"
     source: Literal["gsn", "ising", "mnist", "mnist-bits", "recording", "file"]
     shape: Annotated[
@@ -93,14 +133,14 @@ class Experiment(_Frozen):
     transform: str = "permutation"
     solver: str = "auto"
     n: RowCount = 50_000
-    #: rows that baselines get: enough for covariances to settle, few enough for a search
+    #: enough rows for stable covariances, few enough for a search
     baseline_n: RowCount = 20_000
     options: dict[str, Any] = Field(default_factory=dict)
     baselines: dict[str, dict[str, list[Any]]] = Field(default_factory=dict)
     seeds: Seeds = (0, 1, 2)
     training: Training | None = None
     paper: PaperValues = PaperValues()
-    #: method → seconds that one seed takes, for plans only
+    #: method → seconds that one seed takes, for planning only
     cost: dict[str, PositiveFloat] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -115,12 +155,30 @@ class Experiment(_Frozen):
         return self
 
     def observe(self, seed: int, n: int | None = None) -> Observations:
-        """The data set of this row for a seed: data and transform both depend on it."""
+        """Make the data set of this row; data and transform both depend on the seed.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of data and transform.
+        n : int, optional
+            Number of rows instead of the experiment's own.
+
+        Returns
+        -------
+        Observations
+            The vectors with the truth behind them.
+
+        Raises
+        ------
+        InputError
+            If the options do not suit the data set, or its file cannot be read.
+        """
         try:
             data = self._made(seed, n)
         except InputError:
             raise
-        # options are handed to the data set as they are written: what does not suit it is the file's mistake
+        # options are passed to the data set unchanged: an error there is a mistake in the file
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise InputError(
@@ -151,7 +209,20 @@ class Experiment(_Frozen):
         return image_crops(images, self.shape, count, transform=self.transform, random_state=seed, **self.options)
 
     def estimator(self, seed: int, solver: str) -> LatentDomain:
-        """What is fitted to the vectors of this row."""
+        """Return the estimator for this row, not yet fitted.
+
+        Parameters
+        ----------
+        seed : int
+            Its random state.
+        solver : str
+            Its solver.
+
+        Returns
+        -------
+        LatentDomain
+            An estimator with the grid of this row.
+        """
         return LatentDomain(grid=self.shape, periodic=self.periodic, solver=solver, random_state=seed)
 
     def _stored(self) -> Observations:
@@ -183,7 +254,7 @@ class Experiment(_Frozen):
     def _check_arrays(
         self, path: Path, grid: Grid, X: NDArray, latent: NDArray, transform: NDArray | None = None
     ) -> None:
-        """The arrays of a file belong together: rows, columns and grid points."""
+        """Refuse arrays whose rows, columns and grid points do not match."""
         wrong = ""
         if any(a.dtype.kind not in "fiub" for a in (X, latent) + (() if transform is None else (transform,))):
             wrong = "arrays that are not of numbers"
@@ -202,7 +273,7 @@ class Experiment(_Frozen):
 
 
 def _stored_arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray]:
-    """The named arrays of an ``.npz``, those that are there; their declared sizes are looked at before anything is unpacked."""
+    """Read those of the named arrays that an ``.npz`` holds, after a check of their sizes."""
     with zipfile.ZipFile(path) as archive:
         declared = {i.filename.removesuffix(".npy"): i.file_size for i in archive.infolist()}
     if sum(declared.get(name, 0) for name in names) > 8 * MAX_NUMBERS:
@@ -212,7 +283,7 @@ def _stored_arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray]:
 
 
 def read_experiments(text: str, source: str) -> dict[str, Experiment]:
-    """Experiments from YAML: a list of mappings with the fields of :class:`Experiment`.
+    """Read experiments from YAML: a list of mappings with the fields of `Experiment`.
 
     >>> rows = '''
     ... - name: gsn31-ring
@@ -250,7 +321,30 @@ EXPERIMENTS = read_experiments((files(__package__) / "paper.yaml").read_text(enc
 
 
 def get_experiment(name: str, file: Path | None = None) -> Experiment:
-    """The experiment called ``name``: one of the paper's, or one in ``file``."""
+    """Return an experiment by its name: one of the paper's, or one of a YAML file.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as ``symlift experiment list`` prints it.
+    file : pathlib.Path, optional
+        A YAML file with experiments of your own.
+
+    Returns
+    -------
+    Experiment
+        The experiment.
+
+    Raises
+    ------
+    InputError
+        If there is no experiment of that name.
+
+    Examples
+    --------
+    >>> get_experiment("gsn15-fft").shape
+    (15,)
+    """
     known = experiments_with(file)
     if name not in known:
         raise InputError(f"experiment {name!r} is unknown: `symlift experiment list` shows them all")
@@ -258,7 +352,28 @@ def get_experiment(name: str, file: Path | None = None) -> Experiment:
 
 
 def experiments_with(file: Path | None = None) -> dict[str, Experiment]:
-    """The paper's experiments, and those of a YAML file; no name may stand for two things."""
+    """Return the paper's experiments together with those of a YAML file.
+
+    Parameters
+    ----------
+    file : pathlib.Path, optional
+        A YAML file with experiments of your own; their names must differ from the paper's.
+
+    Returns
+    -------
+    dict of str to Experiment
+        All experiments by name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a name is taken.
+
+    Examples
+    --------
+    >>> "gsn15-fft" in experiments_with()
+    True
+    """
     if file is None:
         return EXPERIMENTS
     try:
@@ -274,13 +389,13 @@ def experiments_with(file: Path | None = None) -> dict[str, Experiment]:
 
 
 def _text(file: Path) -> str:
-    """The text of a file, or a little more of it than is allowed."""
+    """Read a file up to one byte beyond the limit, which `read_yaml` refuses."""
     with file.open("rb") as handle:
         return handle.read(MAX_BYTES + 1).decode("utf-8")
 
 
 def _check_baselines(experiment: Experiment, file: Path) -> None:
-    """Methods to compare with must be there, and take the settings that they are searched over."""
+    """Refuse baselines that do not exist, and settings that a baseline does not take."""
     from symlift.paper.baselines import get_baseline
 
     for name, search in experiment.baselines.items():

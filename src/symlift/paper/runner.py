@@ -38,9 +38,32 @@ def run_experiment(
     n: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Every figure that applies to this row, None for those that do not; plain numbers, ready for JSON.
+    """Fit a solver to the data of an experiment and measure the result.
 
-    ``options`` are handed to the solver: settings, budgets and folders of those that train.
+    Parameters
+    ----------
+    experiment : Experiment
+        The row to run.
+    solver : str, default="auto"
+        The solver; "auto" takes the experiment's own.
+    seed : int, default=0
+        Seed of data, transform and solver.
+    n : int, optional
+        Number of rows instead of the experiment's own.
+    options : mapping, optional
+        Passed to the solver: settings, budgets and folders of solvers that train.
+
+    Returns
+    -------
+    dict
+        Plain numbers, ready for JSON; None for measures that do not apply.
+
+    Examples
+    --------
+    >>> from symlift.paper import get_experiment
+    >>> result = run_experiment(get_experiment("gsn15-fft"), n=1000)
+    >>> result["solver"], result["n"], result["r"] > 0.9
+    ('auto', 1000, True)
     """
     data = experiment.observe(seed, n)
     chosen = experiment.solver if solver == "auto" else solver
@@ -72,9 +95,32 @@ def run_baseline(
     n: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One baseline on one experiment, searched with the truth; the best under each protocol.
+    """Run a baseline on an experiment, with its settings chosen by the truth for each protocol.
 
-    ``settings`` is one configuration instead of the search.
+    Parameters
+    ----------
+    experiment : Experiment
+        The row to run.
+    name : str
+        One of the experiment's baselines.
+    seed : int, default=0
+        Seed of data, transform and baseline.
+    n : int, optional
+        Number of rows instead of the experiment's ``baseline_n``.
+    settings : mapping, optional
+        One configuration to run instead of the search.
+
+    Returns
+    -------
+    dict
+        Plain numbers, ready for JSON; ``tuned_with_truth`` says whether settings were searched.
+
+    Examples
+    --------
+    >>> from symlift.paper import get_experiment
+    >>> result = run_baseline(get_experiment("gsn15-fft"), "random", n=200)
+    >>> result["baseline"], result["configurations"], result["tuned_with_truth"]
+    ('random', 1, False)
     """
     baseline = get_baseline(name)
     data = experiment.observe(seed, experiment.baseline_n if n is None else n)
