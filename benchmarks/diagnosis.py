@@ -57,11 +57,11 @@ CHANGES_AFTER_UNSEEN = (
     "Angles: `ahead`, the lead over the next best plane (from recordings); all curves fitted once more to the seen half.",
     "Angles: `ahead` of 0.05 instead of 0.25 (a test of eleven sharply tuned cells); bits are judged by their heaviest third. "
     "Neither was read off these families, and the table was not made again.",
+    "`stationarity` of components: at most 0.004 instead of 0.03, and a failure of it lowers the confidence (garments cut without "
+    "their surroundings, behind a rotation, were called present with r 0.10; right results of the seen half lie below 0.001).",
 )
 #: what was read before any of them, with the solver as it was then
 FIRST_READING = (
-    "`stationarity` of components: at most 0.004 instead of 0.03, and a failure of it lowers the confidence (garments cut without "
-    "their surroundings, behind a rotation, were called present with r 0.10; right results of the seen half lie below 0.001).",
     "At the first reading, before these changes: 1 of 252 results without a symmetry called present, 8 of 293 wrong results called "
     "present, 15 of 271 right results refused (12 of them photographs), 281 of 293 wrong results warned of, calibration error "
     "0.029, area 0.984.",

@@ -1,5 +1,6 @@
 """The paper's training from its own start: does it arrive, how fast is a step, and does it help a start that is near?
 
+    python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000     the paper's training as printed
     python benchmarks/training.py long --seconds 3600                    63 points from scratch, curve of r and S
     python benchmarks/training.py speed                                  seconds a step, beside the authors' code
     python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's model, and from a spoiled one
@@ -13,9 +14,11 @@ import argparse
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,6 +92,42 @@ def long(seconds: float, name: str, seed: int) -> dict[str, Any]:
         "seconds": round(training.seconds, 1), "threads": torch.get_num_threads(), "settings": dict(training.settings),
         "best": {"step": training.best_step, **scores(solution.model, data)}, "curve": curve,
     }  # fmt: skip
+
+
+def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, Any]:
+    """The paper's training as printed (``preset="paper"``), over so many steps of its clock; it goes on where it was stopped.
+
+    Checkpoints are in ``runs``.  The record is written at every tenth evaluation, so that a stopped run leaves what it had.
+    """
+    experiment = EXPERIMENTS[name]
+    data = experiment.observe(seed)
+    told = f"training_printed_{name}_seed{seed}" + (f"_{steps}" if steps else "")
+    settings = {"steps": steps} if steps else {}
+    result: dict[str, Any] = {
+        "experiment": name, "seed": seed, "n": len(data.X), "threads": torch.get_num_threads(),
+        "command": " ".join(sys.argv),
+    }  # fmt: skip
+    folder = runs / told
+    kept = folder / "curve.json"
+    curve: list[dict[str, Any]] = json.loads(kept.read_text()) if kept.exists() else []
+    look = watcher(data, curve)
+
+    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
+        if step % 5_000 == 0 and step not in {point["step"] for point in curve}:
+            look(step, model, values)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(curve))
+            write(told, result | {"ended": None, "steps": step, "curve": curve})
+
+    solution = training_solver.solve(
+        data.X, data.grid, np.random.default_rng(seed), preset="paper", settings=settings, folder=folder, watch=watch, device="cpu"
+    )  # fmt: skip
+    training = solution.trace.training
+    assert training is not None  # noqa: S101 - the neural solver always has one
+    result |= {"ended": training.ended, "steps": training.steps, "seconds": round(training.seconds, 1)}
+    result |= {"settings": dict(training.settings), "last": scores(solution.model, data), "curve": curve}
+    print(write(told, result))
+    return result
 
 
 def spoil(model: LiftedModel, rng: np.random.Generator) -> LiftedModel:
@@ -165,13 +204,21 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
 def main() -> None:
     """Parse, run, keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["long", "speed", "refine"])
+    parser.add_argument("what", choices=["printed", "long", "speed", "refine"])
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument(
+        "--steps", type=int, help="the clock of `printed` runs over so many; as its table has them if not given"
+    )
+    parser.add_argument(
+        "--runs", type=Path, default=Path(".symlift-runs"), help="where `printed` keeps its checkpoints"
+    )
     args = parser.parse_args()
-    if args.what == "long":
+    if args.what == "printed":
+        printed(args.experiment, args.seed, args.steps, args.runs)
+    elif args.what == "long":
         print(write(f"training_long_{args.experiment}", long(args.seconds, args.experiment, args.seed)))
     elif args.what == "speed":
         found = {name: speed(name, args.repeats) for name in _SPEED}

@@ -117,7 +117,9 @@ def recover(
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="Training settings, a row of the paper's table (neural, refine).", show_default="auto"),
+        typer.Option(
+            help="Training: ours, paper (as printed), or a row of either (neural, refine).", show_default="ours"
+        ),
     ] = None,
     budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine).")

@@ -16,6 +16,7 @@ A run may also close before the end: at a given rank, it goes over to the neares
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from symlift.solvers.neural.presets import Settings
@@ -60,6 +61,8 @@ class Clock:
     @classmethod
     def start(cls, settings: Settings, points: int, opened: bool = False, draws: int = 1, began: int = 0) -> Clock:
         """At the first rank, or with the spectrum ``opened`` at once (a start that is known to be near)."""
+        if settings.clock == "paper" and not opened:
+            return cls(rank=1.0, full=settings.rank_limit or points, stop=1.0, draws=draws, began=began)
         # half a rank beyond the last index: the soft window is then nearly 1 there
         full = settings.rank_limit if settings.rank_limit is not None else points + 0.5
         if opened:
@@ -90,7 +93,8 @@ class Clock:
         if settings.clock == "paper":
             done = min(1.0, step / settings.steps)
             share = (1 - settings.decay**done) / (1 - settings.decay) if settings.decay < 1 else done
-            rank = max(1.0, self.full * share)
+            # rounding must not open a rank before its time
+            rank = max(1.0, float(math.ceil(self.full * share - 1e-9)))
             return replace(self, factor=settings.decay**done, rank=rank, finished=out_of_time)
         if self.settled is not None:
             done = min(1.0, (step - self.settled) / settings.settle)

@@ -11,30 +11,52 @@ from torch import Tensor, nn
 
 from symlift.core.differentiable import lifting_map, rotate_planes
 from symlift.core.grid import Grid
-from symlift.core.group import TranslationGroup
+from symlift.core.group import TranslationGroup, spread_filter
 from symlift.core.linalg import polar
 from symlift.core.model import EmbeddingKind, LiftedModel
 from symlift.errors import InputError
 
-__all__ = ["LiftingNetwork", "Rotation", "cayley", "initial_model"]
+__all__ = ["EigenvectorNetwork", "Eigenvectors", "LiftingNetwork", "Rotation", "cayley", "initial_model"]
+
+
+#: deviation of the entries of a start
+_SMALL = 1e-3
 
 
 def initial_model(
-    grid: Grid, mean: NDArray, scale: float, dimension: int, kind: EmbeddingKind, generator: torch.Generator
+    grid: Grid,
+    mean: NDArray,
+    scale: float,
+    dimension: int,
+    kind: EmbeddingKind,
+    generator: torch.Generator,
+    separate: bool = False,
 ) -> LiftedModel:
-    """The paper's start: eigenvectors of a random antisymmetric matrix A with entries N(0, 1e-3²), and its frequencies.
+    """The paper's start: eigenvectors of a random antisymmetric matrix A with entries N(0, 1e-3²), and frequencies as small.
 
     Near zero in the frequencies only: the eigenvectors, and so Q, are Haar-random (Q = I would be the answer where nothing was
-    mixed).  Several axes share Q and draw their own frequencies.
+    mixed).  With one axis, A has the frequencies, too, unless they are ``separate``, as the paper's text has them (its code has
+    them so for several axes only): differences of conjugate pairs of N(0, 1e-3²), of either sign.  An embedding that compresses
+    starts with random orthonormal rows, so that no column is left out.
     """
-    draws = 1e-3 * torch.randn(grid.ndim, dimension, dimension, generator=generator, dtype=torch.float64)
-    groups = [TranslationGroup.from_generators(A) for A in ((draws - draws.transpose(1, 2)) / 2).numpy()]
-    theta = np.concatenate([group.theta for group in groups])
-    if grid.ndim > 1:  # equal order of size in all axes would align them; shuffle the planes of each
-        theta = np.stack([row[torch.randperm(len(row), generator=generator).numpy()] for row in theta])
+    draw = torch.randn(dimension, dimension, generator=generator, dtype=torch.float64)
+    if separate or grid.ndim > 1:
+        Q = _haar(draw)  # as the eigenvectors of a Gaussian antisymmetric matrix are
+        phases = torch.randn(grid.ndim, dimension // 2, 2, generator=generator, dtype=torch.float64)
+        group = TranslationGroup(Q.numpy(), (_SMALL * (phases[..., 0] - phases[..., 1])).numpy())
+    else:
+        group = TranslationGroup.from_generators((_SMALL * (draw - draw.T) / 2).numpy())
     r = np.zeros(dimension // 2 + dimension % 2)
-    group = TranslationGroup(groups[0].Q, theta)
-    return LiftedModel(grid, mean.astype(np.float64), scale, np.eye(dimension, len(mean)), group, r, kind)
+    E = np.eye(dimension, len(mean))
+    if dimension < len(mean):
+        E = _haar(torch.randn(len(mean), dimension, generator=generator, dtype=torch.float64)).T.numpy()
+    return LiftedModel(grid, mean.astype(np.float64), scale, E, group, r, kind)
+
+
+def _haar(draw: Tensor) -> Tensor:
+    """Orthonormal columns, uniform over all: those of a Gaussian matrix, with the signs that make its QR unique."""
+    Q, R = torch.linalg.qr(draw)
+    return Q * torch.sign(torch.diagonal(R))
 
 
 def cayley(skew: Tensor) -> Tensor:
@@ -78,6 +100,41 @@ class Rotation(nn.Module):
         return True
 
 
+class Eigenvectors(nn.Module):
+    """Planes as the paper has them: conjugate eigenvectors of one learned antisymmetric matrix A, by diagonalisation.
+
+    Only the eigenvectors of A count, so its scale is free: as it grows, the same learning rate turns them less.  Their gradient
+    has no bound where two eigenvalues of A meet.
+    """
+
+    def __init__(self, Q: Tensor) -> None:
+        super().__init__()
+        D = len(Q)
+        # planes and spectrum of a Gaussian antisymmetric matrix are independent: a spectrum for the given planes
+        draw = torch.triu(torch.randn(D, D, generator=torch.Generator().manual_seed(D), dtype=torch.float64), 1)
+        sizes = torch.linalg.svdvals(draw - draw.T)[0 : D - D % 2 : 2]  # |±iλ|: each twice
+        planes = torch.unflatten(Q.double()[:, : D - D % 2], 1, (-1, 2))
+        first, second = planes.unbind(dim=2)
+        A = _SMALL * ((second * sizes) @ first.T - (first * sizes) @ second.T)
+        self.skew = nn.Parameter(A.to(Q.dtype))
+
+    def forward(self) -> Tensor:
+        """(D, ⌈D/2⌉): one eigenvector of each conjugate pair, in descending order of its eigenvalue, and the real one in odd D."""
+        A = (self.skew - self.skew.T) / 2
+        wide = torch.complex128 if len(A) <= _WIDE else torch.complex64
+        # A's own eigenvalues are purely imaginary; those of iA come in pairs ±λ, in ascending order
+        vectors: Tensor = torch.linalg.eigh(1j * A.to(wide))[1]
+        return vectors.flip(1)[:, : (len(A) + 1) // 2]
+
+    def fold(self) -> bool:
+        """There is nothing to fold."""
+        return False
+
+
+#: eigenvectors of matrices up to this size are found in double precision
+_WIDE = 400
+
+
 class LiftingNetwork(nn.Module):
     """W = T(θ) diag(r) Qᵀ E with Q = Q₀ · cayley(A), r = (filter + noise)/‖·‖, and one offset for each axis inside T.
 
@@ -97,7 +154,7 @@ class LiftingNetwork(nn.Module):
             )
         self.grid, self.scale, self.kind = start.grid, start.scale, start.kind
         self.dimension = start.group.dimension
-        self.rotation = Rotation(torch.from_numpy(start.group.Q).to(dtype))
+        self.rotation: Rotation | Eigenvectors = Rotation(torch.from_numpy(start.group.Q).to(dtype))
         self.theta = nn.Parameter(torch.from_numpy(start.group.theta).to(dtype).clone())
         self.filter = nn.Parameter(torch.from_numpy(start.r).to(dtype).clone())
         self.offset = nn.Parameter(torch.zeros(start.grid.ndim, dtype=dtype))
@@ -127,6 +184,11 @@ class LiftingNetwork(nn.Module):
         points = self.points + self.displacement()
         return lifting_map(self.E, self.rotation(), self.theta, self.unit_filter(noise), points)
 
+    def parameters_by_gain(self) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
+        """What turns planes, what sets frequencies, and the rest."""
+        own = (self.rotation.skew, self.theta)
+        return [own[0]], [own[1]], [p for p in self.parameters() if all(p is not q for q in own)]
+
     @torch.no_grad()
     def condition_embedding(self) -> None:
         """Divide a learned embedding's singular values by their geometric mean: it may shape, not scale."""
@@ -145,6 +207,61 @@ class LiftingNetwork(nn.Module):
         if float(r.norm()) < 0.5:  # never trained: the filter is still zero
             r = torch.full_like(r, 1 / math.sqrt(len(r)))
         group = TranslationGroup(_array(turned), _array(theta))
+        return LiftedModel(self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind)
+
+
+class EigenvectorNetwork(LiftingNetwork):
+    """The same family as the paper writes it: y_n = Re w₀ᵀ U exp(-i φ·t_n) U† E x, with U from :class:`Eigenvectors`.
+
+    A filter w₀ of D entries, and for each axis a vector α of D entries with φ = α - Pα, P the exchange of conjugate pairs.
+    """
+
+    def __init__(self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False) -> None:
+        super().__init__(start, dtype, keep_embedding)
+        group = start.group
+        assert isinstance(group, TranslationGroup)  # noqa: S101 - checked above
+        half, D = group.theta.shape[1], self.dimension
+        self.rotation = Eigenvectors(torch.from_numpy(group.Q).to(dtype))
+        alpha = np.zeros((len(group.theta), D))
+        alpha[:, :half], alpha[:, D - half :] = group.theta / 2, -group.theta[:, ::-1] / 2
+        self.theta = nn.Parameter(torch.from_numpy(alpha).to(dtype))
+        self.filter = nn.Parameter(torch.from_numpy(group.Q @ spread_filter(start.r, D)).to(dtype))
+
+    def frequencies(self) -> Tensor:
+        """φ of the first of each conjugate pair, (axes, ⌊D/2⌋)."""
+        return (self.theta - self.theta.flip(1))[:, : self.dimension // 2]
+
+    def forward(self, noise: Tensor | None = None) -> Tensor:
+        """The lifting map (points, d) of observations that were centred and scaled."""
+        U = self.rotation()
+        half = self.dimension // 2
+        angles = ((self.points + self.displacement()) @ self.frequencies()).to(U.real.dtype)
+        weights = self.unit_filter(noise).to(U.dtype) @ U
+        # a pair of conjugates is twice the real part of one of them
+        W = 2 * (torch.exp(-1j * angles) * weights[:half]) @ U[:, :half].mH
+        if self.dimension % 2:
+            W = W + weights[half] * U[:, half].conj()
+        return W.real.to(self.E.dtype) @ self.E
+
+    @torch.no_grad()
+    def model(self) -> LiftedModel:
+        """The model as it stands, in float64: each eigenvector turned so that the filter is real on it."""
+        U = self.rotation().to(torch.complex128)
+        half, D = self.dimension // 2, self.dimension
+        weights = self.unit_filter().to(U.dtype) @ U
+        turned = U * torch.exp(-1j * weights.angle())
+        planes = math.sqrt(2) * torch.stack([turned[:, :half].real, -turned[:, :half].imag], dim=2).flatten(1)
+        r = math.sqrt(2) * weights[:half].abs()
+        if D % 2:  # real up to a phase, which is taken from its largest entry
+            lone = U[:, half] * torch.exp(-1j * U[U[:, half].abs().argmax(), half].angle())
+            weight = self.unit_filter().double() @ lone.real
+            planes = torch.cat([planes, (lone.real * (1 if weight >= 0 else -1))[:, None]], dim=1)
+            r = torch.cat([r, weight.abs()[None]])
+        theta = self.frequencies().double()
+        Q = rotate_planes(_orthonormal(planes).to(theta.device), -self.displacement().double() @ theta)
+        if float(r.norm()) < 0.5:  # never trained: the filter is still zero
+            r = torch.full_like(r, 1 / math.sqrt(len(r)))
+        group = TranslationGroup(_array(Q), _array(theta))
         return LiftedModel(self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind)
 
 

@@ -1,4 +1,4 @@
-"""What a training run is made of, and presets named after the rows of the paper's training table."""
+"""What a training run is made of, and our presets, named after the rows of the paper's training table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from symlift.core.grid import Grid
-from symlift.solvers.neural.objective.critic import Layer
+from symlift.solvers.neural.objective.critic import Head, Layer, Padding
 
 __all__ = ["PRESETS", "Estimator", "Settings", "fitted", "preset_for", "refining"]
 
@@ -17,10 +17,17 @@ class _Frozen(BaseModel):
 
 
 class Estimator(_Frozen):
-    """One stationarity estimator: the critics' layers, and the block size of the coarse field that they see."""
+    """One stationarity estimator: the critics' layers, and the block size of the coarse field that they see.
+
+    ``whole``: whether the mixture of a field and its shift is the whole of both or half of each; None takes the cheaper one on
+    images.
+    """
 
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
     coarse: PositiveInt = 1
+    padding: Padding = "field"
+    head: Head = "linear"
+    whole: bool | None = None
 
 
 class Settings(_Frozen):
@@ -50,6 +57,10 @@ class Settings(_Frozen):
     #: D, the augmented dimension; None: half as large again as d on open grids (odd), d on odd rings
     dimension: PositiveInt | None = None
     rank_limit: PositiveFloat | None = None
+    #: what is learned of Q: a rotation of its planes (Cayley), or the paper's antisymmetric matrix, whose eigenvectors they are
+    parametrisation: Literal["planes", "eigenvectors"] = "planes"
+    #: the least log-variance of the Gaussians of marginal entropies
+    least_log_variance: float = -5.0
     # the training
     batch: Annotated[int, Field(ge=4)] = 500
     rate: PositiveFloat = 5e-4
@@ -126,7 +137,8 @@ PRESETS: dict[str, Settings] = {
         near_moments=30.0, near_resolution=0.1,  # two-valued signals look resolved in many wrong places: stationarity leads
     ),
     "visual-coding": Settings(
-        stationarity=2.5, resolution=0.2, infomax=0.2, estimators=_NEURAL, batch=2500, dimension=125, rank_limit=3.0, mixing=20,
+        stationarity=2.5, resolution=0.2, infomax=0.2, estimators=_NEURAL, batch=2500, rank_limit=3.0,
+        mixing=20,
     ),
     "mnist15": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, dimension=325),
     "mnist27": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053),
@@ -140,8 +152,12 @@ def preset_for(grid: Grid, d: int) -> str:
 
     >>> preset_for(Grid((15,), periodic=True), 15), preset_for(Grid((63,)), 63), preset_for(Grid((15, 15)), 1800)
     ('gsn15', 'gsn63', 'mnist15-bits')
+    >>> preset_for(Grid((30,), periodic=True), 110)                     # more channels than points of a ring: tuned ones
+    'visual-coding'
     """
     if grid.ndim == 1:
+        if all(grid.periodic) and 2 * d > 3 * grid.size:
+            return "visual-coding"
         return "gsn15" if grid.size <= 24 else "ising33" if grid.size <= 48 else "gsn63"
     name = "mnist15" if max(grid.shape) <= 20 else "mnist27"
     return name if d <= 2 * grid.size else f"{name}-bits"
@@ -156,9 +172,11 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
     odd_ring = all(wraps and n % 2 for n, wraps in zip(grid.shape, grid.periodic, strict=True))
     if kind == "identity" and not (odd_ring and d == grid.size):
         kind, dimension = "zero-pad", None
-    if kind == "zero-pad" and d > 2 * grid.size:
+    # where a few planes are all that is asked for, the data's own dimensions have room for them
+    few = limit is not None and kind == "zero-pad" and 2 * limit <= min(grid.size, d)
+    if kind == "zero-pad" and d > 2 * grid.size and not few:
         kind, dimension = "linear", None
-    if kind == "identity":
+    if kind == "identity" or few:
         dimension = d
     elif dimension is None or (kind == "zero-pad" and dimension < d) or dimension < grid.size:
         size = grid.size if kind == "linear" else d
@@ -185,6 +203,7 @@ def refining(settings: Settings) -> Settings:
     first.  The stationarity of moments, which is right from the first step on, leads, and allows larger steps than critics alone.
     """
     near: dict[str, Any] = {
+        "parametrisation": "planes",
         "rate": settings.near_rate, "filter_noise": 0.0, "clock": "wait", "rank_limit": None, "warm_up": 500,
         "settle": max(settings.settle, 6_000),
     }  # fmt: skip

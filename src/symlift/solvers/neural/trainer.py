@@ -24,9 +24,10 @@ from symlift.solvers.neural.board import Watch, board, both
 from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import Rows
-from symlift.solvers.neural.network import LiftingNetwork, initial_model
+from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
+from symlift.solvers.neural.objective.mixture import MixtureMarginals
 from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.pace import Pace
 from symlift.solvers.neural.presets import Settings, refining
@@ -79,11 +80,11 @@ class _Best:
 def make_objective(grid: Grid, settings: Settings) -> Objective:
     """The objective that ``settings`` describe, with fresh critics and mixtures (drawn from torch's current generator)."""
     estimators = [
-        JensenShannon(grid, estimator.layers, (estimator.coarse,) * grid.ndim) for estimator in settings.estimators
+        JensenShannon(grid, e.layers, (e.coarse,) * grid.ndim, e.padding, e.head, e.whole) for e in settings.estimators
     ]
     weights = (settings.stationarity, settings.resolution, settings.infomax)
     shares = {"critics": settings.critics, "gaussian": settings.gaussian, "moments": settings.moments}
-    return Objective(grid, estimators, weights, shares)
+    return Objective(grid, estimators, weights, shares, MixtureMarginals(grid.size, least=settings.least_log_variance))
 
 
 class Trainer:
@@ -133,15 +134,12 @@ class Trainer:
             torch.manual_seed(seed)
             objective = make_objective(start.grid, settings)
         # the embedding of a near start decides what is measured as an isometry; let loose, it whitens the field
-        self.network = LiftingNetwork(start, self.dtype, keep_embedding=self.clock.near).to(device)
+        kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
+        self.network = kind(start, self.dtype, keep_embedding=self.clock.near).to(device)
         self.objective = objective.to(device, self.dtype)
-        self.model_optimiser = self._adam(
-            [
-                {"params": [self.network.rotation.skew], "gain": settings.rotation_gain},
-                {"params": [self.network.theta], "gain": settings.frequency_gain},
-                {"params": [p for n, p in self.network.named_parameters() if n in ("filter", "offset", "E")], "gain": 1.0},
-            ]
-        )  # fmt: skip
+        gains = (settings.rotation_gain, settings.frequency_gain, 1.0)
+        parts = zip(self.network.parameters_by_gain(), gains, strict=True)
+        self.model_optimiser = self._adam([{"params": part, "gain": gain} for part, gain in parts])
         parameters = list(self.objective.parameters())
         self.estimator_optimiser = self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
         self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=device)
@@ -154,7 +152,10 @@ class Trainer:
         self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
         seed, start = self._another_seed(draws), self.start
         generator = torch.Generator().manual_seed(seed)
-        begun = initial_model(self.grid, start.mean, start.scale, start.group.dimension, start.kind, generator)
+        separate = self.settings.parametrisation == "eigenvectors"
+        begun = initial_model(
+            self.grid, start.mean, start.scale, start.group.dimension, start.kind, generator, separate
+        )
         self._begin(begun, seed)
 
     def _another_seed(self, number: int) -> int:
@@ -341,7 +342,7 @@ class Trainer:
 
     def _evaluate(self, watch: Watch | None, means: dict[str, float]) -> None:
         model = self.network.model()
-        parts = held_out(model.lifting_map(), self.held, self.lags)
+        parts = held_out(np.asarray(model.map), self.held, self.lags)  # dense, however many columns
         value = parts.value(self.settings.infomax)
         record = {
             "step": self.step_count, "seconds": round(self.seconds, 3), "rank": self.clock.rank, "factor": self.clock.factor,

@@ -22,6 +22,7 @@ from symlift.solvers.neural.data import held_out, input_statistics
 from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
+from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.trainer import Budget, Trainer
 from symlift.solvers.registry import CHECKPOINT
 
@@ -34,7 +35,7 @@ def solve(
     rng: np.random.Generator,
     progress: Progress = no_progress,
     *,
-    preset: str = "auto",
+    preset: str = "ours",
     settings: dict[str, Any] | None = None,
     start: LiftedModel | None = None,
     steps: int | None = None,
@@ -46,7 +47,8 @@ def solve(
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
-    ``preset`` is a row of the paper's training table ("auto": the nearest), ``settings`` replace single entries of it.  ``start``
+    ``preset`` "paper" is the training as the paper prints it, "ours" (or "auto") is ours, each for the row of the paper's training
+    table that is nearest; a row can be named ("gsn63", "paper-gsn63").  ``settings`` replace single entries of it.  ``start``
     None is the paper's initialisation.  ``steps`` and ``seconds`` bound each restart.  With ``folder``, checkpoints are written
     there and a run that was killed goes on from them; ``tensorboard`` adds its event files (``pip install tensorboard``).
     """
@@ -70,7 +72,7 @@ def solve(
             best = trainer
     assert best is not None  # noqa: S101 - there is at least one restart
     summary = TrainingSummary(
-        preset=preset_for(grid, X.shape[1]) if preset == "auto" else preset, ended=str(best.ended), steps=best.step_count,
+        preset=_row(preset, grid, X.shape[1]), ended=str(best.ended), steps=best.step_count,
         best_step=best.best.step, seconds=best.seconds, held_out=best.best.value, restarts=tuple(ends),
         settings=chosen.model_dump(mode="json"),
     )  # fmt: skip
@@ -113,7 +115,8 @@ def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> Lif
     centre = np.full(X.shape[1], mean)
     dimension = settings.dimension or X.shape[1]
     generator = torch.Generator().manual_seed(seed)
-    return initial_model(grid, centre, scale, dimension, settings.embedding, generator)
+    separate = settings.parametrisation == "eigenvectors"
+    return initial_model(grid, centre, scale, dimension, settings.embedding, generator, separate)
 
 
 def pick_device(name: str) -> torch.device:
@@ -138,12 +141,20 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cpu")
 
 
+def _row(preset: str, grid: Grid, d: int) -> str:
+    """The name of the settings that ``preset`` means for these data."""
+    if preset == "paper":
+        return f"paper-{preset_for(grid, d)}"
+    return preset_for(grid, d) if preset in ("ours", "auto") else preset
+
+
 def _settings(preset: str, overrides: dict[str, Any] | None, grid: Grid, d: int) -> Settings:
-    name = preset_for(grid, d) if preset == "auto" else preset
-    if name not in PRESETS:
-        raise InputError(f"preset {preset!r} is unknown: use one of auto, {', '.join(PRESETS)}")
+    known = PRESETS | PRINTED
+    name = _row(preset, grid, d)
+    if name not in known:
+        raise InputError(f"preset {preset!r} is unknown: use one of ours, paper, {', '.join(known)}")
     try:
-        chosen = Settings.model_validate({**PRESETS[name].model_dump(), **(overrides or {})})
+        chosen = Settings.model_validate({**known[name].model_dump(), **(overrides or {})})
     except ValueError as error:
         raise InputError(f"settings of the training are not valid ({' '.join(str(error).split())})") from None
     return fitted(chosen, grid, d)

@@ -25,12 +25,13 @@ __all__ = ["Convolution", "Field", "Layer"]
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution of a critic: output channels, kernel width, stride, and whether pairs are pooled stochastically after it."""
+    """One convolution of a critic: output channels, kernel width, stride; whether pairs are pooled stochastically, and ELU acts."""
 
     filters: int
     kernel: int
     stride: int = 1
     pool: bool = True
+    elu: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Convolution(nn.Module):
         critics, n = values.shape[:2]
         flat = values.reshape(critics, n * self.pools, -1)
         if self.members == 1:
-            flat = functional.elu(flat)
+            flat = functional.elu(flat) if self.layer.elu else flat
         elif workers is None:  # an expectation has to be taken of what is passed on
             flat = _stochastic_pool(functional.elu(flat), self.members, None)
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +24,10 @@ from symlift.solvers.neural.objective.convolution import (
 
 __all__ = [
     "Critics",
+    "Head",
     "JensenShannon",
     "Layer",
+    "Padding",
     "coarse_grain",
     "critics_rows",
     "donsker_varadhan",
@@ -36,6 +39,10 @@ EMBEDDING = 4  # channels of the position embedding
 EMBEDDING_LIMIT = 5.0
 OUTPUT_LIMIT = 25.0
 NORM = 10.0  # bound on the product of the layers' spectral norms
+#: how convolutions go on beyond the ends: as the field does (cyclically as long as it closes), with zeros, or cyclically throughout
+Padding = Literal["field", "zero", "cyclic"]
+#: what ends a critic: the average of a linear layer, or the average after ELU and a pool, as in every other layer
+Head = Literal["linear", "pooled"]
 
 
 class Critics(nn.Module):
@@ -45,21 +52,36 @@ class Critics(nn.Module):
     places apart.
     """
 
-    def __init__(self, grid: Grid, layers: Sequence[Layer], critics: int = 2) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        layers: Sequence[Layer],
+        critics: int = 2,
+        padding: Padding = "field",
+        head: Head = "linear",
+    ) -> None:
         super().__init__()
+        self.pooled = head == "pooled"
         self.embedding = nn.Parameter(torch.zeros(critics, 1, EMBEDDING * grid.size))
         self.length = grid.shape[0] if grid.ndim > 1 else 1
         bound = NORM ** (1 / len(layers))
         stack: list[Convolution] = []
         channels, field = EMBEDDING, grid
+        if padding != "field":
+            field = Field(grid.shape, tuple(padding == "cyclic" and n > 1 for n in grid.shape))  # type: ignore[assignment]
         for index, layer in enumerate(layers):
-            stack.append(Convolution(critics, channels, field, layer, index == len(layers) - 1, bound))
+            last = index == len(layers) - 1 and not self.pooled
+            stack.append(Convolution(critics, channels, field, layer, last, bound))
             channels = layer.filters
             # a field of one point, or one that no longer closes, cannot be periodic
             shape = stack[-1].shape
+            closes = [
+                n * layer.stride * (2 if stack[-1].members > 1 else 1) == b
+                for n, b in zip(shape, field.shape, strict=True)
+            ]
             kept = tuple(
-                wraps and n * layer.stride * (2 if stack[-1].members > 1 else 1) == before and n > 1
-                for wraps, n, before in zip(field.periodic, shape, field.shape, strict=True)
+                wraps and n > 1 and (padding == "cyclic" or closed)
+                for wraps, n, closed in zip(field.periodic, shape, closes, strict=True)
             )
             field = Field(shape, kept)  # type: ignore[assignment]
         self.convolutions = nn.ModuleList(stack)
@@ -81,7 +103,11 @@ class Critics(nn.Module):
         values = first.activate(first.convolve(values, matrix.sum(dim=2), offset), workers, blocks)
         for layer in others:
             values = layer.activate(layer.convolve(values, layer.matrix(), layer.offset()), workers, blocks)
-        values = values[:, :, 0]
+        if self.pooled:
+            filters = self._stack[-1].layer.filters
+            values = torch.unflatten(values, 3, (filters, -1)).mean(dim=(2, 4))
+        else:
+            values = values[:, :, 0]
         return OUTPUT_LIMIT * torch.tanh(values / OUTPUT_LIMIT)
 
     @property
@@ -147,12 +173,22 @@ class JensenShannon(nn.Module):
     """Stationarity: JS of the lifted field and its one-step shift along each axis, weighted by N_l²/N, the mean over axes.
 
     ``factors`` coarse-grain the field first (one random member of each block).  On lines and rings the mixture of p and q is
-    the whole of both; on images and volumes, where critics are most of the work, it is half of each, at a quarter less of it.
+    the whole of both; on images and volumes, where critics are most of the work, it is half of each, at a quarter less of it
+    (``whole`` says otherwise).
     """
 
-    def __init__(self, grid: Grid, layers: Sequence[Layer], factors: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        layers: Sequence[Layer],
+        factors: Sequence[int] = (),
+        padding: Padding = "field",
+        head: Head = "linear",
+        whole: bool | None = None,
+    ) -> None:
         super().__init__()
         self.grid = grid
+        self.whole = grid.ndim == 1 if whole is None else whole
         self.factors = tuple(factors) or (1,) * grid.ndim
         shape = tuple(n // q for n, q in zip(grid.shape, self.factors, strict=True))
         # blocks that do not fill a ring leave a gap where it closed
@@ -165,7 +201,7 @@ class JensenShannon(nn.Module):
         self.critics = nn.ModuleList()
         for axis, wraps in enumerate(periodic):
             smaller = tuple(n - (a == axis and not wraps) for a, n in enumerate(shape))
-            self.critics.append(Critics(Field(smaller, periodic), layers))  # type: ignore[arg-type]
+            self.critics.append(Critics(Field(smaller, periodic), layers, padding=padding, head=head))  # type: ignore[arg-type]
 
     def along(self, z: Tensor, axis: int, workers: Workers, expected: bool = False) -> Tensor:
         """JS along one axis, neither weighted nor clipped; ``expected`` takes the expectation over pools."""
@@ -175,7 +211,7 @@ class JensenShannon(nn.Module):
         # pairs of neighbouring rows, so that it does not matter how many processes share a batch; an odd row is left out
         halves = torch.unflatten(fields[: len(fields) // 2 * 2], 0, (-1, 2)).unbind(dim=1)
         even, odd = (shifted_pair(half, axis, self.coarse.periodic[axis]) for half in halves)
-        rows = critics_rows(even, odd, whole=self.grid.ndim == 1)
+        rows = critics_rows(even, odd, whole=self.whole)
         blocks = rows.shape[1]
         f = self.critics[axis](rows.flatten(3).flatten(1, 2), None if expected else workers, blocks=blocks)
         return jensen_shannon(torch.unflatten(f, 1, (blocks, -1)), workers)

@@ -52,7 +52,7 @@ class Objective(nn.Module):
         critics: Sequence[JensenShannon],
         weights: tuple[float, float, float],
         shares: dict[str, tuple[float, float]],
-        mixture: int = 4,
+        marginals: MixtureMarginals | None = None,
     ) -> None:
         super().__init__()
         self.weights, self.shares = weights, shares
@@ -63,7 +63,7 @@ class Objective(nn.Module):
             self.closed["gaussian"] = GaussianStationarity(grid)
         if on and any(shares.get("moments", ())):
             self.closed["moments"] = MomentStationarity(grid)
-        self.resolution = Resolution(MixtureMarginals(grid.size, mixture)) if weights[1] > 0 else None
+        self.resolution = Resolution(marginals or MixtureMarginals(grid.size)) if weights[1] > 0 else None
         self.infomax = Infomax() if weights[2] > 0 else None
 
     def share(self, name: str, opened: float) -> float:
