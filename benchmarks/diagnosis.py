@@ -64,7 +64,7 @@ CHANGES_AFTER_UNSEEN = (
 FIRST_READING = (
     "At the first reading, before these changes: 1 of 252 results without a symmetry called present, 8 of 293 wrong results called "
     "present, 15 of 271 right results refused (12 of them photographs), 281 of 293 wrong results warned of, calibration error "
-    "0.029, area 0.984.",
+    "0.029, area 0.984."
 )
 
 
