@@ -48,7 +48,8 @@ def equivariance_error(model: Any, X: ArrayLike, t: float | Sequence[float], mar
 
     References
     ----------
-    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", eq. (1).
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Symmetry
+    discovery".
 
     Examples
     --------
