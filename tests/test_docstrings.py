@@ -27,7 +27,6 @@ IGNORED = {
 WITHOUT_EXAMPLE = {"EX01"}
 # Modules whose docstrings are still to be written.
 NOT_YET = (
-    "symlift.datasets.recordings",
     "symlift.diagnosis",
     "symlift.estimator",
     "symlift.solvers",

@@ -55,7 +55,7 @@ class Observations:
 
     @property
     def angles(self) -> bool:
-        """Whether ``latent`` has one number (an angle, in recordings) per sample instead of a field."""
+        """Whether ``latent`` has one number per sample (an angle, in recordings), not a field."""
         return self.latent.size == len(self.X)
 
 

@@ -1,7 +1,8 @@
-"""Neural recordings whose latent is an angle: synthetic ring populations, extracted arrays, and public NWB sessions.
+"""Neural recordings whose latent is an angle: synthetic populations, stored arrays, NWB sessions.
 
-``latent`` of these data holds one angle for each row, in radians on the full circle (an orientation, whose period is 180
-degrees, is doubled), and ``transform`` is None: no matrix leads from an angle to spike counts.
+``latent`` of these data holds one angle per row, in radians on the full circle (an orientation,
+whose period is 180 degrees, is doubled), and ``transform`` is None: no matrix leads from an angle
+to spike counts.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from symlift.errors import InputError, MissingDataError
 __all__ = ["load_nwb_gratings", "load_recording", "mix_samples", "ring_population", "z_scores"]
 
 Unit = Literal["counts", "rates", "z-scores"]
-# extracted arrays that SYMLIFT_DATA may hold, by the name that they are asked for
+# stored arrays that SYMLIFT_DATA may hold, by name
 ARRAYS = {"head-direction": "head_direction_mouse28.npz", "drifting-gratings": "allen_732592105_drifting_gratings.npz"}
-# what the data set's own tools keep of a probe's units, where the columns are there
+# filter of the data set's own tools for the units of a probe, where the columns exist
 QUALITY = {"isi_violations": ("<", 0.5), "amplitude_cutoff": ("<", 0.1), "presence_ratio": (">", 0.9)}
-_FARTHEST = 8.0  # a z-score beyond this says nothing more, and would be infinite soon
+_FARTHEST = 8.0  # larger z-scores carry no more information, and would soon be infinite
 _TABLES = "_presentations"
 
 
@@ -40,13 +41,48 @@ def ring_population(
     stimuli: int | None = None,
     random_state: RandomState = 0,
 ) -> Observations:
-    """``n`` vectors of Poisson counts of ``units`` neurons tuned to an angle, with what a real recording has beside it.
+    """Simulate Poisson counts of neurons tuned to an angle, with the variability of recordings.
 
-    Neuron j fires at ``rate · a_j · (b_j + exp(κ_j (cos(φ - φ_j) - 1))) · exp(gain · g + movement · m_j · v)``: preferred angles
-    φ_j are uniform, strengths a_j and concentrations κ_j log-normal, b_j is untuned activity.  The *gain* g is normal and common
-    to all neurons; the *movement* v is exponential (rest, and bouts) and acts on each neuron by its own m_j, normal.  φ is
-    uniform on the circle, or on ``stimuli`` evenly spaced angles.
+    Neuron j fires at
 
+        rate · a_j · (b_j + exp(κ_j (cos(φ - φ_j) - 1))) · exp(gain · g + movement · m_j · v).
+
+    Preferred angles φ_j are uniform, strengths a_j and concentrations κ_j log-normal, b_j is
+    untuned activity.  The gain g is normal and common to all neurons; the movement v is exponential
+    (rest, and bouts) and acts on each neuron by its own m_j, which is normal.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    units : int, default=64
+        Number of neurons, at least 3.
+    rate : float, default=4.0
+        Typical peak count of a neuron.
+    concentration : float, default=2.0
+        Typical concentration κ of a tuning curve.
+    gain : float, default=0.3
+        Size of the fluctuations that all neurons share.
+    movement : float, default=0.3
+        Size of the fluctuations by movement.
+    stimuli : int, optional
+        Number of evenly spaced angles that are shown, at least 3; by default φ is uniform on the
+        circle.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    Observations
+        Counts, and the angle of each row as ``latent``, on a ring of as many points as neurons.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    Examples
+    --------
     >>> data = ring_population(500, 32, random_state=0)
     >>> data.X.shape, data.latent.shape, str(data.grid), data.periodic
     ((500, 32), (500,), '32', (True,))
@@ -80,11 +116,42 @@ def ring_population(
 def mix_samples(
     X: ArrayLike, n: int, samples: int = 20, probability: float = 0.5, random_state: RandomState = 0
 ) -> NDArray[np.float64]:
-    """``n`` superpositions Σ_k b_k x_{i_k} of ``samples`` random rows each, b_k Bernoulli: the paper's stochastic mixing.
+    """Superpose random rows, Σ_k b_k x_{i_k} with b_k Bernoulli: the paper's stochastic mixing.
 
-    Several spikes on the ring at once are a valid field on it, so that few trials give many samples.  Rows are drawn with
-    replacement: a mixture has mean ``K p E[x]`` and covariance ``K (p E[xxᵀ] - p² E[x]E[x]ᵀ)``, K = ``samples``.
+    Several active places on the ring at once are a valid field on it, so that few trials give many
+    samples.  Rows are drawn with replacement: a mixture has mean ``K p E[x]`` and covariance
+    ``K (p E[xxᵀ] - p² E[x]E[x]ᵀ)``, K = ``samples``, p = ``probability``.
 
+    Parameters
+    ----------
+    X : array-like of shape (m, d)
+        Rows to mix.
+    n : int
+        Number of mixtures.
+    samples : int, default=20
+        Number K of rows that are drawn for each mixture.
+    probability : float, default=0.5
+        Probability p that a drawn row is added, in (0, 1].
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        The mixtures.
+
+    Raises
+    ------
+    InputError
+        If X is not a matrix with at least one row, or if a parameter is out of range.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", appendix "Neural coding
+    experiment details".
+
+    Examples
+    --------
     >>> mix_samples(np.eye(3), 2, samples=4, random_state=0).shape
     (2, 3)
     """
@@ -95,17 +162,44 @@ def mix_samples(
         raise InputError(f"probability = {probability!r} must lie in (0, 1]")
     rng = generator(random_state)
     mixed = np.zeros((n, rows.shape[1]))
-    for _ in range(samples):  # one row for all mixtures at a time: nothing of size n · samples · d is held
-        kept = np.flatnonzero(rng.random(n) < probability)
-        mixed[kept] += rows[rng.integers(len(rows), size=len(kept))]
+    for _ in range(samples):  # one row per mixture at a time: no array of size n · samples · d
+        added = np.flatnonzero(rng.random(n) < probability)
+        mixed[added] += rows[rng.integers(len(rows), size=len(added))]
     return mixed
 
 
 def load_recording(name: str, folder: str | os.PathLike[str] | None = None) -> Observations:
-    """An extracted recording, "head-direction" or "drifting-gratings": spike counts, and the angle behind each row.
+    """Load a stored recording: spike counts, and the angle behind each row.
 
-    Read from ``folder``, or from the folder that the environment variable ``SYMLIFT_DATA`` names.  The file is an ``.npz`` with
-    ``X`` (n, units), ``angles`` (n,) in degrees and their ``period``.
+    The file is an ``.npz`` with ``X`` (n, units), ``angles`` (n,) in degrees and their ``period``.
+
+    Parameters
+    ----------
+    name : {"head-direction", "drifting-gratings"}
+        Which recording.
+    folder : str or path-like, optional
+        Folder of the file; by default the one that the environment variable ``SYMLIFT_DATA`` names.
+
+    Returns
+    -------
+    Observations
+        Counts, and the angle of each row in radians as ``latent``.
+
+    Raises
+    ------
+    MissingDataError
+        If the file is not found.
+    InputError
+        If the name is unknown, or if the file is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "head_direction_mouse28.npz"
+    ...     np.savez(path, X=np.ones((4, 3)), angles=np.arange(4) * 90.0, period=360.0)
+    ...     load_recording("head-direction", folder).latent.round(2)
+    array([0.  , 1.57, 3.14, 4.71], dtype=float32)
     """
     if name not in ARRAYS:
         raise InputError(f"recording {name!r} is unknown: use one of {', '.join(ARRAYS)}")
@@ -135,13 +229,50 @@ def load_nwb_gratings(
     unit: Unit = "z-scores",
     most_units: int | None = 110,
 ) -> Observations:
-    """Responses to gratings in a public Allen Visual Coding Neuropixels session (NWB 2), one row for each presentation.
+    """Load responses to gratings from a public Allen Visual Coding Neuropixels session (NWB 2).
 
-    Units of ``structure`` with quality "good" that pass the data set's own filter; presentations of ``stimulus`` with that
-    ``spatial_frequency`` in cycles a degree (None: all) and an orientation; spikes from ``latency`` seconds after the onset,
-    during ``window`` seconds.  ``unit``: "counts", "rates" in hertz, or "z-scores" against spontaneous activity
-    (:func:`z_scores`).  Of more than ``most_units`` units, those whose responses vary most are kept.  ``latent`` is the
-    orientation, doubled: its period is 180 degrees.  Only h5py is needed.
+    There is one row per presentation.  Units have quality "good", lie in ``structure`` and pass the
+    data set's own filter.  ``latent`` is the orientation, doubled: its period is 180 degrees.  Only
+    h5py is needed (extra ``data``).
+
+    Parameters
+    ----------
+    path : str or path-like
+        The NWB file.
+    structure : str, default="VISp"
+        Brain structure of the units.
+    stimulus : str, default="static_gratings"
+        Stimulus; presentations without an orientation are left out.
+    spatial_frequency : float or None, default=0.04
+        Spatial frequency of the presentations in cycles per degree; None for all.
+    window : float, default=0.25
+        Duration in seconds in which spikes are counted.
+    latency : float, default=0.08
+        Start of the window after the onset, in seconds.
+    unit : {"z-scores", "counts", "rates"}, default="z-scores"
+        Counts, rates in hertz, or z-scores relative to spontaneous activity (`z_scores`).
+    most_units : int or None, default=110
+        Of more units, those whose responses vary most are kept; None for all.
+
+    Returns
+    -------
+    Observations
+        Responses, and the doubled orientation in radians as ``latent``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or lacks what is needed, or if a parameter is out of range.
+
+    References
+    ----------
+    "Blind Recovery of Latent Domains via Unsupervised Symmetry Discovery", section "Learning
+    rotational symmetry from mouse visual cortex signals".
+
+    Examples
+    --------
+    >>> load_nwb_gratings("session_732592105.nwb").X.shape[1]  # doctest: +SKIP
+    110
     """
     if unit not in get_args(Unit):
         raise InputError(f"unit {unit!r} is unknown: use one of {', '.join(get_args(Unit))}")
@@ -174,10 +305,25 @@ def load_nwb_gratings(
 
 
 def z_scores(counts: ArrayLike, expected: ArrayLike) -> NDArray[np.float64]:
-    """Φ⁻¹(P(k ≤ count)) for Poisson k with the ``expected`` spontaneous count of each column; ±8 at most.
+    """Convert counts to Φ⁻¹(P(k ≤ count)) for Poisson k, relative to spontaneous activity.
 
-    Half of the probability of the count itself is left out (the mid-distribution), so that spontaneous activity has mean 0.
+    Half of the probability of the count itself is left out (the mid-distribution), so that
+    spontaneous activity has mean 0.
 
+    Parameters
+    ----------
+    counts : array-like of shape (n, d)
+        Spike counts.
+    expected : array-like of shape (d,)
+        Expected spontaneous count of each column.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        Scores from -8 to 8.
+
+    Examples
+    --------
     >>> z_scores([[0, 3], [4, 3]], [1.0, 3.0]).round(2)
     array([[-0.9 ,  0.09],
            [ 2.28,  0.09]])
@@ -222,8 +368,8 @@ def _spike_trains(file: Any, source: Path, structure: str) -> list[NDArray[np.fl
             good &= values < limit if relation == "<" else values > limit
     chosen = np.flatnonzero(good & (where == structure))
     if not len(chosen):
-        there = ", ".join(sorted(set(where[good].tolist()) - {""})) or "no structure"
-        raise InputError(f"{source} has no good units in {structure!r}: there are some in {there}")
+        structures = ", ".join(sorted(set(where[good].tolist()) - {""})) or "no structure"
+        raise InputError(f"{source} has no good units in {structure!r}: there are some in {structures}")
     if len(chosen) < 2:
         raise InputError(f"{source} has one good unit in {structure!r}: a ring needs several; choose another structure")
     ends = units["spike_times_index"][()].astype(np.int64)
@@ -259,7 +405,7 @@ def _presentations(
 
 
 def _numbers(column: Any) -> NDArray[np.float64]:
-    """A column of numbers, which some files keep as text with "null" for a missing one."""
+    """Column of numbers; some files store it as text with "null" for a missing one."""
     values = column[()]
     if values.dtype.kind in "OSU":
         return np.array([_number(text) for text in _names(values)])
@@ -280,12 +426,14 @@ def _counts(trains: list[NDArray[np.float64]], starts: NDArray, length: float | 
 
 
 def _spontaneous_rates(file: Any, source: Path, trains: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean rate of each unit while nothing was shown, in hertz."""
+    """Mean rate of each unit in hertz while nothing was shown."""
     tables = file.get("intervals", {})
     table = tables.get("spontaneous" + _TABLES)
     if table is None:
-        there = ", ".join(sorted(name.removesuffix(_TABLES) for name in tables)) or "none"
-        raise InputError(f"{source} has no spontaneous activity, which z-scores need ({there}): use unit='counts'")
+        intervals = ", ".join(sorted(name.removesuffix(_TABLES) for name in tables)) or "none"
+        raise InputError(
+            f"{source} has no spontaneous activity, which z-scores need (intervals: {intervals}): use unit='counts'"
+        )
     starts, stops = _numbers(table["start_time"]), _numbers(table["stop_time"])
     seconds = float(np.sum(stops - starts))
     if not seconds > 0:
@@ -294,7 +442,7 @@ def _spontaneous_rates(file: Any, source: Path, trains: list[NDArray[np.float64]
 
 
 def angles_of(X: NDArray, angles: NDArray, name: str) -> Observations:
-    """Recordings ``X`` (n, units) on a ring of as many points as units, with one angle in radians for each row."""
+    """Recordings X (n, units) on a ring of as many points as units, with an angle per row."""
     grid = Grid((X.shape[1],), periodic=True)
     wrapped = np.mod(np.asarray(angles, dtype=np.float64), 2 * np.pi).astype(np.float32)
     return Observations(np.asarray(X, dtype=np.float32), wrapped, None, grid, grid.periodic, name)
