@@ -32,7 +32,7 @@ _CHILD = """
 import json, sys, time, warnings
 import numpy as np
 from symlift import LatentDomain
-import symlift.solvers.fast.pipeline, symlift.solvers.fast.propose, symlift.estimator_file
+import symlift.solvers.fast.pipeline, symlift.solvers.fast.propose, symlift._estimator_file
 # the kernel's own mark of this program; what getrusage tells begins with that of the parent
 def peak(): return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 X = np.load(sys.argv[1], mmap_mode="r")

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from symlift import LatentDomain, load
+from symlift._estimator_file import read_estimator
 from symlift.cli import main
 from symlift.datasets import gsn
 from symlift.diagnosis import Verdict
 from symlift.errors import InputError
-from symlift.estimator_file import read_estimator
 from symlift.runs import recover as runs
 from symlift.runs.record import Status
 from symlift.solvers.neural import trainer

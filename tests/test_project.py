@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -58,3 +59,13 @@ def test_issue_forms_and_hooks_are_well_formed():
 def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == symlift.__version__
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["symlift", "symlift.datasets", "symlift.metrics", "symlift.plotting", "symlift.diagnosis", "symlift.paper"],
+)
+def test_completion_shows_public_names_only(module):
+    package = importlib.import_module(module)
+    assert dir(package) == sorted(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)

@@ -23,12 +23,12 @@ from scipy.sparse import eye_array
 
 from pages.browser import Browser, find_chromium
 from symlift import LatentDomain, load
+from symlift._estimator_file import EstimatorRecord, PlacementRecord, read_estimator, write_estimator
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
 from symlift.errors import InputError
-from symlift.estimator_file import EstimatorRecord, PlacementRecord, read_estimator, write_estimator
 from symlift.report import write_report
 from symlift.report.draw import fold, pixel_map, smooth_ring
 from symlift.report.facts import of_trace

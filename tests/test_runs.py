@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from symlift import Diagnosis, InputError, LatentDomain, Verdict, load
+from symlift._estimator_file import read_estimator
 from symlift.datasets import gsn
 from symlift.diagnosis import NextStep, Test
 from symlift.errors import FitWarning
-from symlift.estimator_file import read_estimator
 from symlift.runs.readers import ReadOptions
 from symlift.runs.record import Status, finished, open_run
 from symlift.runs.recover import RunFailedError, recover

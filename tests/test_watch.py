@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from symlift import LatentDomain
-from symlift.watch import Watch, _TimeLeft, watching
+from symlift._watch import Watch, _TimeLeft, watching
 
 
 def screen(**options: Any) -> Console:
@@ -49,7 +49,7 @@ def test_a_pipe_gets_nothing_unless_lines_are_asked_for() -> None:
 
 def test_time_left_follows_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("symlift.watch.time", types.SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("symlift._watch.time", types.SimpleNamespace(monotonic=lambda: now))
     left = _TimeLeft()
     assert left.note("grid 3, candidate 1 of 4", 0.0) == 0.0
     assert left.words() == ""
@@ -76,7 +76,7 @@ def test_notebooks_with_widgets_have_a_bar_and_others_lines(
         (False, False, True, False),
         (False, True, False, True),
     ):
-        monkeypatch.setattr("symlift.watch.find_spec", lambda _, installed=widgets: object() if installed else None)
+        monkeypatch.setattr("symlift._watch.find_spec", lambda _, installed=widgets: object() if installed else None)
         monkeypatch.setattr("rich.console._is_jupyter", lambda on=jupyter: on)
         monkeypatch.setattr(Console, "is_terminal", property(lambda _, on=terminal: on))
         monkeypatch.setattr(Watch, "__enter__", lambda self: self)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symlift._watch import refit_words, watching
 from symlift.core.angles import fundamental
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
@@ -30,10 +31,9 @@ from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_sol
 from symlift.statistics.gather import each_block, gathered, is_dask
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
-from symlift.watch import refit_words, watching
 
 if TYPE_CHECKING:
-    from symlift.estimator_file import EstimatorRecord
+    from symlift._estimator_file import EstimatorRecord
 
 __all__ = ["LatentDomain", "load"]
 
@@ -549,7 +549,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         samples : bool, default=True
             Whether some rows of the data are written, too, which ``symlift report`` draws.
         """
-        from symlift.estimator_file import write_fit
+        from symlift._estimator_file import write_fit
 
         check_is_fitted(self)
         filler, rows = getattr(self, "gap_filler_", None), getattr(self, "samples_", None)
@@ -578,7 +578,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     def _record(self) -> EstimatorRecord:
         """Settings, evidence, trace and placement, as they are kept."""
-        from symlift.estimator_file import EstimatorRecord, PlacementRecord
+        from symlift._estimator_file import EstimatorRecord, PlacementRecord
 
         names = getattr(self, "feature_names_in_", None)
         seed = self.random_state
@@ -617,7 +617,7 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     ...     bool((load(folder).transform(X) == est.transform(X)).all())
     True
     """
-    from symlift.estimator_file import check_fits, read_estimator, read_gaps
+    from symlift._estimator_file import check_fits, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 
     model = load_model(folder)

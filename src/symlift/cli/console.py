@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from symlift._watch import Watch
 from symlift.errors import FitWarning, InputError
-from symlift.watch import Watch
 
 __all__ = ["Steps", "err", "print_json", "seconds_of", "show", "stderr_line", "warn"]
 

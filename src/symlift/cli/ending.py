@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from symlift._estimator_file import EstimatorRecord, read_estimator
+from symlift._watch import diagnosis_lines, trace_lines
 from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.estimator_file import EstimatorRecord, read_estimator
 from symlift.runs.answer import answer
 from symlift.runs.record import Run
 from symlift.solvers.contract import Placement
-from symlift.watch import diagnosis_lines, trace_lines
 
 __all__ = ["last_lines", "numbers"]
 

@@ -47,3 +47,7 @@ __all__ = [
     "scrambled_bits",
     "z_scores",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

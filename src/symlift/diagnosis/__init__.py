@@ -6,3 +6,7 @@ The types are here; what measures and judges is imported where a fit is examined
 from symlift.diagnosis.contract import Asked, Diagnosis, Level, NextStep, Refit, Test, Verdict
 
 __all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

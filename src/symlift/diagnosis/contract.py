@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from symlift.notebook import diagnosis_html
+from symlift._notebook import diagnosis_html
 from symlift.solvers.contract import Reach, Solution
 
 __all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]

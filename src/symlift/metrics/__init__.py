@@ -26,3 +26,7 @@ __all__ = [
     "generator_similarity",
     "signal_recovery",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

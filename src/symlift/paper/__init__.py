@@ -4,3 +4,7 @@ from symlift.paper.registry import EXPERIMENTS, Experiment, experiments_with, ge
 from symlift.paper.runner import run_baseline, run_experiment
 
 __all__ = ["EXPERIMENTS", "Experiment", "experiments_with", "get_experiment", "run_baseline", "run_experiment"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -39,6 +39,11 @@ __all__ = [
     "write_figure",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 #: style of all figures
 STYLE = Path(__file__).with_name("symlift.mplstyle")
 GREY = "#c8c8c8"

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from symlift._notebook import larger_is_better, on_scale
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
-from symlift.notebook import larger_is_better, on_scale
 from symlift.solvers.contract import Placement
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift._estimator_file import ESTIMATOR_FILE, EstimatorRecord, read_estimator
 from symlift.core.model import MAX_DENSE, LiftedModel
 from symlift.core.torus import TorusGroup
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
-from symlift.estimator_file import ESTIMATOR_FILE, EstimatorRecord, read_estimator
 from symlift.runs.record import RECORD, RunRecord, open_run
 from symlift.solvers.contract import Placement
 from symlift.storage.model_file import load_model

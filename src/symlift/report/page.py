@@ -16,10 +16,10 @@ import jinja2
 from markupsafe import Markup
 
 import symlift
+from symlift._estimator_file import EstimatorRecord
 from symlift.core.grid import Grid, grid_words
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
-from symlift.estimator_file import EstimatorRecord
 from symlift.report import facts
 from symlift.report.gather import RunContents, number, read_run
 from symlift.report.moving import move_panel

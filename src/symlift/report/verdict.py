@@ -7,9 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from symlift._notebook import larger_is_better, on_scale
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
-from symlift.notebook import larger_is_better, on_scale
 from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import RunContents, number
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from symlift._estimator_file import EstimatorRecord
 from symlift.core.grid import Grid, grid_words
 from symlift.diagnosis import Diagnosis, Verdict
-from symlift.estimator_file import EstimatorRecord
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.record import RunRecord, RunSettings
 from symlift.solvers.contract import Placement

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift._notebook import placement_html
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
-from symlift.notebook import placement_html
 
 if TYPE_CHECKING:
     from pandas import DataFrame
