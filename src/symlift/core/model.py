@@ -25,7 +25,7 @@ from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
 if TYPE_CHECKING:
-    from symlift.core.differentiable import LiftedModule
+    from symlift.core.differentiable import FixedLift, LiftedModule
 
 __all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has_gaps", "row_batches", "varying"]
 
@@ -364,13 +364,17 @@ class LiftedModel:
             group = TranslationGroup(group.Q.astype(dtype), group.theta.astype(dtype))
         return replace(self, mean=self.mean.astype(dtype), E=self.E.astype(dtype), group=group, r=self.r.astype(dtype))
 
-    def to_torch(self) -> LiftedModule:
-        """The model as a :class:`torch.nn.Module` that can be trained on (extra ``train``)."""
+    def to_torch(self, trainable: bool = True) -> LiftedModule | FixedLift:
+        """The model as a :class:`torch.nn.Module` (extra ``train``).
+
+        With parameters that can be trained, from vectors (…, d) to signals (…, grid points · channels); or, where ``trainable`` is
+        False, the map as it is, from vectors to fields (…, channels, *grid), which convolutions take.
+        """
         try:
-            from symlift.core.differentiable import LiftedModule
+            from symlift.core.differentiable import FixedLift, LiftedModule
         except ImportError as error:
             raise InputError("to_torch needs PyTorch, which is not installed: pip install 'symlift[train]'") from error
-        return LiftedModule(self)
+        return LiftedModule(self) if trainable else FixedLift(self)
 
 
 def _embed_rows(V: Any, window: NDArray, size: int, channels: int) -> Any:

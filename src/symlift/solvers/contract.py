@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEFT_OUT", "REASONS", "Evidence", "Placement", "Progress", "Reach", "Solution", "Solver", "Stage", "Trace", "TrainingSummary",
-    "no_progress", "part_of",
+    "TunedTo", "no_progress", "part_of",
 ]  # fmt: skip
 
 #: called with (stage, share done or None): what a progress bar needs
 Progress = Callable[[str, float | None], None]
 #: how far a solver went: columns put in order, independent components, or all invertible maps
 Reach = Literal["coordinates", "components", "general"]
+#: what the rows of a tuned population are points of; nothing of these
+TunedTo = Literal["", "ring", "torus", "plane"]
 
 
 def no_progress(stage: str, share: float | None = None) -> None:
@@ -184,9 +186,11 @@ class Evidence:
     ceiling : the part that any model could explain: two halves of the rows differ by sampling noise, and that is left.
     carried_by : which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"), or others.
     nongaussianity : z score of the components; without it no dense mixing can be undone.
-    agreement : correlation of phases that two halves of the columns give (ring).
-    roundness : fourth moment of the phases' plane, 1 on a circle and 2 in a Gaussian blob (ring).
-    ahead : how far the plane of the phases is ahead of the next best one, as a share of its likelihood (ring).
+    agreement : correlation of phases that two halves of the columns give (ring; torus: the worse of both).
+    roundness : fourth moment of the phases' plane, 1 on a circle and 2 in a Gaussian blob (ring; torus: the worse of both).
+    ahead : how far the plane of the phases is ahead of the next best one (ring), or a torus of all other domains (torus), as a
+        share of its likelihood.
+    domain : what a tuned population's rows are points of: "ring", "torus", "plane", or "" where nothing speaks for any (ring).
     stationarity, resolution, distortion : the terms of the held-out score of the map that was chosen.
     confidence : probability that the result is right, from tests that cost little; None where there are none.
     bit_slopes : what a bit of each significance adds to its neighbours, the heaviest first, where columns are bits.
@@ -201,6 +205,7 @@ class Evidence:
     agreement: float | None = None
     roundness: float | None = None
     ahead: float | None = None
+    domain: TunedTo = ""
     stationarity: float | None = None
     resolution: float | None = None
     distortion: float | None = None
