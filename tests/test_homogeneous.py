@@ -165,8 +165,8 @@ def test_evidence_of_a_ring_is_agreement_and_roundness(fitted):
 
 
 def test_other_grids_are_refused(population):
-    for grid, periodic in (((8,), False), ((4, 4), True)):
-        with pytest.raises(InputError, match="finds a ring"):
+    for grid, periodic in (((8,), False), ((4, 4, 2), True), ((4, 4), (True, False)), ((2, 8), True)):
+        with pytest.raises(InputError, match="finds one angle or two"):
             LatentDomain(grid=grid, periodic=periodic, solver="ring").fit(population.X)
     with pytest.raises(InputError, match="at least 4"):
         LatentDomain(grid=(3,), periodic=True, solver="ring").fit(population.X[:, :3])

@@ -464,3 +464,30 @@ def test_bad_input_is_named(call, word):
     with pytest.raises(InputError, match=word) as caught:
         call(model)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("permuted", [True, False])
+def test_a_fixed_first_layer_gives_fields(permuted, channels, rng):
+    """The module for convolutions is `lift`, with channels first; columns that are only moved are picked, not multiplied."""
+    torch = pytest.importorskip("torch")
+    grid, X = Grid((3, 4)), rng.normal(size=(5, 12 * channels))
+    d = X.shape[1]
+    W = np.eye(d)[rng.permutation(d)] if permuted else rng.normal(size=(d, d))
+    model = LiftedModel.from_lifting_map(W, grid, mean=rng.normal(size=d), channels=channels)
+    layer = model.to_torch(trainable=False)
+    assert layer(torch.from_numpy(X).float()).shape == (5, channels, 3, 4)
+    expected = np.moveaxis(model.lift(X).reshape(5, 3, 4, channels), -1, 1)
+    assert np.allclose(layer(torch.from_numpy(X).float()).numpy(), expected, atol=1e-4)
+    assert not list(layer.parameters())
+    assert layer.picks == permuted
+
+
+def test_a_sparse_model_has_a_fixed_layer(rng):
+    torch = pytest.importorskip("torch")
+    from scipy.sparse import csr_array
+
+    model = LiftedModel.from_lifting_map(csr_array(np.eye(12)[rng.permutation(12)]), Grid((3, 4)))
+    X = rng.normal(size=(4, 12))
+    found = model.to_torch(trainable=False)(torch.from_numpy(X).float())
+    assert np.allclose(found.numpy().reshape(4, 12), model.lift(X), atol=1e-5)

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift._watch import refit_words, watching
-from symlift.core.angles import fundamental
+from symlift.core.angles import fundamental, fundamentals
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
@@ -189,8 +189,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
         grid, candidates = choose_grid(
-            Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies, self._places, rng, watch
-        )
+            Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies,
+            self._places or canonical(self.solver) == "ring", rng, watch,
+        )  # fmt: skip
         constant = np.flatnonzero(~varies)
         if len(constant):
             warnings.warn(
@@ -445,20 +446,21 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return self.model_.act(self._rows(X), np.atleast_1d(t))
 
     def phase(self, X: ArrayLike) -> NDArray:
-        """Position on the ring, in radians: argument of the fundamental harmonic of the lifted signal."""
+        """Position on the ring in radians, (n,), or on the torus, (n, axes): argument of the signal's fundamental harmonic."""
         return np.angle(self._fundamental(X))
 
     def amplitude(self, X: ArrayLike) -> NDArray:
-        """Strength of the fundamental harmonic of the lifted signal."""
+        """Strength of the fundamental harmonic of the lifted signal, (n,), or (n, axes) on a torus."""
         return np.abs(self._fundamental(X))
 
     def _fundamental(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        if not self.grid_.is_ring:
+        if not all(self.grid_.periodic):
             raise InputError(
-                f"phase and amplitude need a ring, but the grid is {self.grid_} and open: fit with grid=(N,), periodic=True"
+                f"phase and amplitude need axes that close, but the grid is {self.grid_} and open: fit with periodic=True"
             )
-        return fundamental(self.transform(X))
+        Y = self.transform(X)
+        return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)
 
     # -- trusting a fit ------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
-"""Angles on a ring."""
+"""Angles on rings and tori."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fundamental"]
+__all__ = ["fundamental", "fundamentals"]
 
 
 def fundamental(Y: NDArray) -> NDArray[np.complex128]:
@@ -19,3 +19,14 @@ def fundamental(Y: NDArray) -> NDArray[np.complex128]:
     """
     N = Y.shape[1]
     return Y @ np.exp(2j * np.pi * np.arange(N) / N)
+
+
+def fundamentals(Y: NDArray, shape: tuple[int, ...]) -> NDArray[np.complex128]:
+    """Fundamental harmonic along each axis of fields Y (n, points) on a torus of ``shape``: (n, axes).
+
+    >>> np.angle(fundamentals(np.eye(16)[6:7], (4, 4))).round(3)
+    array([[1.571, 3.142]])
+    """
+    fields = Y.reshape(len(Y), *shape)
+    axes = range(1, len(shape) + 1)
+    return np.stack([fundamental(fields.sum(axis=tuple(a for a in axes if a != axis))) for axis in axes], axis=1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +17,7 @@ from symlift.errors import InputError
 if TYPE_CHECKING:
     from symlift.core.model import LiftedModel
 
-__all__ = ["LiftedModule", "lifting_map", "plane_basis", "rotate_planes", "spread_filter"]
+__all__ = ["FixedLift", "LiftedModule", "lifting_map", "plane_basis", "rotate_planes", "spread_filter"]
 
 
 def rotate_planes(coordinates: Tensor, angles: Tensor) -> Tensor:
@@ -120,3 +121,35 @@ class LiftedModule(nn.Module):
             Lifted signals, channels fastest.
         """
         return (x - self.mean) @ self.lifting_map().T
+
+
+class FixedLift(nn.Module):
+    """Vectors (…, d) to fields (…, channels, *grid), as convolutions take them: (x - mean) Wᵀ with a fixed W, in single precision.
+
+    Where every grid point reads one column at most, nothing is multiplied: columns are picked.
+    """
+
+    mean: Tensor
+    weight: Tensor
+    column: Tensor
+
+    def __init__(self, model: LiftedModel) -> None:
+        super().__init__()
+        self.shape = (*model.grid.shape, model.channels)
+        W = model.map.tocsr() if model.is_sparse else model.map
+        size = abs(W)
+        self.picks = bool(((size > 1e-9 * size.max()).sum(axis=1) <= 1).all())
+        self.register_buffer("mean", torch.from_numpy(model.mean.copy()).float())
+        if self.picks:
+            column = np.asarray(size.argmax(axis=1)).ravel()
+            weight = np.asarray(W[np.arange(len(column)), column]).ravel()
+            self.register_buffer("column", torch.from_numpy(column.astype(np.int64)))
+        else:
+            weight = W.toarray() if model.is_sparse else np.array(W)
+        self.register_buffer("weight", torch.from_numpy(weight).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Fields of observations x (…, d)."""
+        centred = x - self.mean
+        lifted = centred[..., self.column] * self.weight if self.picks else centred @ self.weight.T
+        return lifted.reshape(*lifted.shape[:-1], *self.shape).movedim(-1, -len(self.shape))

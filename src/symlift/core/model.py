@@ -27,7 +27,7 @@ from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
 if TYPE_CHECKING:
-    from symlift.core.differentiable import LiftedModule
+    from symlift.core.differentiable import FixedLift, LiftedModule
 
 __all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has_gaps", "row_batches", "varying"]
 
@@ -539,12 +539,18 @@ class LiftedModel:
             group = TranslationGroup(group.Q.astype(dtype), group.theta.astype(dtype))
         return replace(self, mean=self.mean.astype(dtype), E=self.E.astype(dtype), group=group, r=self.r.astype(dtype))
 
-    def to_torch(self) -> LiftedModule:
-        """Convert the model to a PyTorch module that can be trained (extra ``train``).
+    def to_torch(self, trainable: bool = True) -> LiftedModule | FixedLift:
+        """Convert the model to a PyTorch module (extra ``train``).
+
+        Parameters
+        ----------
+        trainable : bool, default=True
+            Whether E, θ and r can be trained. If False, the map is fixed, and goes from vectors (…, d)
+            to fields (…, channels, \\*grid), which convolutions take.
 
         Returns
         -------
-        LiftedModule
+        LiftedModule or FixedLift
             A `torch.nn.Module` that starts as this model.
 
         Raises
@@ -553,10 +559,10 @@ class LiftedModel:
             If PyTorch is not installed, or if the model is too large for a module.
         """
         try:
-            from symlift.core.differentiable import LiftedModule
+            from symlift.core.differentiable import FixedLift, LiftedModule
         except ImportError as error:
             raise InputError("to_torch needs PyTorch, which is not installed: pip install 'symlift[train]'") from error
-        return LiftedModule(self)
+        return LiftedModule(self) if trainable else FixedLift(self)
 
 
 def _embed_rows(V: Any, window: NDArray, size: int, channels: int) -> Any:

@@ -19,6 +19,7 @@ from symlift.datasets.images import (
     scrambled_bits,
 )
 from symlift.datasets.observations import Observations
+from symlift.datasets.populations import plane_population, torus_population
 from symlift.datasets.recordings import load_nwb_gratings, load_recording, mix_samples, ring_population, z_scores
 from symlift.datasets.shot_noise import gsn
 from symlift.datasets.spins import ising
@@ -40,11 +41,13 @@ __all__ = [
     "load_nwb_gratings",
     "load_recording",
     "mix_samples",
+    "plane_population",
     "random_linear",
     "random_orthogonal",
     "random_permutation",
     "ring_population",
     "scrambled_bits",
+    "torus_population",
     "z_scores",
 ]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from symlift.diagnosis.measures import Measures
 
-__all__ = ["CURVES", "Curve", "features", "kind_of", "probability"]
+__all__ = ["ANGLES", "CURVES", "Curve", "features", "kind_of", "probability"]
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,25 @@ CURVES = {
     "places": Curve(-14.32, {"across": 2.92, "settled": 5.61, "beyond": 5.57, "neighbours": 3.28, "stationary": 2.59}),
     "components": Curve(-8.25, {"local": 4.62, "nongaussian": 7.78, "stationary": 1.45}),
     "angles": Curve(-11.04, {"agreement": 6.27, "ahead": 4.32, "round": 7.22}),
+    "two angles": Curve(-9.0, {"agreement": 4.0, "ahead": 20.0, "round": 7.0}),
 }
+#: kinds of results that are angles
+ANGLES = ("angles", "two angles")
 
 
 def kind_of(measures: Measures) -> str:
-    """What carries a result: columns in places, independent components, or the angles of a tuned population."""
+    """What carries a result: columns in places, independent components, or one angle or two of a tuned population."""
     if measures.places is not None:
         return "places"
-    return "angles" if measures.evidence.agreement is not None else "components"
+    if measures.evidence.agreement is None:
+        return "components"
+    return "angles" if measures.grid.ndim == 1 else "two angles"
 
 
 def features(measures: Measures) -> dict[str, float]:
     """The numbers that a curve sees, each between 0 and 1, larger where a result is likelier to be right."""
     kind, evidence = kind_of(measures), measures.evidence
-    if kind == "angles":
+    if kind in ANGLES:
         return {
             "agreement": _clip(evidence.agreement or 0.0),
             "ahead": _clip(evidence.ahead if evidence.ahead is not None else 1.0),

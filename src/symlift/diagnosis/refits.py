@@ -7,12 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.angles import fundamentals
 from symlift.diagnosis.alternatives import Alternative, alternatives, other_shapes, simpler
 from symlift.diagnosis.contract import Refit
 from symlift.diagnosis.measures import DEPENDENT, Sample, halves_of
 from symlift.diagnosis.places import PlacedRows, controls, rows_in_places
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.verdict import Further
+from symlift.metrics.circular import torus_correlation
 from symlift.metrics.placement import placement_agreement
 from symlift.metrics.recovery import signal_recovery
 from symlift.solvers.contract import Reach, Solution
@@ -85,7 +87,12 @@ def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
     on_points = all(one.placement is not None and one.evidence.carried_by != "distances" for one in (a, b))
     if on_points and a.placement is not None and b.placement is not None:
         return placement_agreement(a.placement.point, b.placement.point, a.model.grid, shift_open=True)
-    return signal_recovery(a.model.lift(rows), b.model.lift(rows), a.model.grid).r
+    first, second = a.model.lift(rows), b.model.lift(rows)
+    grid = a.model.grid
+    if grid.ndim == 2 and a.evidence.carried_by == b.evidence.carried_by == "angles":
+        # halves may take other generators of the same lattice
+        return min(torus_correlation(*(np.angle(fundamentals(Y, grid.shape)) for Y in (first, second))))
+    return signal_recovery(first, second, grid).r
 
 
 def _controls(

@@ -18,7 +18,7 @@ __all__ = ["looks_tuned", "next_steps"]
 
 # counts of so few spikes at most, and so many rows, are looked at for a tuned population
 _LARGEST_COUNT, _TUNED_ROWS = 10_000, 3_000
-_RING = 30
+_RING, _TORUS = 30, 20
 _MOST_GAPS = 4
 
 
@@ -57,13 +57,11 @@ def next_steps(
         steps.append(_gaps(gaps, names))
     steps += _columns(solution.placement, names)
     steps += _enough_rows(by_name, further, len(rows))
-    if asked.solver == "fast" and looks_tuned(rows):
-        size = min(_RING, rows.shape[1])
-        steps.append(NextStep(
-            "the columns are counts of a population tuned to an angle: fit a ring to them",
-            {"grid": (size,), "periodic": True, "solver": "ring"},
-            f"symlift recover DATA --grid {size} --periodic --solver ring",
-        ))  # fmt: skip
+    if asked.solver == "ring":
+        steps += _other_domain(solution)
+    tuned = looks_tuned(rows) if asked.solver == "fast" else ""
+    if tuned:
+        steps.append(_fit_angles(tuned, "the columns are counts of a population tuned to"))
     if not steps and asked.mixing == "shuffled" and rows.shape[1] >= grid.size and len(rows) > rows.shape[1]:
         steps.append(NextStep(
             "the columns do not behave like points of this grid: let a mixing of points be tried",
@@ -81,6 +79,31 @@ def next_steps(
     if not steps:
         steps.append(NextStep("these data show no domain: give more rows, or columns that are measured at places"))
     return tuple(steps)
+
+
+def _other_domain(solution: Solution) -> list[NextStep]:
+    """What a tuned population's rows are points of, where that is not what was fitted."""
+    fitted, domain = "ring" if solution.model.grid.is_ring else "torus", solution.evidence.domain
+    if domain == "plane":
+        return [NextStep(
+            "the rows are points of an open plane, such as places in a room, rather than angles: no translation closes on it; "
+            "place the columns on a grid instead",
+            {"grid": "auto", "periodic": False, "solver": "fast", "mixing": "shuffled"}, "symlift recover DATA --mixing shuffled",
+        )]  # fmt: skip
+    if domain in ("", fitted):
+        return []
+    return [_fit_angles(domain, "the rows are points of")]
+
+
+def _fit_angles(domain: str, found: str) -> NextStep:
+    grid = (_RING,) if domain == "ring" else (_TORUS, _TORUS)
+    words = "one angle: fit a ring" if domain == "ring" else "two angles: fit a torus"
+    size = "x".join(map(str, grid))
+    return NextStep(
+        f"{found} {words}",
+        {"grid": grid, "periodic": True, "solver": "ring"},
+        f"symlift recover DATA --grid {size} --periodic --solver ring",
+    )
 
 
 def _grids(further: Further) -> list[NextStep]:
@@ -134,22 +157,24 @@ def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[Ne
     return []
 
 
-def looks_tuned(rows: NDArray) -> bool:
-    """Whether rows are counts in which the ring solver finds an angle that would be called present."""
+def looks_tuned(rows: NDArray) -> str:
+    """The closed domain, "ring" or "torus", that the ring solver finds in rows of counts, and would call present; else ""."""
     some = np.asarray(rows[:_TUNED_ROWS], dtype=np.float64)
     if some.shape[1] < 8 or len(some) < 100 or not np.isfinite(some).all() or (some < 0).any():
-        return False
+        return ""
     if not np.array_equal(some, np.round(some)) or some.max() > _LARGEST_COUNT or some.max() < 2:
-        return False
+        return ""
     from symlift.solvers.ring.pipeline import solve
 
     varies = some.std(axis=0) > 0
     if varies.sum() < 8:
-        return False
+        return ""
     some = some[:, varies]
     ring = solve(some, Grid((15,), periodic=True), np.random.default_rng(0))
+    if ring.evidence.domain != "ring":
+        return "torus" if ring.evidence.domain == "torus" else ""
     tests = make_tests(measure(ring, take_sample(some), None), ring.model, Further())
-    return verdict_of(tests, placed=True) is Verdict.PRESENT
+    return "ring" if verdict_of(tests, placed=True) is Verdict.PRESENT else ""
 
 
 def _passed(tests: Mapping[str, Test], name: str) -> bool:

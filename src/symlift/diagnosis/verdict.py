@@ -9,7 +9,7 @@ import numpy as np
 
 from symlift.core.model import LiftedModel
 from symlift.diagnosis.alternatives import Alternative
-from symlift.diagnosis.confidence import kind_of, probability
+from symlift.diagnosis.confidence import ANGLES, kind_of, probability
 from symlift.diagnosis.contract import Test, Verdict
 from symlift.diagnosis.measures import Measures
 from symlift.diagnosis.settings import DEFAULT, DiagnosisSettings
@@ -56,7 +56,7 @@ def make_tests(
         base, scatter = settings.stationarity, settings.stationarity_rows
     limit = base + scatter / max(measures.independent, 1.0)
     reading = "0 where moments depend on displacement alone: what translation being a symmetry means"
-    if kind == "angles":
+    if kind in ANGLES:
         deciding.append(Test("stationarity", round(still, 4), reading=reading))
     else:
         deciding.append(Test("stationarity", round(still, 4), round(limit, 4), bool(still <= limit), reading))
@@ -81,14 +81,15 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
     """The tests of what displacements explain, which differ with what carries a result."""
     kind, evidence, places = kind_of(measures), measures.evidence, measures.places
     found: list[Test] = []
-    if kind == "angles":
+    if kind in ANGLES:
         found.append(Test("found", float(evidence.found), 1.0, evidence.found, "the solver's own held-out tests"))
-    if kind == "angles":
+    if kind in ANGLES:
         found += [
             _at_least("locality", evidence.agreement or 0.0, settings.angles_local,
                       "correlation of the phases that two halves of the columns give"),
             _at_least("ahead", 1.0 if evidence.ahead is None else evidence.ahead, settings.ahead,
-                      "how far the plane of the phases is ahead of the next best one, as a share of its likelihood"),
+                      f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead of the next best "
+                      f"{'one' if kind == 'angles' else 'domain'}, as a share of its likelihood"),
         ]  # fmt: skip
     elif places is None:
         reading = "how much of the components' energies displacements on the grid explain, on held-out rows"

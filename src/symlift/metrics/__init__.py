@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from symlift.metrics.alignment import align
 from symlift.metrics.bits import BitStructure, bit_structure
-from symlift.metrics.circular import circular_correlation
+from symlift.metrics.circular import circular_correlation, torus_correlation
 from symlift.metrics.equivariance import equivariance_error
 from symlift.metrics.generators import generator_similarity
 from symlift.metrics.recovery import Recovery, signal_recovery
@@ -25,6 +25,7 @@ __all__ = [
     "equivariance_error",
     "generator_similarity",
     "signal_recovery",
+    "torus_correlation",
 ]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symlift.errors import InputError
 
-__all__ = ["circular_correlation"]
+__all__ = ["circular_correlation", "torus_correlation"]
 
 
 def circular_correlation(a: ArrayLike, b: ArrayLike, method: str = "fisher-lee") -> float:
@@ -60,6 +61,26 @@ def circular_correlation(a: ArrayLike, b: ArrayLike, method: str = "fisher-lee")
     if len(x) != len(y):
         raise InputError(f"a has {len(x)} angles and b {len(y)}: give pairs")
     return max(-1.0, min(1.0, methods[method](x, y)))
+
+
+def torus_correlation(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
+    """Circular correlations of both angles of a (n, 2) with those of b (n, 2), after the integer change of b that suits best.
+
+    A torus has no preferred pair of axes: angles φ and Mφ, M an integer matrix of determinant ±1, tell the same positions.  All M
+    with entries -1, 0, 1 are tried, and the one whose worse correlation is the largest is taken.
+
+    >>> a = np.random.default_rng(0).uniform(0, 2 * np.pi, (200, 2))
+    >>> torus_correlation(a, np.stack([a[:, 0] + a[:, 1] - 1, -a[:, 0]], axis=1))
+    (1.0, 1.0)
+    """
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.ndim != 2 or x.shape != y.shape or x.shape[1] != 2:
+        raise InputError(f"a has shape {x.shape} and b {y.shape}: give pairs of angles in radians, (n, 2) each")
+    rows = [(i, j) for i, j in product((-1, 0, 1), repeat=2) if (i, j) != (0, 0)]
+    values = {(axis, row): circular_correlation(x[:, axis], y @ np.array(row)) for axis in (0, 1) for row in rows}
+    changes = [(r, s) for r in rows for s in rows if abs(r[0] * s[1] - r[1] * s[0]) == 1]
+    first, second = max(((values[0, r], values[1, s]) for r, s in changes), key=min)
+    return round(first, 12), round(second, 12)
 
 
 def _angles(name: str, values: ArrayLike) -> NDArray[np.float64]:

@@ -20,14 +20,14 @@ def choose_grid(
     periodic: Any,
     rows: NDArray,
     varies: NDArray[np.bool_],
-    places: bool,
+    free: bool,
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[Grid, tuple[GridCandidate, ...]]:
-    """The grid, and what it was compared with; ``places``: whether points without a column are no obstacle."""
+    """The grid, and what it was compared with; ``free``: whether points without a column are no obstacle."""
     usable, d = int(varies.sum()), len(varies)
     if given is not None:
-        if given.size > usable and not places:
+        if given.size > usable and not free:
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
             raise InputError(f"the grid {given} has {given.size} points, but X has {have}: give a smaller grid")
         return given, ()

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEFT_OUT", "REASONS", "Evidence", "Placement", "Progress", "Reach", "Solution", "Solver", "Stage", "Trace", "TrainingSummary",
-    "no_progress", "part_of",
+    "TunedTo", "no_progress", "part_of",
 ]  # fmt: skip
 
 #: called with (stage, share done or None): what a progress bar needs
 Progress = Callable[[str, float | None], None]
 #: how far a solver went: columns put in order, independent components, or all invertible maps
 Reach = Literal["coordinates", "components", "general"]
+#: what the rows of a tuned population are points of; nothing of these
+TunedTo = Literal["", "ring", "torus", "plane"]
 
 
 def no_progress(stage: str, share: float | None = None) -> None:
@@ -273,11 +275,15 @@ class Evidence:
     nongaussianity : float, optional
         Standard score of the components; without it no dense mixing can be undone.
     agreement : float, optional
-        Correlation of the phases that two halves of the columns give (ring).
+        Correlation of the phases that two halves of the columns give (ring; torus: the worse of both).
     roundness : float, optional
-        Fourth moment of the plane of the phases, 1 on a circle and 2 in a Gaussian blob (ring).
+        Fourth moment of the plane of the phases, 1 on a circle and 2 in a Gaussian blob (ring; torus:
+        the worse of both).
     ahead : float, optional
-        Lead of the plane of the phases over the next best one, as a share of its likelihood (ring).
+        Lead of the plane of the phases over the next best one (ring), or of a torus over all other
+        domains (torus), as a share of its likelihood.
+    domain : {"ring", "torus", "plane", ""}, default=""
+        Domain of the rows of a tuned population; empty if nothing supports any (ring solver).
     stationarity : float, optional
         Stationarity of the map that was chosen, a term of its held-out score.
     resolution : float, optional
@@ -308,6 +314,7 @@ class Evidence:
     agreement: float | None = None
     roundness: float | None = None
     ahead: float | None = None
+    domain: TunedTo = ""
     stationarity: float | None = None
     resolution: float | None = None
     distortion: float | None = None

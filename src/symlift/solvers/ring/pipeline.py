@@ -1,4 +1,4 @@
-"""The homogeneous setting: each vector is one point of a ring (an angle), seen through many noisy, tuned channels.
+"""The homogeneous setting: each vector is one point of a ring or a torus, seen through many noisy, tuned channels.
 
 The latent signal is a spike on a circle.  Its projection on the lowest harmonics is all that there is to recover, and the
 fundamental one is enough: its phase is the position, its amplitude the strength.  So the output has rank two, whatever the
@@ -17,62 +17,107 @@ number of grid points, and what has to be found is one plane of the observations
    tuning that *is* the posterior, linear in the counts, and a gain only scales the amplitude.
 5. **Assemble** (:func:`assemble`): the group turns the planes of all harmonics, each at its own speed, and leaves the rest of x
    as it is, so that :meth:`~symlift.LatentDomain.shift` gives full observations; the filter keeps the fundamental.
+
+**Two angles** differ in little.  The planes of e^{iφ₁}, e^{iφ₂} (and e^{i(φ₁ - φ₂)}, where the tuning is hexagonal) are rings
+each, with about equal likelihoods, so pairs of the best planes start expectation-maximisation on a torus
+(:mod:`~symlift.solvers.ring.torus`).  Any two generators of the lattice are as good as any other: angles are known up to integer
+changes of determinant ±1.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.metrics.circular import circular_correlation
-from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, no_progress
+from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, TunedTo, no_progress
 from symlift.solvers.ring.assemble import assemble
+from symlift.solvers.ring.domains import domain_likelihoods
+from symlift.solvers.ring.evidence import AngleEvidence, angle_evidence, ring_lacks, torus_lead
 from symlift.solvers.ring.follow import follow
 from symlift.solvers.ring.read_out import read_out
 from symlift.solvers.ring.search import informative_rank, search, stabilise, whitened
+from symlift.solvers.ring.torus import MODES, follow_torus
 
 __all__ = ["solve"]
 
 _ROWS = 20_000
-# phases from two halves of the columns agree on rows that were not fitted, and are round: 1 is a circle, 2 a Gaussian blob
-_AGREEMENT, _ROUNDNESS = 0.25, 1.75
+# a ring's plane is further ahead of the next one than this, or its next one is a harmonic of it: then a torus is looked for as well
+_NEARLY_EQUAL = 0.25
+# how far a torus must be ahead of the next best domain on held-out rows, as a share of its likelihood
+_LEAST_LEAD = 0.05
 
 
 def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress) -> Solution:
-    """A lifting map of rank two onto a ring: phase is position, amplitude is strength."""
-    if grid.ndim != 1 or not grid.periodic[0] or grid.size < 3:
+    """A lifting map onto a ring or a torus, of rank two for each axis: phase is position, amplitude is strength."""
+    if grid.ndim > 2 or not all(grid.periodic) or min(grid.shape) < 3:
         raise InputError(
-            f"the ring solver finds a ring, but the grid is {grid}: use grid=(N,), periodic=True, with N of at least 3"
+            f"the ring solver finds one angle or two, but the grid is {grid}{'' if all(grid.periodic) else ' and open'}: "
+            "use grid=(N,) or grid=(N, M), periodic=True, with at least 3 points along each axis"
         )
     n, d = X.shape
-    if d < 4:
-        raise InputError(f"X has {d} columns that vary: a ring needs at least 4 to stand out from noise")
+    if d < 4 * grid.ndim:
+        kind = "a ring" if grid.ndim == 1 else "a torus"
+        raise InputError(f"X has {d} columns that vary: {kind} needs at least {4 * grid.ndim} to stand out from noise")
     chosen = np.sort(rng.choice(n, _ROWS, replace=False)) if n > _ROWS else np.arange(n)
     rows = np.asarray(X[chosen], dtype=np.float64)
     progress("searching", 0.0)
     Z = stabilise(rows)
     U = whitened(Z, informative_rank(Z, rng))
     planes, gains = search(U, rng)
+    searched = {"dimensions": U.shape[1], "likelihood": round(gains[0], 4)}
+    searched |= {"runner_up": round(gains[1], 4)} if len(gains) > 1 else {}
     progress("following", 0.4)
-    plane = U @ planes[0]
-    harmonics, likelihood = follow(U, np.arctan2(plane[:, 1], plane[:, 0]))
+    find = _ring if grid.ndim == 1 else _torus
+    harmonics, modes, evidence, followed = find(Z, U, planes, gains, rng)
     progress("reading out", 0.7)
-    B, ridge = read_out(rows, harmonics[:, 0], rng)
-    model = assemble(rows, B, harmonics, grid)
-    agreement, roundness = _evidence(Z, harmonics[:, 0], rng)
-    evidence = Evidence(
-        found=bool(agreement > _AGREEMENT and roundness < _ROUNDNESS), carried_by="angles",
-        agreement=round(agreement, 4), roundness=round(min(roundness, 1e6), 4), ahead=round(_ahead(gains), 4),
-    )  # fmt: skip
-    runner_up = {"runner_up": round(gains[1], 4)} if len(gains) > 1 else {}
+    readings = [read_out(rows, harmonics[:, axis], rng) for axis in range(grid.ndim)]
+    model = assemble(rows, [B for B, _ in readings], harmonics, modes, grid)
     stages = (
-        Stage("search", 0.0, {"dimensions": U.shape[1], "likelihood": round(gains[0], 4), **runner_up}),
-        Stage("follow", 0.0, {"likelihood": round(likelihood, 4), "resultants": _resultants(harmonics)}),
-        Stage("read out", 0.0, {"ridge": ridge}),
+        Stage("search", 0.0, searched),
+        Stage("follow", 0.0, {**followed, "resultants": _resultants(harmonics)}),
+        Stage("read out", 0.0, {"ridge": min(ridge for _, ridge in readings)}),
     )
     return Solution(model, evidence, Trace(solver="ring", stages=stages))
+
+
+_Found = tuple[NDArray[np.complex128], NDArray[np.int64], Evidence, dict[str, Any]]
+
+
+def _ring(Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator) -> _Found:
+    """One angle; where another plane does about as well as the best, two angles may be behind it."""
+    plane = U @ planes[0]
+    harmonics, likelihood = follow(U, np.arctan2(plane[:, 1], plane[:, 0]))
+    likelihoods = domain_likelihoods(U, planes, rng, ("ring", "plane"))
+    angle, ahead = angle_evidence(Z, harmonics[:, 0], rng, ring_lacks(likelihoods)), _ahead(gains)
+    rival = _torus(Z, U, planes, gains, rng)[2] if ahead < _NEARLY_EQUAL else None
+    evidence = angle.judged("torus" if rival is not None and rival.found else angle.domain, "ring", ahead)
+    modes = np.arange(1, harmonics.shape[1] + 1)[:, None]
+    return harmonics, modes, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
+
+
+def _torus(Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator) -> _Found:
+    """Two angles; where they are none, the ring in the best plane may be what there is."""
+    harmonics, likelihood = follow_torus(U, planes, rng)
+    angles = [angle_evidence(Z, harmonics[:, axis], rng) for axis in range(2)]
+    worst = AngleEvidence(min(a.agreement for a in angles), max(a.roundness for a in angles))
+    likelihoods = domain_likelihoods(U, planes, rng)
+    lead = torus_lead(likelihoods)
+    found = all(a.found for a in angles) and lead >= _LEAST_LEAD
+    domain = "torus" if found else _other_than_torus(Z, U, planes, gains, rng, ring_lacks(likelihoods))
+    evidence = worst.judged(domain, "torus", lead)
+    return harmonics, MODES, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
+
+
+def _other_than_torus(
+    Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator, lacking: float
+) -> TunedTo:
+    plane = U @ planes[0]
+    angle = angle_evidence(Z, follow(U, np.arctan2(plane[:, 1], plane[:, 0]))[0][:, 0], rng, lacking)
+    return "" if angle.found and _ahead(gains) < _NEARLY_EQUAL else angle.domain
 
 
 def _ahead(gains: list[float]) -> float:
@@ -85,25 +130,3 @@ def _ahead(gains: list[float]) -> float:
 def _resultants(harmonics: NDArray) -> list[float]:
     """|E e^{ihφ}|: 0 for phases that are spread evenly."""
     return np.abs(harmonics.mean(axis=0)).round(4).tolist()
-
-
-def _evidence(Z: NDArray, target: NDArray, rng: np.random.Generator) -> tuple[float, float]:
-    """Do two halves of the columns tell the same position on rows that were not fitted, and is it a circle?
-
-    Readouts u_a, u_b of the halves have independent noise, so that E[u_a ū_b] = E|z|² and E[u_a² ū_b²] = E|z|⁴ are those of the
-    latent alone: roundness E|z|⁴/(E|z|²)² is 1 on a circle and 2 in a Gaussian plane.
-    """
-    columns, held = rng.permutation(Z.shape[1]), rng.permutation(len(Z)) < len(Z) // 2
-    wanted = np.stack([target.real, target.imag], axis=1)
-    readings = []
-    for half in (columns[::2], columns[1::2]):
-        part = Z[:, half] - Z[~held][:, half].mean(axis=0)
-        gram = part[~held].T @ part[~held]
-        ridge = 0.05 * np.trace(gram) / len(half) * np.eye(len(half))
-        u = part[held] @ np.linalg.solve(gram + ridge, part[~held].T @ wanted[~held])
-        readings.append(u[:, 0] + 1j * u[:, 1])
-    a, b = readings
-    agreement = circular_correlation(np.angle(a), np.angle(b))
-    common = float(np.mean(a * b.conj()).real)
-    fourth = float(np.mean(a**2 * b.conj() ** 2).real)
-    return agreement, fourth / common**2 if common > 0 and fourth > 0 else np.inf
