@@ -1,4 +1,6 @@
-"""A fitted estimator as files: the model's own two, and ``estimator.json`` for its settings, evidence, trace and placement."""
+"""A fitted estimator as files: the model's own two, and ``estimator.json`` for its settings,
+evidence, trace and placement.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class PlacementRecord(BaseModel):
-    """A placement as JSON holds it: one list for each of its arrays; null for coordinates that are not there."""
+    """A placement as JSON holds it: one list for each of its arrays; null for coordinates that are
+    not there.
+    """
 
     coordinates: list[list[_Finite | None]]
     point: list[_Index]
@@ -56,7 +60,9 @@ class PlacementRecord(BaseModel):
         )  # fmt: skip
 
     def placement(self, grid: Grid, names: list[str] | None, channels: int = 1) -> Placement:
-        """Back to a placement on ``grid``; a ValueError where its lists contradict each other, the grid or the channels."""
+        """Back to a placement on ``grid``; a ValueError where its lists contradict each other, the
+        grid or the channels.
+        """
         d, axes = len(self.point), grid.ndim
         arrays = (self.coordinates, self.channel, self.confidence, self.reason, self.twin)
         sound = all(len(a) == d for a in arrays) and all(len(row) == axes for row in self.coordinates)
@@ -101,7 +107,7 @@ def write_estimator(record: EstimatorRecord, folder: str | os.PathLike[str]) -> 
 
 
 def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
-    """Read what :func:`write_estimator`, or symlift 0.1, wrote; a model alone has the defaults."""
+    """Read what `write_estimator`, or symlift 0.1, wrote; a model alone has the defaults."""
     path = Path(folder) / ESTIMATOR_FILE
     if not path.exists():
         return EstimatorRecord()
@@ -127,7 +133,9 @@ def write_fit(
     folder: str | os.PathLike[str],
     overwrite: bool = False,
 ) -> None:
-    """Write all files of a fit into ``folder``; a model that is there is replaced only with ``overwrite``."""
+    """Write all files of a fit into ``folder``; a model that is there is replaced only with
+    ``overwrite``.
+    """
     if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
         raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
     save_model(model, folder)
@@ -139,7 +147,9 @@ def write_fit(
 
 
 def check_fits(record: EstimatorRecord, model: LiftedModel, folder: str | os.PathLike[str]) -> Placement | None:
-    """The placement of a record that was read beside ``model``; an InputError where the two do not belong together."""
+    """The placement of a record that was read beside ``model``; an InputError where the two do not
+    belong together.
+    """
     path, d = Path(folder) / ESTIMATOR_FILE, model.n_features
     if record.feature_names is not None and len(record.feature_names) != d:
         raise InputError(
@@ -168,7 +178,7 @@ def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
 
 
 def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
-    """What :func:`write_gaps` wrote, for so many columns; None where there is none."""
+    """What `write_gaps` wrote, for so many columns; None where there is none."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -200,7 +210,9 @@ def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _evidence_and_trace(old: Mapping[str, Any]) -> tuple[Evidence, Trace]:
-    """The evidence and the trace in a trace of version 1, where ``locality`` was the agreement of phases on a ring."""
+    """The evidence and the trace in a trace of version 1, where ``locality`` was the agreement of
+    phases on a ring.
+    """
     told = old.get("evidence") or {}
     ring = old.get("solver") == "homogeneous"
     evidence = Evidence(

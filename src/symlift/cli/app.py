@@ -1,4 +1,6 @@
-"""The command line.  Data to stdout, progress and messages to stderr; exit 0 done, 1 failed, 2 bad usage or input."""
+"""The command line.  Data to stdout, progress and messages to stderr; exit 0 done, 1 failed, 2 bad
+usage or input.
+"""
 
 from __future__ import annotations
 
@@ -227,7 +229,8 @@ def transform(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the signals that a run's model finds in a data file, also one that is larger than memory.
+    """Write the signals that a run's model finds in a data file, also one that is larger than
+    memory.
 
     Example: symlift transform run images.npy --out signals.npy
     """
@@ -388,7 +391,9 @@ def _stop(code: int, message: str) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and exit code 1."""
+    """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and
+    exit code 1.
+    """
     warnings.showwarning = warn
     before = signal.getsignal(signal.SIGINT)
     try:

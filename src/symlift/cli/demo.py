@@ -1,4 +1,6 @@
-"""The demonstration: scramble signals whose domain is known, recover it from the vectors alone, draw both."""
+"""The demonstration: scramble signals whose domain is known, recover it from the vectors alone,
+draw both.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def demo_data(seed: int) -> tuple[Observations, str]:
 
 
 def run_demo(out: Path, seed: int = 0, solver: str = "auto") -> dict[str, Any]:
-    """Scramble, recover from the file as a user would, write the report and ``demo.png``; returns what was measured."""
+    """Scramble, recover from the file as a user would, write the report and ``demo.png``; returns
+    what was measured.
+    """
     data, what = demo_data(seed)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -54,7 +58,8 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     recovered = load(run.folder).transform(data.X)
     recovery = signal_recovery(data.latent, recovered, data.grid)
     assert recovery.alignment is not None  # noqa: S101 - the global protocol always has one
-    # the fullest pictures say most: show the samples of largest energy, in the truth's own orientation
+    # the fullest pictures say most: show the samples of largest energy, in the truth's own
+    # orientation
     shown = np.argsort(-data.latent[:500].var(axis=1), kind="stable")[:8]
     rows: dict[str, NDArray] = {
         "as observed": data.X[shown],

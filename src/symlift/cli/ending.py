@@ -1,4 +1,6 @@
-"""The last lines of a run: what it did, and then the answer, where it is, whether to believe it, and the report."""
+"""The last lines of a run: what it did, and then the answer, where it is, whether to believe it,
+and the report.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ __all__ = ["last_lines", "numbers"]
 
 
 def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
-    """What a person wants to know about a run; the answer comes at the end, where a terminal is read."""
+    """What a person wants to know about a run; the answer comes at the end, where a terminal is
+    read.
+    """
     record, ends = run.record, ["closed" if wraps else "open" for wraps in run.record.periodic]
     shape = "x".join(str(s) for s in record.grid)
     state = "in" if run.fresh else "was done already, in"

@@ -84,7 +84,8 @@ def experiment_run(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one experiment, or all runs of a study, and print what was measured.  What was run before comes from the cache.
+    """Run one experiment, or all runs of a study, and print what was measured.  What was run before
+    comes from the cache.
 
     Example: symlift experiment run gsn15-continuous --seed 1 --baselines --json
     """
@@ -148,7 +149,8 @@ def experiment_table(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fill a table: Table 1, or that of a study (ablation, morris, tica).  What was run before comes from the cache.
+    """Fill a table: Table 1, or that of a study (ablation, morris, tica).  What was run before
+    comes from the cache.
 
     Example: symlift experiment table --budget 30m --jobs 2 --out tables
     """

@@ -39,7 +39,8 @@ def inspect(
     width: Bin = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a data file and whether it is fit for recovery: counts, gaps, repeats, dependence.  Nothing is fitted.
+    """Say what is in a data file and whether it is fit for recovery: counts, gaps, repeats,
+    dependence.  Nothing is fitted.
 
     Example: symlift inspect log.csv
     """

@@ -38,7 +38,8 @@ def read_yaml(text: str) -> Any:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {' '.join(str(error).split())[:300]}") from None
-    # dates that no calendar has, numbers of thousands of digits, mappings that merge with no mapping
+    # dates that no calendar has, numbers of thousands of digits, mappings that merge with no
+    # mapping
     except (TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(f"not YAML: {type(error).__name__}") from None
     _check_plain(value)
@@ -46,7 +47,9 @@ def read_yaml(text: str) -> Any:
 
 
 def _check_events(events: Iterator[Any]) -> None:
-    """Refuse before anything is built: ``sizes`` counts what each anchor stands for, with its own aliases unfolded."""
+    """Refuse before anything is built: ``sizes`` counts what each anchor stands for, with its own
+    aliases unfolded.
+    """
     sizes: dict[str, int] = {}
     nested: list[tuple[str | None, int]] = [(None, 0)]
     aliases = 0

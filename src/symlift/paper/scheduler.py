@@ -30,7 +30,8 @@ class Outcome:
 
 
 def by_turns(jobs: Sequence[Job]) -> list[Job]:
-    """First one seed of everything, cheap things first, then the next seed: a budget that ends early has seen all rows.
+    """First one seed of everything, cheap things first, then the next seed: a budget that ends
+    early has seen all rows.
 
     >>> from symlift.paper import EXPERIMENTS
     >>> ring = EXPERIMENTS["gsn15-fft"]
@@ -57,9 +58,10 @@ def run_jobs(
 ) -> Outcome:
     """Entries of all jobs that are cached or that fit into ``budget`` seconds, in the order given.
 
-    A job is begun only while the time that it is expected to take is left, so the end of a budget cuts no job short.  Jobs run
-    side by side through joblib: inside of ``joblib.parallel_config(backend="dask")`` they go to a cluster.
-    One that fails, or whose data are not here, is told in the outcome; the others go on.
+    A job is begun only while the time that it is expected to take is left, so the end of a budget
+    cuts no job short.  Jobs run side by side through joblib: inside of
+    ``joblib.parallel_config(backend="dask")`` they go to a cluster. One that fails, or whose data
+    are not here, is told in the outcome; the others go on.
     """
     outcome = Outcome()
     cache.settle()
@@ -94,7 +96,9 @@ def run_jobs(
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Inside, jobs go to the workers of the Dask scheduler at ``address`` ("local": one on this machine); None changes nothing."""
+    """Inside, jobs go to the workers of the Dask scheduler at ``address`` ("local": one on this
+    machine); None changes nothing.
+    """
     if address is None:
         yield
         return
@@ -111,11 +115,14 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | None, str, str]:
-    """One job in a worker: the entry, or None with what the outcome says of it ("left_out" or "failed") and why."""
+    """One job in a worker: the entry, or None with what the outcome says of it ("left_out" or
+    "failed") and why.
+    """
     if end is not None and time.time() + job.cost > end:
         return job, None, "left_out", "the budget was used up before its turn came"
     try:
-        # workers fill the cores; a second BLAS thread in each would only make them wait for each other
+        # workers fill the cores; a second BLAS thread in each would only make them wait for each
+        # other
         with threadpool_limits(limits=1):
             return job, cache.run(job), "", ""
     except (MissingDataError, InUseError) as error:

@@ -1,7 +1,8 @@
-"""Results on disk: a cache with one file for each finished job, and an archive with one file for each experiment.
+"""Results on disk: a cache with one file for each finished job, and an archive with one file for
+each experiment.
 
-Runs write into a cache, whose files several processes can make at once.  Tables and pages are made from an archive, which is
-meant to be committed: the same entries, sorted, in a handful of files.
+Runs write into a cache, whose files several processes can make at once.  Tables and pages are made
+from an archive, which is meant to be committed: the same entries, sorted, in a handful of files.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def machine() -> dict[str, Any]:
 
 @cache
 def source_digest() -> str:
-    """Sixteen hexadecimal digits of all code that figures depend on: what other code measured is measured again."""
+    """Sixteen hexadecimal digits of all code that figures depend on: what other code measured is
+    measured again.
+    """
     package = Path(symlift.__file__).parent
     beside = ("cli", "plotting", "report", "paper")
     digest = hashlib.sha256()
@@ -79,7 +82,9 @@ def source_digest() -> str:
 
 
 class Cache:
-    """Entries of finished jobs by content and code, one file each; a file is there whole or not at all."""
+    """Entries of finished jobs by content and code, one file each; a file is there whole or not at
+    all.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -109,7 +114,9 @@ class Cache:
             self.path(job).unlink(missing_ok=True)
 
     def run(self, job: Job) -> Entry:
-        """The entry of a job: read, or made and kept.  A training that was stopped half-way goes on."""
+        """The entry of a job: read, or made and kept.  A training that was stopped half-way goes
+        on.
+        """
         found = self.get(job)
         if found is not None:
             return found
@@ -143,7 +150,9 @@ class Cache:
         return entry
 
     def settle(self) -> None:
-        """Clear away what killed processes have left: their locks, their files, and trainings whose result is there."""
+        """Clear away what killed processes have left: their locks, their files, and trainings whose
+        result is there.
+        """
         sweep(self.folder)
         sweep_locks(self.folder)
         for training in self.folder.glob("*.training"):
@@ -184,7 +193,8 @@ class Archive:
         for entry in entries:
             by_experiment.setdefault(entry["job"]["experiment"], {})[entry["key"]] = entry
         self.folder.mkdir(parents=True, exist_ok=True)
-        # reading, adding and writing is one step; another process that does the same is done in a moment
+        # reading, adding and writing is one step; another process that does the same is done in a
+        # moment
         with Lock(self.folder / ".lock", f"the archive in {self.folder}", patience=self.patience):
             for name, new in by_experiment.items():
                 self._write(self.folder / f"{name}.json", new)

@@ -18,7 +18,8 @@ __all__ = ["Spread", "Table", "spread"]
 
 @dataclass(frozen=True)
 class Spread:
-    """One figure over seeds: their median, and the worst of them (the least: all figures here are better when larger).
+    """One figure over seeds: their median, and the worst of them (the least: all figures here are
+    better when larger).
 
     >>> Spread((0.9, 0.5, 0.8))
     0.800 (0.500)
@@ -44,7 +45,8 @@ class Spread:
 
 
 def spread(values: Iterable[float | Sequence[float] | None], digits: int = 3) -> Spread | None:
-    """The spread of figures over seeds; the mean where one has several axes; None where there is nothing.
+    """The spread of figures over seeds; the mean where one has several axes; None where there is
+    nothing.
 
     >>> spread([[0.9, 0.7], [0.8, 0.8], None]), spread([None])
     (0.800 (0.800), None)
@@ -55,7 +57,7 @@ def spread(values: Iterable[float | Sequence[float] | None], digits: int = 3) ->
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with the same columns.  A cell is a text, a number, a :class:`Spread`, or None for nothing."""
+    """Rows with the same columns.  A cell is a text, a number, a `Spread`, or None for nothing."""
 
     name: str
     title: str
@@ -71,7 +73,9 @@ class Table:
         return "\n".join([*lines, *([""] if self.notes else []), *(f"- {note}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """A table for programs: a spread is three columns, its median, its worst and its number of seeds."""
+        """A table for programs: a spread is three columns, its median, its worst and its number of
+        seeds.
+        """
         wide = [c for c in self.columns if any(isinstance(row.get(c), Spread) for row in self.rows)]
         header = [n for c in self.columns for n in ((c, f"{c}: worst", f"{c}: seeds") if c in wide else (c,))]
         out = io.StringIO()

@@ -1,4 +1,6 @@
-"""Small pictures for the page: SVG as text, PNG by zlib.  No plotting library, nothing to load, colours by the CSS."""
+"""Small pictures for the page: SVG as text, PNG by zlib.  No plotting library, nothing to load,
+colours by the CSS.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ GREY = palette(((0.0, (0, 0, 0)), (1.0, (255, 255, 255))))
 DIVERGING = palette(_DIVERGING)
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- pictures --------------------------------------------------------------------------------------
 
 
 def png(indices: NDArray[np.uint8], colours: NDArray[np.uint8]) -> str:
@@ -88,14 +90,18 @@ def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.
 
 
 def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float) -> str:
-    """A signal laid out by ``pixels`` (:func:`pixel_map`), black at ``low`` and white at ``high``; thinned if large."""
+    """A signal laid out by ``pixels`` (`pixel_map`), black at ``low`` and white at ``high``;
+    thinned if large.
+    """
     every = math.ceil(max(pixels.shape) / _MOST_PIXELS)
     pixels = pixels[::every, ::every]
     return png(np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), GREY)
 
 
 def heat_png(matrix: NDArray[np.float64]) -> tuple[str, float]:
-    """A signed matrix with white at zero, and the value at full colour (99.5 of 100 entries are below)."""
+    """A signed matrix with white at zero, and the value at full colour (99.5 of 100 entries are
+    below).
+    """
     limit = float(np.percentile(np.abs(matrix), 99.5)) or float(np.abs(matrix).max(initial=0.0)) or 1.0
     return png(_levels(matrix, -limit, limit), DIVERGING), limit
 
@@ -120,7 +126,9 @@ def short(value: float) -> str:
 
 
 def fold(matrix: NDArray[np.float64], most: int = 128) -> NDArray[np.float64]:
-    """About ``most`` rows and columns: of each block the entry that is largest in size, so that thin lines survive."""
+    """About ``most`` rows and columns: of each block the entry that is largest in size, so that
+    thin lines survive.
+    """
     rows, columns = matrix.shape
     if max(rows, columns) <= 1.25 * most:  # halving what is hardly too large would cost more than it saves
         return matrix
@@ -134,7 +142,8 @@ def fold(matrix: NDArray[np.float64], most: int = 128) -> NDArray[np.float64]:
 
 
 def pixel_map(size: int, shape: tuple[int, ...], finer: int | None = None) -> NDArray[np.int32]:
-    """Which entry of a vector each pixel shows, −1 for none: the picture in 2-D, a strip of slices in 3-D.
+    """Which entry of a vector each pixel shows, −1 for none: the picture in 2-D, a strip of slices
+    in 3-D.
 
     Slices are drawn ``finer`` pixels a point, so that the gap between them is thin.
     A vector that does not have the grid's size is laid out row by row, nearly square.
@@ -164,11 +173,13 @@ def pixel_map(size: int, shape: tuple[int, ...], finer: int | None = None) -> ND
     return out
 
 
-# -- lines -------------------------------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------
 
 
 def thinned(values: NDArray[np.float64], most: int = _MOST_POINTS) -> NDArray[np.float64]:
-    """About ``most`` of many values: of each few that are next to each other the one that is largest in size."""
+    """About ``most`` of many values: of each few that are next to each other the one that is
+    largest in size.
+    """
     return fold(values[None, :], most)[0]
 
 
@@ -210,7 +221,9 @@ def _up(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.floa
 
 
 def _small(body: str, low: float, high: float, last: int, name: str, label: str) -> Markup:
-    """A small picture with its two axes: values at the ends of the one, the first and last number on the other."""
+    """A small picture with its two axes: values at the ends of the one, the first and last number
+    on the other.
+    """
     left, top, right, bottom = _SMALL
     zero = _up(np.zeros(1), low, high)[0]
     return Markup(
@@ -226,7 +239,9 @@ def _small(body: str, low: float, high: float, last: int, name: str, label: str)
 
 
 def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
-    """A signal on a ring: a closed curve around a circle, zero on the circle, from the top clockwise."""
+    """A signal on a ring: a closed curve around a circle, zero on the circle, from the top
+    clockwise.
+    """
     fine = smooth_ring(values)
     reach = max(abs(low), abs(high), 1e-300)
     radius = 30 + 17 * np.clip(fine / reach, -1, 1)
@@ -261,7 +276,7 @@ def _height(values: NDArray[np.float64], low: float, high: float, bottom: float,
     return bottom + (top - bottom) * unit
 
 
-# -- charts with axes --------------------------------------------------------------------------------------------------
+# -- charts with axes ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -301,7 +316,7 @@ _BOX = (56, 10, 330, 182)  # left, top, right, bottom of the plotting area
 
 
 def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
-    """Axes around ``body``, which is path data or elements already placed by :func:`place`."""
+    """Axes around ``body``, which is path data or elements already placed by `place`."""
     left, top, right, bottom = _BOX
     parts = [f'<path class="axis" d="M{left},{top}V{bottom}H{right}"/>']
     for value, text in x.ticks:
@@ -334,7 +349,9 @@ def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.floa
 
 
 def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: bool = False, most: int = 3000) -> str:
-    """Points, the stronger ones darker: four strengths, each one path of round strokes of length zero."""
+    """Points, the stronger ones darker: four strengths, each one path of round strokes of length
+    zero.
+    """
     # weights that differ by rounding alone are equal, and of equal ones the first are drawn
     order = np.argsort(-np.round(weight / (weight.max(initial=0.0) or 1.0), 9), kind="stable")[:most]
     px, py = place(x[order], y[order], xs, ys)

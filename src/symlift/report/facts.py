@@ -1,4 +1,6 @@
-"""What a solver wrote about its work, as facts, tables and small curves; what a stage tells is the solver's choice."""
+"""What a solver wrote about its work, as facts, tables and small curves; what a stage tells is the
+solver's choice.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _ROUNDING = 5e-7
 
 
 class Blocks:
-    """What there is to show: ``facts`` (name, text), ``tables``, ``series``, ``settings``; and how much is left out."""
+    """What there is to show: ``facts`` (name, text), ``tables``, ``series``, ``settings``; and how
+    much is left out.
+    """
 
     def __init__(self) -> None:
         self.facts: list[tuple[str, str]] = []
@@ -51,7 +55,9 @@ class Blocks:
         self.series.append({"name": pretty(name), "svg": svg, "first": first, "last": last, "n": len(values)})
 
     def add_table(self, title: str, rows: list[dict[str, str]]) -> None:
-        """One line for each of ``rows``; what most of them have is a column, what few have is told in words."""
+        """One line for each of ``rows``; what most of them have is a column, what few have is told
+        in words.
+        """
         self.left_out += max(0, len(rows) - _MOST_ROWS)
         rows = rows[:_MOST_ROWS]
         filled: dict[str, int] = {}
@@ -98,7 +104,9 @@ def of_trace(trace: Trace) -> Blocks:
 
 
 def of_evidence(evidence: Evidence, but: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """What speaks for the result, where there is a number; ``but`` those that the page shows already, from other rows."""
+    """What speaks for the result, where there is a number; ``but`` those that the page shows
+    already, from other rows.
+    """
     left_out = {"found", *but}
     known = ((entry.name, getattr(evidence, entry.name)) for entry in fields(evidence) if entry.name not in left_out)
     return [(name, show(value)) for name, value in known if value not in (None, "", ())]

@@ -1,4 +1,5 @@
-"""What a run folder holds, read with care: only the model must be there and sound, everything else may be missing.
+"""What a run folder holds, read with care: only the model must be there and sound, everything else
+may be missing.
 
 Names and numbers come from outside.  What cannot be used becomes a note.
 """
@@ -138,7 +139,9 @@ def read_run(folder: Path) -> RunContents:
 
 
 def _read(path: Path, read: Callable[[], T], notes: dict[str, str]) -> T | None:
-    """What ``read`` gives, or None and a note that names the file without its folder: reports are passed on."""
+    """What ``read`` gives, or None and a note that names the file without its folder: reports are
+    passed on.
+    """
     if not path.is_file():
         notes[path.name] = f"{path.name} is missing"
     elif path.stat().st_size > _MOST_BYTES:

@@ -22,7 +22,9 @@ _MOST_OBSERVATION_NUMBERS = 300_000  # entries of E⁺Q in the page, as int16: a
 
 
 def move_panel(run: RunContents) -> dict[str, Any] | None:
-    """Sliders, samples and data of the panel; None where the model is too large to be carried by a page."""
+    """Sliders, samples and data of the panel; None where the model is too large to be carried by a
+    page.
+    """
     if run.is_large:
         return None
     grid = run.model.grid
@@ -45,7 +47,9 @@ def move_panel(run: RunContents) -> dict[str, Any] | None:
 
 
 def plane_coordinates(run: RunContents, group: TranslationGroup, X: NDArray) -> NDArray[np.float64]:
-    """c = Qᵀ E (x - mean)/scale, one row a sample: what the page moves; of several channels the first."""
+    """c = Qᵀ E (x - mean)/scale, one row a sample: what the page moves; of several channels the
+    first.
+    """
     model = run.model
     centred = (np.asarray(X, dtype=np.float64) - model.mean) / model.scale
     return centred @ (group.Q.T.astype(np.float64) @ model.E[: group.dimension]).T
@@ -61,7 +65,8 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         samples = [f"row {i}" for i in run.rows[chosen].tolist()]
         coordinates = plane_coordinates(run, group, run.observed[chosen])
     else:
-        # no samples: move the model's own picture of one point, E x = ρ̂(t₀) w₀, with t₀ the middle point of the grid
+        # no samples: move the model's own picture of one point, E x = ρ̂(t₀) w₀, with t₀ the middle
+        # point of the grid
         samples = ["one point"]
         middle = np.array([[n // 2 - (n - 1) / 2 for n in grid.shape]])
         coordinates = plane_basis(group.theta, middle, D) * spread_filter(model.r, D)

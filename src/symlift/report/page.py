@@ -1,4 +1,6 @@
-"""From a run to the page: each panel is one function of the run, and a panel without its data is a short note."""
+"""From a run to the page: each panel is one function of the run, and a panel without its data is a
+short note.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,11 @@ _MOST_RUNNERS = 8
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
-    """Write ``report.html`` into the folder ``run`` of a run or of a saved model, and return its path.
+    """Write ``report.html`` into the folder ``run`` of a run or of a saved model, and return its
+    path.
 
-    One file that opens offline: style, script and pictures are inside.  Only the model has to be there; a panel whose
-    data are missing is left out with a note.
+    One file that opens offline: style, script and pictures are inside.  Only the model has to be
+    there; a panel whose data are missing is left out with a note.
     """
     return _write(read_run(Path(run)), Path(run) / "report.html")
 
@@ -136,7 +139,9 @@ def _header(run: RunContents) -> dict[str, Any]:
 
 
 def _alternatives(run: RunContents) -> dict[str, Any] | None:
-    """The grid that was found, and how well others do: those that it was compared with, and those of the diagnosis."""
+    """The grid that was found, and how well others do: those that it was compared with, and those
+    of the diagnosis.
+    """
     grid, sure = run.model.grid, number(run.model.grid.confidence)
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
@@ -163,7 +168,9 @@ def _other_words(name: str) -> str:
 
 
 def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
-    """The grids that were compared, the one that was taken first: what each explains of what is real, as a bar."""
+    """The grids that were compared, the one that was taken first: what each explains of what is
+    real, as a bar.
+    """
     shown = []
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)

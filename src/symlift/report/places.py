@@ -1,4 +1,6 @@
-"""Where the columns are: the map of their names on a line, a ring or a plane, and the columns that have no place."""
+"""Where the columns are: the map of their names on a line, a ring or a plane, and the columns that
+have no place.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,8 @@ def _common(names: list[str]) -> str:
 
 
 def _cells(placement: Placement, names: list[str], skip: int) -> list[dict[str, Any]]:
-    """One for each point: the first of its columns, how many more there are, and all of them for a closer look.
+    """One for each point: the first of its columns, how many more there are, and all of them for a
+    closer look.
 
     Of each name the first ``skip`` characters are left out.
     """
@@ -103,13 +106,17 @@ def _cells(placement: Placement, names: list[str], skip: int) -> list[dict[str, 
 
 
 def _sureness(placement: Placement, columns: list[int]) -> str:
-    """The least confidence of columns at one point, as the style sheet wants it; 0 where there are none."""
+    """The least confidence of columns at one point, as the style sheet wants it; 0 where there are
+    none.
+    """
     known = np.nan_to_num(placement.confidence[columns]).clip(0, 1)
     return f"{known.min(initial=1.0) if len(columns) else 0.0:.2f}"
 
 
 def _scattered(placement: Placement, names: list[str], skip: int) -> Markup | None:
-    """Columns where they are, where those are not points of the grid: dots with names, over grid steps."""
+    """Columns where they are, where those are not points of the grid: dots with names, over grid
+    steps.
+    """
     grid, on = placement.grid, np.flatnonzero(~placement.left_out)
     at = placement.coordinates[on]
     if grid.is_ring or grid.ndim > 2 or not len(on) or np.abs(at - np.rint(at)).max() < _OFF_GRID:
@@ -165,7 +172,9 @@ def ring_map(cells: list[dict[str, Any]]) -> Markup:
 
 
 def _confidence_map(placement: Placement) -> dict[str, Any]:
-    """A picture of how sure the places are, where there are too many points for names; black where no column sits."""
+    """A picture of how sure the places are, where there are too many points for names; black where
+    no column sits.
+    """
     grid, on = placement.grid, ~placement.left_out
     sure = np.zeros(grid.size)
     np.maximum.at(sure, placement.point[on], np.nan_to_num(placement.confidence[on]).clip(0, 1))

@@ -1,4 +1,6 @@
-"""A ring's three pictures: signals coloured by angle, the polar code, and real beside moved samples."""
+"""A ring's three pictures: signals coloured by angle, the polar code, and real beside moved
+samples.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,12 @@ _SIDE, _MARGIN = 240, 26
 _MOST_CURVES, _MOST_CURVE_POINTS, _MOST_DOTS = 48, 240, 600
 
 
-# -- figures -----------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------------------
 
 
 def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
-    """2 E‖a - b‖ - E‖a - a'‖ - E‖b - b'‖ of two clouds (n, d), (m, d): 0 where they are equal in distribution.
+    """2 E‖a - b‖ - E‖a - a'‖ - E‖b - b'‖ of two clouds (n, d), (m, d): 0 where they are equal in
+    distribution.
 
     Without bias: pairs of a point with itself are left out, so that equal clouds scatter about 0.
 
@@ -46,10 +49,11 @@ def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
 
 
 def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
-    """How mixed two clouds are: the share of nearest neighbours from the other cloud, over the share that chance gives.
+    """How mixed two clouds are: the share of nearest neighbours from the other cloud, over the
+    share that chance gives.
 
-    1 for two samples of one distribution, 0 for clouds that are apart; the larger cloud is thinned evenly to the
-    smaller's size.
+    1 for two samples of one distribution, 0 for clouds that are apart; the larger cloud is thinned
+    evenly to the smaller's size.
 
     >>> overlap([[0.0], [1.0], [2.0]], [[50.0], [51.0], [52.0]], neighbours=1)
     0.0
@@ -94,7 +98,8 @@ def _distances(a: NDArray, b: NDArray) -> NDArray[np.float64]:
 
 
 def stratified(phase: NDArray[np.float64], count: int, seed: int = 0) -> NDArray[np.int64]:
-    """About ``count`` numbers of samples, one at random from each of ``count`` equal parts of the circle, and in its order.
+    """About ``count`` numbers of samples, one at random from each of ``count`` equal parts of the
+    circle, and in its order.
 
     Parts without a sample are made up for at random.
 
@@ -110,7 +115,7 @@ def stratified(phase: NDArray[np.float64], count: int, seed: int = 0) -> NDArray
     return both[np.argsort(np.mod(phase[both], 2 * np.pi), kind="stable")]
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- pictures --------------------------------------------------------------------------------------
 
 
 def _colour(angle: float) -> str:
@@ -132,7 +137,9 @@ def _text(x: float, y: float, words: str, kind: str = "tick mid") -> str:
 
 
 def output_curves(Y: NDArray, angles: NDArray) -> Markup:
-    """Lifted signals (n, N) along the ring, each in the hue of its angle; few enough to see single curves, from all round it."""
+    """Lifted signals (n, N) along the ring, each in the hue of its angle; few enough to see single
+    curves, from all round it.
+    """
     chosen = stratified(angles, min(len(Y), _MOST_CURVES))
     reach = float(np.abs(Y[chosen]).max(initial=0.0)) or 1.0
     middle, left, right = _SIDE / 2, _MARGIN + 8, _SIDE - 12
@@ -179,7 +186,9 @@ def _dots(x: NDArray, y: NDArray, colours: list[str], hollow: bool = False) -> l
 
 
 def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray) -> Markup:
-    """Real samples (dots) and moved ones (circles) in the first two principal components of the real ones."""
+    """Real samples (dots) and moved ones (circles) in the first two principal components of the
+    real ones.
+    """
     real, made = principal_components(X, moved, 2)
     reach = np.maximum(np.percentile(np.abs(np.concatenate([real, made])), 99, axis=0), 1e-12)
     middle, half = _SIDE / 2, _SIDE / 2 - _MARGIN
@@ -197,12 +206,13 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
 
 @dataclass(frozen=True, eq=False)
 class RingCode:
-    """What a ring's pictures show: n samples, what the model makes of them, and the same samples moved along the ring.
+    """What a ring's pictures show: n samples, what the model makes of them, and the same samples
+    moved along the ring.
 
-    ``Y`` (n, N) is the output, its fundamental harmonic has ``phase`` and ``amplitude`` (n,); ``angles`` colour the
-    samples.  ``moved`` (n, d) are the observations turned by ``turn`` radians, to ``moved_angles``.  ``overlap`` is how
-    mixed moved and real samples are sector by sector, ``unmoved`` the same without moving; None where sectors hold too
-    few.
+    ``Y`` (n, N) is the output, its fundamental harmonic has ``phase`` and ``amplitude`` (n,);
+    ``angles`` colour the samples.  ``moved`` (n, d) are the observations turned by ``turn``
+    radians, to ``moved_angles``.  ``overlap`` is how mixed moved and real samples are sector by
+    sector, ``unmoved`` the same without moving; None where sectors hold too few.
     """
 
     Y: NDArray[np.float64]
@@ -219,9 +229,10 @@ class RingCode:
 def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None) -> RingCode:
     """The code of samples X (n, d) on the ring of ``model``.
 
-    ``labels`` are angles in radians that colour the samples; without them the phase that was found does.  Samples are
-    moved by ``step`` grid steps (by default from one label to the next where there are up to twelve, else a sixth of
-    the ring), and compared, sector by sector, with the real ones that are there.
+    ``labels`` are angles in radians that colour the samples; without them the phase that was found
+    does.  Samples are moved by ``step`` grid steps (by default from one label to the next where
+    there are up to twelve, else a sixth of the ring), and compared, sector by sector, with the real
+    ones that are there.
     """
     grid = model.grid
     if not grid.is_ring:
@@ -250,7 +261,9 @@ def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, ste
 def ring_panel(
     model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None
 ) -> dict[str, Any]:
-    """The three pictures of a ring, and the overlap of moved with real samples; arguments as in :func:`ring_code`."""
+    """The three pictures of a ring, and the overlap of moved with real samples; arguments as in
+    `ring_code`.
+    """
     code = ring_code(model, X, labels, step)
     return {
         "curves": output_curves(code.Y, code.angles),
@@ -271,9 +284,11 @@ def _turning(a: NDArray, b: NDArray) -> complex:
 def _overlap_of(
     X: NDArray, moved: NDArray, here: NDArray, there: NDArray, figure: Callable[..., float], sectors: int = 6
 ) -> float | None:
-    """Mean overlap over sectors of the ring: samples that ``there`` puts in a sector beside those that ``here`` does.
+    """Mean overlap over sectors of the ring: samples that ``there`` puts in a sector beside those
+    that ``here`` does.
 
-    In the first six principal components: in all of them the noise of each channel would be what is compared.
+    In the first six principal components: in all of them the noise of each channel would be what is
+    compared.
     """
     real, made = principal_components(X, moved, 6)
     bins = [np.floor(np.mod(angle, 2 * np.pi) / (2 * np.pi) * sectors).astype(int) % sectors for angle in (here, there)]

@@ -42,7 +42,8 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
     channels = min(model.channels, _MOST_CHANNELS) if grid.ndim == 2 else 1
     observed, recovered = run.observed[chosen].astype(np.float64), run.fields[chosen]
     if run.placement is not None:
-        # columns in their places are read as they were measured: with the mean, which lifting takes out
+        # columns in their places are read as they were measured: with the mean, which lifting takes
+        # out
         recovered = recovered + model.lift(2 * model.mean[None, :]).reshape(recovered.shape[1:])
     recovered = recovered[..., :channels]
     spans = [(float(part.min()), float(part.max())) for part in (observed, recovered)]
@@ -72,7 +73,9 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
 
 
 def _side_by_side(shape: tuple[int, ...], channels: int) -> NDArray[np.int32]:
-    """The picture of a field; that of several channels beside each other, where entry c · size + n is point n of channel c."""
+    """The picture of a field; that of several channels beside each other, where entry c · size + n
+    is point n of channel c.
+    """
     size = int(np.prod(shape))
     one = draw.pixel_map(size, shape)
     if channels == 1:
@@ -87,7 +90,9 @@ def _with_zero(span: tuple[float, float]) -> tuple[float, float]:
 
 
 def ring_of(run: RunContents) -> dict[str, Any] | None:
-    """Curves, polar code and moved samples, where the grid is a ring of one channel and samples were kept."""
+    """Curves, polar code and moved samples, where the grid is a ring of one channel and samples
+    were kept.
+    """
     model = run.model
     if run.samples is None or len(run.samples.row) < 2 or not model.grid.is_ring or model.channels > 1 or run.is_large:
         return None
@@ -95,7 +100,9 @@ def ring_of(run: RunContents) -> dict[str, Any] | None:
 
 
 def moments_panel(run: RunContents) -> dict[str, Any]:
-    """Correlations of the columns before and after lifting, where there are enough samples for them."""
+    """Correlations of the columns before and after lifting, where there are enough samples for
+    them.
+    """
     count = 0 if run.observed is None else len(run.observed)
     if run.observed is None or count < _ENOUGH_FOR_MOMENTS:
         return {"pictures": [], "kept": count, "needed": _ENOUGH_FOR_MOMENTS}

@@ -18,7 +18,8 @@ __all__ = ["generators_panel", "spectrum_panel"]
 
 
 def generators_panel(run: RunContents) -> list[dict[str, Any]]:
-    """L_eff in the order of the columns, and carried to the grid, W L_eff W⁺, where it should look like a derivative.
+    """L_eff in the order of the columns, and carried to the grid, W L_eff W⁺, where it should look
+    like a derivative.
 
     Empty where the model is too large for matrices.
     """

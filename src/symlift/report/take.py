@@ -1,4 +1,6 @@
-"""What can be taken along from a page: tables as links that hold their own data, and the way to make it all again."""
+"""What can be taken along from a page: tables as links that hold their own data, and the way to
+make it all again.
+"""
 
 from __future__ import annotations
 

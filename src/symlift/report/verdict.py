@@ -17,7 +17,8 @@ __all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
 _MOST_TESTS, _MOST_STEPS, _MOST_WORDS = 40, 6, 300
 
-#: for each verdict its colour (a class of the style sheet), its badge, and what it means for the reader
+#: for each verdict its colour (a class of the style sheet), its badge, and what it means for the
+#: reader
 _MEANING = {
     Verdict.PRESENT: (
         "yes",
@@ -54,7 +55,9 @@ _UNCHECKED = (
 
 
 def verdict_panel(run: RunContents) -> dict[str, Any]:
-    """The verdict by its words, the tests that decide it, those for information, and what to do next."""
+    """The verdict by its words, the tests that decide it, those for information, and what to do
+    next.
+    """
     found = run.diagnosis
     kind, badge, sentence = _UNCHECKED if found is None else _MEANING[found.verdict]
     panel: dict[str, Any] = {
@@ -91,7 +94,8 @@ def _limit(test: Test) -> str:
 
 
 def evidence_bar(test: Test) -> Markup:
-    """The number as a bar from zero, and a tick at its threshold: shares on a scale from 0 to 1, others up to twice the threshold.
+    """The number as a bar from zero, and a tick at its threshold: shares on a scale from 0 to 1,
+    others up to twice the threshold.
 
     A bar that ends in an arrow goes on beyond the scale.
     """

@@ -17,9 +17,11 @@ _TEMPORARY = re.compile(r"\..+\.([0-9a-f]{6})-(\d{1,10})-(\d{1,20})-[^.]{8}")
 
 
 class write_atomically:  # noqa: N801 - used like a function
-    """``with write_atomically(path) as temporary``: ``path`` appears whole when the block succeeds, or not at all.
+    """``with write_atomically(path) as temporary``: ``path`` appears whole when the block succeeds,
+    or not at all.
 
-    The temporary file is named after ``path`` and this process.  What killed processes have left in the same folder is removed.
+    The temporary file is named after ``path`` and this process.  What killed processes have left in
+    the same folder is removed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -53,7 +55,9 @@ def _host() -> str:
 
 
 def _started(pid: int) -> int:
-    """When a process began, in ticks since the machine did; 0 where the system does not tell.  Ids are used again, this is not."""
+    """When a process began, in ticks since the machine did; 0 where the system does not tell.  Ids
+    are used again, this is not.
+    """
     try:
         return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19])
     except (OSError, ValueError, IndexError):
@@ -61,7 +65,9 @@ def _started(pid: int) -> int:
 
 
 def is_stale(name: str) -> bool | None:
-    """Whether a file of this name is a temporary one whose process is gone; None where it is not one of this machine's."""
+    """Whether a file of this name is a temporary one whose process is gone; None where it is not
+    one of this machine's.
+    """
     parts = _TEMPORARY.fullmatch(name)
     if parts is None or parts[1] != _host():
         return None
@@ -70,7 +76,9 @@ def is_stale(name: str) -> bool | None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove temporary files in ``folder`` whose process is gone; those of living ones, or of other machines, stay."""
+    """Remove temporary files in ``folder`` whose process is gone; those of living ones, or of other
+    machines, stay.
+    """
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(".") and is_stale(entry.name):

@@ -1,4 +1,6 @@
-"""One process at a time: a lock file that names its holder, and that the system lets go of when the holder dies."""
+"""One process at a time: a lock file that names its holder, and that the system lets go of when the
+holder dies.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,12 @@ class InUseError(InputError):
 
 
 class Lock:
-    """``with Lock(folder / ".lock", "the run in …")``: held by one process at a time; the others get an :class:`InUseError`.
+    """``with Lock(folder / ".lock", "the run in …")``: held by one process at a time; the others
+    get an `InUseError`.
 
-    The file holds process id and host for the message.  The lock itself is the system's: it ends with its process, however that
-    ends, so that a file left behind by a kill is no obstacle.  ``patience`` is how many seconds to wait for another one to end.
+    The file holds process id and host for the message.  The lock itself is the system's: it ends
+    with its process, however that ends, so that a file left behind by a kill is no obstacle.
+    ``patience`` is how many seconds to wait for another one to end.
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str, patience: float = 0.0) -> None:

@@ -1,4 +1,6 @@
-"""Is it a model?  What comes from a file is checked before anything is computed with it, and what fails is named."""
+"""Is it a model?  What comes from a file is checked before anything is computed with it, and what
+fails is named.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ FORMAT, FORMAT_VERSION = "symlift-lifted-model", 2
 #: the arrays of a sparse embedding, as scipy names them
 SPARSE = ("data", "indices", "indptr")
 
-# Trained planes and filters are orthogonal and of norm 1 to single precision; what was tampered with is not.
+# Trained planes and filters are orthogonal and of norm 1 to single precision; what was tampered
+# with is not.
 _ORTHOGONAL, _NORM = 1e-3, 1e-3
 # a grid may be finer than the space behind it, within reason: this many points for each dimension
 _FINEST = 16
@@ -35,7 +38,9 @@ _Lengths = Annotated[list[_Length], Field(min_length=1, max_length=MAX_AXES)]
 
 
 class ModelHeader(BaseModel):
-    """What ``model.json`` holds; files of version 1 have neither columns, channels, torus nor digest."""
+    """What ``model.json`` holds; files of version 1 have neither columns, channels, torus nor
+    digest.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -54,7 +59,9 @@ class ModelHeader(BaseModel):
 
 
 def digest_of(header: Mapping[str, Any]) -> str:
-    """SHA-256 over everything that a header says, the tensors' own hash among it: one digest for both files."""
+    """SHA-256 over everything that a header says, the tensors' own hash among it: one digest for
+    both files.
+    """
     content = {key: value for key, value in header.items() if key != "digest"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -81,7 +88,9 @@ def checked_header(raw: Any, where: str) -> ModelHeader:
 
 
 def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedModel:
-    """The model of a header and its tensors; an InputError names the first thing that no model of ours has."""
+    """The model of a header and its tensors; an InputError names the first thing that no model of
+    ours has.
+    """
     grid = Grid(header.grid, header.periodic, header.confidence)
     group = _group(header, grid, parts)
     channels, D = header.channels, group.dimension
@@ -133,7 +142,9 @@ def _sparse(header: ModelHeader, parts: Mapping[str, NDArray], rows: int) -> Any
 
 
 def _check_numbers(model: LiftedModel) -> None:
-    """What the shapes alone do not say: orthogonal planes, a filter of norm 1, an embedding of its kind, a map that is finite."""
+    """What the shapes alone do not say: orthogonal planes, a filter of norm 1, an embedding of its
+    kind, a map that is finite.
+    """
     group = model.group
     if isinstance(group, TranslationGroup):
         Q = group.Q.astype(np.float64)

@@ -1,4 +1,6 @@
-"""Rows that are kept to be looked at: drawn at random from all rows of a fit, and written beside its model."""
+"""Rows that are kept to be looked at: drawn at random from all rows of a fit, and written beside
+its model.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Samples:
 
     @classmethod
     def draw(cls, X: NDArray, seed: int = 0) -> Samples:
-        """Rows at random from all of X (n, d): the same ones for the same seed, whatever else is drawn."""
+        """Rows at random from all of X (n, d): the same ones for the same seed, whatever else is
+        drawn.
+        """
         n, d = X.shape
         count = min(n, max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // d)))
         row = np.sort(np.random.default_rng(seed).choice(n, count, replace=False)) if count < n else np.arange(n)
@@ -65,7 +69,8 @@ def write_samples(samples: Samples, folder: str | os.PathLike[str]) -> None:
 
 
 def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
-    """The finite rows of what :func:`write_samples` wrote, for d columns; SamplesError says why there are none.
+    """The finite rows of what `write_samples` wrote, for d columns; SamplesError says why there are
+    none.
 
     The file may come from anywhere: nothing in it is trusted, and nothing in it runs.
     """

@@ -13,15 +13,18 @@ import numpy as np
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_DIGITS", "dumps", "loads", "plain", "read_json"]
 
-#: what a file may hold: ours have a few levels, short numbers, and at most a few megabytes for 100,000 columns
+#: what a file may hold: ours have a few levels, short numbers, and at most a few megabytes for
+#: 100,000 columns
 MAX_BYTES, MAX_DEPTH, MAX_DIGITS = 64 * 2**20, 64, 40
 
-# strings as a whole, so that brackets inside of them do not count; possessive, so that no text takes more than one pass
+# strings as a whole, so that brackets inside of them do not count; possessive, so that no text
+# takes more than one pass
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
 def plain(value: Any) -> Any:
-    """``value`` as strict JSON can hold it: arrays as lists, NaN and infinity as null, the unknown as text.
+    """``value`` as strict JSON can hold it: arrays as lists, NaN and infinity as null, the unknown
+    as text.
 
     >>> plain({"a": np.float64(1.5), "b": (np.nan, True)})
     {'a': 1.5, 'b': [None, True]}
@@ -40,12 +43,13 @@ def plain(value: Any) -> Any:
 
 
 def dumps(value: Any, indent: int | None = None) -> str:
-    """Strict JSON text of anything that :func:`plain` takes."""
+    """Strict JSON text of anything that `plain` takes."""
     return json.dumps(plain(value), indent=indent, allow_nan=False)
 
 
 def loads(text: str) -> Any:
-    """What a JSON text says, within bounds: at most 64 levels, whole numbers of at most 40 digits; else a ValueError.
+    """What a JSON text says, within bounds: at most 64 levels, whole numbers of at most 40 digits;
+    else a ValueError.
 
     NaN and infinity, which other writers put into JSON, are read as what they are.
 
@@ -71,7 +75,9 @@ def _whole(digits: str) -> int:
 
 
 def read_json(path: Path, most: int = MAX_BYTES) -> Any:
-    """What a JSON file says; a ValueError where it is too large, not UTF-8, not JSON, or beyond the bounds of :func:`loads`."""
+    """What a JSON file says; a ValueError where it is too large, not UTF-8, not JSON, or beyond the
+    bounds of `loads`.
+    """
     with path.open("rb") as file:
         raw = file.read(most + 1)
     if len(raw) > most:

@@ -1,4 +1,5 @@
-"""The methods that the paper compares with, each behind one small protocol, and the search that reports their best.
+"""The methods that the paper compares with, each behind one small protocol, and the search that
+reports their best.
 
 >>> import numpy as np
 >>> from symlift.paper.baselines import applicable, get_baseline, tune
@@ -78,7 +79,9 @@ def get_baseline(name: str) -> Baseline:
 
 
 def applicable(data: Observations, slow: bool = True) -> list[Baseline]:
-    """The baselines that can be scored on ``data``: phases where its latent is one angle a row, else signals and generators."""
+    """The baselines that can be scored on ``data``: phases where its latent is one angle a row,
+    else signals and generators.
+    """
     d = data.X.shape[1]
     return [
         baseline

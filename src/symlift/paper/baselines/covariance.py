@@ -16,7 +16,8 @@ VARIANTS = ("rotate", "whiten", "recolor")
 
 
 def smooth_spectrum(adjacency_values: NDArray, gamma: float, p: float) -> NDArray[np.float64]:
-    """``λ_k = (1 + γ ω_k²)^(-p)`` of unit mean; ω from 0 at the largest eigenvalue of the graph to 1 at the least.
+    """``λ_k = (1 + γ ω_k²)^(-p)`` of unit mean; ω from 0 at the largest eigenvalue of the graph to
+    1 at the least.
 
     >>> smooth_spectrum(np.array([2.0, 0.0, -2.0]), gamma=3.0, p=1.0).round(3)
     array([1.647, 0.941, 0.412])
@@ -35,11 +36,12 @@ def fit(
     p: float = 1.0,
     loading: float = 1e-3,
 ) -> BaselineResult:
-    """``W = U_obs U_refᵀ`` (rotate), ``U_obs Λ_obs^(-1/2) U_refᵀ`` (whiten), ``U_obs (Λ_smooth/Λ_obs)^(1/2) U_refᵀ`` (recolor).
+    """``W = U_obs U_refᵀ`` (rotate), ``U_obs Λ_obs^(-1/2) U_refᵀ`` (whiten), ``U_obs
+    (Λ_smooth/Λ_obs)^(1/2) U_refᵀ`` (recolor).
 
-    ``F̂ = X̃ W``: the smoothest mode of the grid takes the direction of largest variance, and so on.  Left open by the
-    text, and chosen here: λ = 10⁻³, γ in {1, 10, 100, 1000}, p in {½, 1, 2, 4}, ω from the graph's spectrum in one
-    dimension as well, signs as in :func:`~symlift.paper.baselines.spectra.eigenbasis`.
+    ``F̂ = X̃ W``: the smoothest mode of the grid takes the direction of largest variance, and so
+    on.  Left open by the text, and chosen here: λ = 10⁻³, γ in {1, 10, 100, 1000}, p in {½, 1, 2,
+    4}, ω from the graph's spectrum in one dimension as well, signs as in `eigenbasis`.
     """
     if variant not in VARIANTS:
         raise InputError(f"variant {variant!r} is unknown: choose one of {', '.join(VARIANTS)}")

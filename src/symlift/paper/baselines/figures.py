@@ -1,4 +1,6 @@
-"""What the paper reports for topographic ICA: 24 configurations.  Its other baselines are in ``experiments/paper.yaml``."""
+"""What the paper reports for topographic ICA: 24 configurations.  Its other baselines are in
+``experiments/paper.yaml``.
+"""
 
 from __future__ import annotations
 

@@ -19,9 +19,11 @@ FORMS = ("orthogonal", "scaled")
 
 
 def precision_graph(S: NDArray, alpha: float, threshold: float = 1e-4, iterations: int = 20) -> NDArray[np.float64]:
-    """``|Θ̂|`` off the diagonal, Θ̂ = argmax log det Θ − tr(SΘ) − α‖Θ‖₁; entries below ``threshold`` of the largest are 0.
+    """``|Θ̂|`` off the diagonal, Θ̂ = argmax log det Θ − tr(SΘ) − α‖Θ‖₁; entries below
+    ``threshold`` of the largest are 0.
 
-    Where coordinate descent finds S too ill-conditioned, its diagonal is loaded by 0.01, then by ten times more, until it does not.
+    Where coordinate descent finds S too ill-conditioned, its diagonal is loaded by 0.01, then by
+    ten times more, until it does not.
     """
     A: NDArray[np.float64] = np.abs(_precision(np.asarray(S, dtype=np.float64).tobytes(), len(S), alpha, iterations))
     np.fill_diagonal(A, 0.0)
@@ -55,11 +57,13 @@ def fit(
     loading: float = 1e-3,
     iterations: int = 20,
 ) -> BaselineResult:
-    """``W = U_g U_tᵀ`` (orthogonal) or ``U_g diag √(|λ_t|/(|λ_g| + ε)) U_tᵀ`` (scaled), ``F̂ = X̃ W``.
+    """``W = U_g U_tᵀ`` (orthogonal) or ``U_g diag √(|λ_t|/(|λ_g| + ε)) U_tᵀ`` (scaled),
+    ``F̂ = X̃ W``.
 
-    U_g, λ_g: spectrum of the estimated graph; U_t, λ_t: of the grid's.  Left open by the text, and chosen here: λ = 10⁻³,
-    α in {0.01, 0.03, 0.1, 0.3, 0.5}, eigenvalues paired largest with largest, both forms searched everywhere, signs as in
-    :func:`~symlift.paper.baselines.spectra.eigenbasis`.  ε = 10⁻³ of the largest |λ_g|; at most 20 sweeps of coordinate descent.
+    U_g, λ_g: spectrum of the estimated graph; U_t, λ_t: of the grid's.  Left open by the text, and
+    chosen here: λ = 10⁻³, α in {0.01, 0.03, 0.1, 0.3, 0.5}, eigenvalues paired largest with
+    largest, both forms searched everywhere, signs as in `eigenbasis`.  ε = 10⁻³ of the largest
+    |λ_g|; at most 20 sweeps of coordinate descent.
     """
     if form not in FORMS:
         raise InputError(f"form {form!r} is unknown: choose one of {', '.join(FORMS)}")

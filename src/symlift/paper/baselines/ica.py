@@ -1,4 +1,6 @@
-"""Independent components without a topology, and a random orthogonal map: what order and chance are worth."""
+"""Independent components without a topology, and a random orthogonal map: what order and chance are
+worth.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ def components(
     iterations: int = 100,
     rows: int = 5_000,
 ) -> BaselineResult:
-    """Picard-O (extended) on whitened rows, the first 5,000; the components have unit variance and come in random order.
+    """Picard-O (extended) on whitened rows, the first 5,000; the components have unit variance and
+    come in random order.
 
-    Ours, not the paper's: it undoes the mixing and knows nothing of the domain, so what it lacks is the order (and signs).
+    Ours, not the paper's: it undoes the mixing and knows nothing of the domain, so what it lacks is
+    the order (and signs).
     """
     X = X[:rows]
     mean = X.mean(axis=0)

@@ -17,7 +17,8 @@ SCALES = ("none", "unit")
 
 
 def scaled(X: NDArray, scale: str) -> NDArray:
-    """X as it is ("none"), or every column at unit variance ("unit"), so that loud neurons do not decide who is near whom.
+    """X as it is ("none"), or every column at unit variance ("unit"), so that loud neurons do not
+    decide who is near whom.
 
     >>> scaled(np.array([[0.0, 5.0], [4.0, 5.0]]), "unit")
     array([[-1.,  0.],

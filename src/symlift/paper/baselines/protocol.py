@@ -1,4 +1,6 @@
-"""What every baseline is: a name, what it finds, the settings it is searched over, and one function that runs it."""
+"""What every baseline is: a name, what it finds, the settings it is searched over, and one function
+that runs it.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ Configuration = dict[str, Any]
 class BaselineResult:
     """What a baseline found; only the part that it looks for is set.
 
-    ``lifting_map`` (grid size, d) with ``mean`` (d,): signals are ``(X - mean) @ lifting_map.T``.  ``phases`` (n,): an
-    angle in radians for each row of X.  ``generators`` (P, d, d), in the coordinates of X.
-    ``trace`` says how it went, where there is something to say.
+    ``lifting_map`` (grid size, d) with ``mean`` (d,): signals are ``(X - mean) @ lifting_map.T``.
+    ``phases`` (n,): an angle in radians for each row of X.  ``generators`` (P, d, d), in the
+    coordinates of X. ``trace`` says how it went, where there is something to say.
     """
 
     mean: NDArray[np.float64] | None = None
@@ -45,9 +47,10 @@ class BaselineResult:
 class Baseline:
     """One method to compare with.
 
-    ``fit(X, grid, rng, **settings)`` sees X and the grid only, as a solver does.  ``search`` holds the settings that
-    the paper searches, as one mapping of names to values for each family: every combination within a family is tried.
-    ``axes`` are the numbers of grid axes that it can do; ``square`` methods need as many columns as grid points.
+    ``fit(X, grid, rng, **settings)`` sees X and the grid only, as a solver does.  ``search`` holds
+    the settings that the paper searches, as one mapping of names to values for each family: every
+    combination within a family is tried. ``axes`` are the numbers of grid axes that it can do;
+    ``square`` methods need as many columns as grid points.
 
     >>> method = Baseline("m", "signals", lambda X, grid, rng, a, b=0: BaselineResult(), ({"a": (1, 2)}, {"a": (3,), "b": (4,)}))
     >>> method.configurations()
@@ -62,7 +65,9 @@ class Baseline:
     square: bool = True
 
     def configurations(self, search: Mapping[str, Sequence[Any]] | None = None) -> list[Configuration]:
-        """Every combination of settings that a search tries: this method's own search, or another one."""
+        """Every combination of settings that a search tries: this method's own search, or another
+        one.
+        """
         families = (search,) if search else self.search
         return [dict(zip(family, values, strict=True)) for family in families for values in product(*family.values())]
 
@@ -71,7 +76,9 @@ class Baseline:
         return grid.ndim in self.axes and (not self.square or d == grid.size)
 
     def run(self, X: ArrayLike, grid: Grid, settings: Configuration, rng: np.random.Generator) -> BaselineResult:
-        """One run with one combination of settings; ``settings`` may also set options that are not searched."""
+        """One run with one combination of settings; ``settings`` may also set options that are not
+        searched.
+        """
         rows = np.asarray(X)
         if rows.ndim != 2 or len(rows) < 2 or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():
             raise InputError(

@@ -1,4 +1,6 @@
-"""What the two spectral baselines share: standardised observations, their covariance, and the reference graph."""
+"""What the two spectral baselines share: standardised observations, their covariance, and the
+reference graph.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,14 @@ def adjacency(grid: Grid) -> NDArray[np.float64]:
 
 
 def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues, largest first, and eigenvectors in columns, each with its first entry (that is not 0) positive.
+    """Eigenvalues, largest first, and eigenvectors in columns, each with its first entry (that is
+    not 0) positive.
 
-    The text pairs two eigenbases column by column and says nothing of their signs, which no eigensolver defines and on
-    which the product of the two depends.  This rule is the best case for columns that are already in order: every
-    eigenvector of a path is positive at its end.  Nor does it say which basis an eigenvalue that comes more than once has, as
-    all but one or two of a ring's do: :func:`_by_last_entries` does, and not the processor's rounding.
+    The text pairs two eigenbases column by column and says nothing of their signs, which no
+    eigensolver defines and on which the product of the two depends.  This rule is the best case for
+    columns that are already in order: every eigenvector of a path is positive at its end.  Nor does
+    it say which basis an eigenvalue that comes more than once has, as all but one or two of a
+    ring's do: `_by_last_entries` does, and not the processor's rounding.
     """
     values, vectors = np.linalg.eigh(A)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -58,10 +62,12 @@ def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _by_last_entries(V: NDArray) -> NDArray[np.float64]:
-    """The basis of the span of V's columns that projections of the unit vectors make, the last one first.
+    """The basis of the span of V's columns that projections of the unit vectors make, the last one
+    first.
 
-    Each is made orthogonal to those before, and left out where nothing remains of it: of a ring, cosines and then sines about
-    its last point; of a graph without edges, the columns from the last to the first, which says nothing of their order.
+    Each is made orthogonal to those before, and left out where nothing remains of it: of a ring,
+    cosines and then sines about its last point; of a graph without edges, the columns from the last
+    to the first, which says nothing of their order.
     """
     span, kept = V.shape[1], np.empty((0, V.shape[1]))
     for row in V[::-1] if span > 1 else ():

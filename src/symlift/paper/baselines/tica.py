@@ -15,7 +15,8 @@ __all__ = ["TICA", "fit", "pooled_energy", "pooling", "zca"]
 
 
 def pooling(grid: Grid, size: int) -> NDArray[np.float64]:
-    """``H[i, j] = 1`` where j lies in the window of ``size`` points (along each axis) about i, cut off at open ends.
+    """``H[i, j] = 1`` where j lies in the window of ``size`` points (along each axis) about i, cut
+    off at open ends.
 
     >>> pooling(Grid((4,)), 3).sum(axis=1)
     array([2., 3., 3., 2.])
@@ -53,11 +54,13 @@ def fit(
     steps: int = 5_000,
     batch: int = 250,
 ) -> BaselineResult:
-    """Least pooled energy over orthogonal W, on ZCA-whitened rows: Adam, gradients clipped at norm 1, batches of 250.
+    """Least pooled energy over orthogonal W, on ZCA-whitened rows: Adam, gradients clipped at norm
+    1, batches of 250.
 
-    Left open by the text, and chosen here: energies pooled with a square root (Hyvärinen & Hoyer), the start, Haar-random,
-    and the way to stay orthogonal, three Newton–Schulz steps ``W ← (3 W − W Wᵀ W)/2`` after each update.  The paper
-    takes 1,500,000 steps; 5,000 settle the energy at its two larger rates.
+    Left open by the text, and chosen here: energies pooled with a square root (Hyvärinen & Hoyer),
+    the start, Haar-random, and the way to stay orthogonal, three Newton–Schulz steps ``W ← (3 W − W
+    Wᵀ W)/2`` after each update.  The paper takes 1,500,000 steps; 5,000 settle the energy at its
+    two larger rates.
     """
     mean, whitening = zca(X)
     Z = ((X - mean) @ whitening).astype(np.float32)

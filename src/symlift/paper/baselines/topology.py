@@ -1,4 +1,6 @@
-"""Topology of images from a bag of pixels (Le Roux et al. 2007): embed the pixels in the plane, interpolate on a grid."""
+"""Topology of images from a bag of pixels (Le Roux et al. 2007): embed the pixels in the plane,
+interpolate on a grid.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,11 @@ def correlation_distance(X: NDArray) -> NDArray[np.float64]:
 
 
 def upright(plane: NDArray) -> NDArray[np.float64]:
-    """``plane`` turned, in whole degrees, to the least area of its bounding box: the sides of a square along the axes.
+    """``plane`` turned, in whole degrees, to the least area of its bounding box: the sides of a
+    square along the axes.
 
-    An embedding is defined up to a rotation, and the two leading axes of a square are equally long, so that they point
-    anywhere.
+    An embedding is defined up to a rotation, and the two leading axes of a square are equally long,
+    so that they point anywhere.
     """
     angles = np.deg2rad(np.arange(90))
     turns = np.stack([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]]).transpose(2, 0, 1)
@@ -48,14 +51,16 @@ def on_grid(plane: NDArray, grid: Grid) -> NDArray[np.float64]:
 
 
 def grid_weights(places: NDArray, grid: Grid, smoothing: float = 3.0) -> NDArray[np.float64]:
-    """``w_gi ∝ exp(−smoothing ‖m_g − p_i‖²)``, rows of sum 1: each grid point m_g reads the pixels p_i near it.
+    """``w_gi ∝ exp(−smoothing ‖m_g − p_i‖²)``, rows of sum 1: each grid point m_g reads the pixels
+    p_i near it.
 
     >>> grid = Grid((2, 2))
     >>> grid_weights(grid.indices(), grid).round(2)[0]
     array([0.91, 0.05, 0.05, 0.  ])
     """
     exponent = -smoothing * np.sum((grid.indices()[:, None] - places[None]) ** 2, axis=-1)
-    # the nearest pixel counts 1 before normalisation, so that a grid point far from all of them reads it
+    # the nearest pixel counts 1 before normalisation, so that a grid point far from all of them
+    # reads it
     weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -71,7 +76,9 @@ def _assignment(places: NDArray, grid: Grid) -> NDArray[np.float64]:
 def place(
     X: NDArray, embed: Callable[[NDArray], NDArray[np.float64]], threshold: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Columns of variance above ``threshold`` of the largest, and where an embedding of their distances puts them."""
+    """Columns of variance above ``threshold`` of the largest, and where an embedding of their
+    distances puts them.
+    """
     variance = X.var(axis=0)
     kept = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
     if len(kept) < 4:
@@ -103,11 +110,13 @@ def recover(
     threshold: float,
     **options: Any,
 ) -> BaselineResult:
-    """Pixels of variance above ``threshold`` of the largest, embedded by their distances, and read on the grid.
+    """Pixels of variance above ``threshold`` of the largest, embedded by their distances, and read
+    on the grid.
 
-    Left open by the text, and chosen here: the distance, the threshold's unit (a share of the largest variance), the
-    weights' form, in grid steps, and the rotation, which the text does not mention: ``turn=False`` takes the embedding's
-    own axes.  ``reading="assign"`` gives each grid point one pixel; the paper interpolates.
+    Left open by the text, and chosen here: the distance, the threshold's unit (a share of the
+    largest variance), the weights' form, in grid steps, and the rotation, which the text does not
+    mention: ``turn=False`` takes the embedding's own axes.  ``reading="assign"`` gives each grid
+    point one pixel; the paper interpolates.
     """
     return read(*place(X, embed, threshold), grid, **options)
 
@@ -120,7 +129,7 @@ def fit_isomap(
     threshold: float = 0.1,
     **options: Any,
 ) -> BaselineResult:
-    """:func:`recover` with Isomap."""
+    """`recover` with Isomap."""
     return recover(X, grid, lambda D: isomap_plane(D, neighbours, "precomputed"), threshold, **options)
 
 
@@ -132,7 +141,7 @@ def fit_umap(
     threshold: float = 0.1,
     **options: Any,
 ) -> BaselineResult:
-    """:func:`recover` with UMAP."""
+    """`recover` with UMAP."""
     return recover(X, grid, lambda D: umap_plane(D, neighbours, rng, "precomputed"), threshold, **options)
 
 

@@ -1,4 +1,6 @@
-"""The paper's way to report a baseline: search its settings with the truth in hand, and keep the best."""
+"""The paper's way to report a baseline: search its settings with the truth in hand, and keep the
+best.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best of a search that knew the truth, hence an upper bound on what the baseline does blindly."""
+    """The best of a search that knew the truth, hence an upper bound on what the baseline does
+    blindly.
+    """
 
     baseline: str
     protocol: str
@@ -65,9 +69,10 @@ class Tuned:
 def score(result: BaselineResult, data: Observations, protocol: str = "paper") -> float:
     """How close a result comes to the truth, by the metric of what it found.
 
-    Signals: :func:`~symlift.metrics.signal_recovery` under ``protocol`` (``"paper"`` on the first 2,000 rows,
-    ``"global"`` on 5,000).  Phases: |Fisher–Lee| with ``data.latent``, the true angles in radians, because the sense of
-    rotation is arbitrary.  Generators: similarity with the exact derivative, the mean over axes.
+    Signals: `signal_recovery` under ``protocol`` (``"paper"`` on the first 2,000 rows, ``"global"``
+    on 5,000).  Phases: |Fisher–Lee| with ``data.latent``, the true angles in radians, because the
+    sense of rotation is arbitrary.  Generators: similarity with the exact derivative, the mean over
+    axes.
     """
     if result.phases is not None:
         return abs(circular_correlation(np.ravel(data.latent), result.phases))
@@ -83,7 +88,9 @@ def try_all(
     rng: np.random.Generator,
     configurations: Iterable[Configuration] | None = None,
 ) -> list[Trial]:
-    """Run every configuration; each has a random stream of its own, so that their order does not matter."""
+    """Run every configuration; each has a random stream of its own, so that their order does not
+    matter.
+    """
     trials = []
     listed = baseline.configurations() if configurations is None else list(configurations)
     for settings, stream in zip(listed, rng.spawn(len(listed)), strict=True):

@@ -1,4 +1,6 @@
-"""Digits emerging from scrambled bits: snapshots of the paper's training, and of the fast solver as it gets more samples."""
+"""Digits emerging from scrambled bits: snapshots of the paper's training, and of the fast solver as
+it gets more samples.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Snapshot:
 
 
 def paint(request: Request) -> Figure:
-    """Above, the paper's training from its own start; below, the fast solver.  r and pictures are of samples that no fit saw."""
+    """Above, the paper's training from its own start; below, the fast solver.  r and pictures are
+    of samples that no fit saw.
+    """
     experiment = request.experiments[0]
     data = request.observe(experiment)
     judges = min(_MOST_JUDGES, len(data.X) // 10)
@@ -85,7 +89,9 @@ def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsho
 
 
 def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapshot]:
-    """The fast solver's places of bits from the first few samples, whatever it would say of them; every bit has weight ±1."""
+    """The fast solver's places of bits from the first few samples, whatever it would say of them;
+    every bit has weight ±1.
+    """
     snapshots = []
     for count in (count for count in COUNTS if count < len(X)):
         request.progress(f"placing bits from {count} samples", None)

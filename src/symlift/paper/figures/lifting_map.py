@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def paint(request: Request) -> Figure:
-    """Lifting map, columns in the true order of pixels within each true significance, and the weights of bits."""
+    """Lifting map, columns in the true order of pixels within each true significance, and the
+    weights of bits.
+    """
     fit = Fit.of(request, request.experiments[0])
     data = fit.data
     assert isinstance(data, ScrambledBits)  # noqa: S101 - this experiment's data are

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _CURVES, _DOTS = 50, 600
 # what the stimulus is called and degrees of its full turn, by recording
 _STIMULI = {"head-direction": ("head direction", 360.0), "drifting-gratings": ("orientation", 180.0)}
-# a circle of colours that differ in lightness and from blue to yellow, so that every kind of colour vision tells them apart
+# a circle of colours that differ in lightness and from blue to yellow, so that every kind of colour
+# vision tells them apart
 _CIRCLE = ("#4b1d52", "#8c3b3b", "#b87a2d", "#bcbf6a", "#7cc0ae", "#3d8fc0", "#4a55a2", "#4b1d52")
 
 

@@ -1,4 +1,6 @@
-"""What a figure is drawn from: experiments, a seed and budgets; and one fit of an experiment, measured."""
+"""What a figure is drawn from: experiments, a seed and budgets; and one fit of an experiment,
+measured.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ WIDTH = 7.2
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the figure's experiments, and how many samples and seconds of training (None: the experiment's own)."""
+    """What was asked for: the figure's experiments, and how many samples and seconds of training
+    (None: the experiment's own).
+    """
 
     experiments: tuple[Experiment, ...]
     seed: int
@@ -58,12 +62,14 @@ class Fit:
 
 
 def recovery_of(latent: NDArray, recovered: NDArray, grid: Grid) -> tuple[float, Alignment]:
-    """r and the alignment, as :func:`~symlift.metrics.signal_recovery` finds them."""
+    """r and the alignment, as `signal_recovery` finds them."""
     found = signal_recovery(latent, recovered, grid)
     assert found.alignment is not None  # noqa: S101 - the global protocol always has one
     return found.r, found.alignment
 
 
 def aligned_map(W: NDArray, alignment: Alignment, grid: Grid) -> NDArray[np.float64]:
-    """A lifting map (N, d) whose output lies on the truth: every column is a field, and is aligned as one."""
+    """A lifting map (N, d) whose output lies on the truth: every column is a field, and is aligned
+    as one.
+    """
     return align(np.ascontiguousarray(W.T), alignment, grid).T

@@ -18,7 +18,9 @@ _SHOWN = 3
 
 
 def paint(request: Request) -> Figure:
-    """Rows: each basis on a line, latent, permuted and under DST-I; the three kinds of shifts on a ring, latent and permuted."""
+    """Rows: each basis on a line, latent, permuted and under DST-I; the three kinds of shifts on a
+    ring, latent and permuted.
+    """
     gaussian, gaussian_dst, legendre, legendre_dst, *rings = (request.observe(e) for e in request.experiments)
     figure = new_figure(WIDTH, 6.2, f"Shot noise: n = {len(gaussian.X):,}, seed {request.seed}")
     grid: Any = figure.subplots(4, 3)
@@ -48,7 +50,8 @@ def paint(request: Request) -> Figure:
 
 
 def first_filled(latent: NDArray) -> NDArray[np.int64]:
-    """The first samples that hold more than the tail of a pulse: at least half of the data set's rms deviation.
+    """The first samples that hold more than the tail of a pulse: at least half of the data set's
+    rms deviation.
 
     >>> first_filled(np.array([[0, 0, 0], [0, 3.0, 0], [0, 0, 0.1], [1, 0, 0], [0, 0, 2]])).tolist()
     [1, 3, 4]

@@ -1,4 +1,6 @@
-"""Waveform recovery: what was learned of shot noise where it was measured as it is, and where it was measured under DST-I."""
+"""Waveform recovery: what was learned of shot noise where it was measured as it is, and where it
+was measured under DST-I.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _POSITIONS = (1 / 20, 1 / 6, 1 / 3)
 
 
 def paint(request: Request) -> Figure:
-    """Two rows, native and DST-I: true generator, learned generator, resolving filters, lifting map after the transform."""
+    """Two rows, native and DST-I: true generator, learned generator, resolving filters, lifting map
+    after the transform.
+    """
     native, dst = (Fit.of(request, experiment) for experiment in request.experiments)
     title = f"Waveform recovery: n = {len(native.data.X):,}, seed {request.seed}"
     figure = new_figure(WIDTH, 4.4, title)
@@ -80,7 +84,9 @@ def _draw_row(axes: Any, fit: Fit, name: str, columns: str, undo: bool) -> None:
 
 
 def _draw_filters(axes: Any, filters: NDArray, points: NDArray) -> None:
-    """Rows of the lifting map at a few points, over the true point responses, each scaled to its largest entry."""
+    """Rows of the lifting map at a few points, over the true point responses, each scaled to its
+    largest entry.
+    """
     N = len(filters)
     chosen = [round(share * (N - 1)) for share in _POSITIONS]
     for level, (n, colour) in enumerate(zip(chosen, ("C0", "C1", "C2"), strict=True)):

@@ -83,7 +83,9 @@ def read_zarr(path: Path, options: ReadOptions) -> Sheet:
 
 
 def _check_codecs(path: Path) -> None:
-    """A codec named in the metadata is run by the library: only those that are known, and never pickle."""
+    """A codec named in the metadata is run by the library: only those that are known, and never
+    pickle.
+    """
     for entry in path.rglob("*"):
         if entry.name not in (".zarray", ".zgroup", ".zmetadata", "zarr.json"):
             continue
@@ -99,7 +101,9 @@ def _check_codecs(path: Path) -> None:
 
 
 def _codecs(meta: Any) -> Iterator[str]:
-    """Names of all codecs in the metadata of zarr, of version 2 ("id") or 3 ("name" among "codecs")."""
+    """Names of all codecs in the metadata of zarr, of version 2 ("id") or 3 ("name" among
+    "codecs").
+    """
     if isinstance(meta, dict):
         for key, value in meta.items():
             if key in ("compressor", "filters", "codecs", "index_codecs"):

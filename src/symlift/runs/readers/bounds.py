@@ -1,4 +1,6 @@
-"""Bounds before bytes: what a file declares is compared with its size and with the memory, before anything is unpacked."""
+"""Bounds before bytes: what a file declares is compared with its size and with the memory, before
+anything is unpacked.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ __all__ = ["available_memory", "check_size", "size_of"]
 
 #: how much of the memory one array may take: it is worked with afterwards
 _SHARE = 0.5
-#: from so many bytes on, an array must not be so many times larger than what is stored of it; honest data stay far below
+#: from so many bytes on, an array must not be so many times larger than what is stored of it;
+#: honest data stay far below
 _SMALL, _MOST_TIMES = 256 << 20, 400
 
 
@@ -39,7 +42,9 @@ def _first_line(name: str, all_of_it: bool = False) -> str:
 
 
 def check_size(path: Path, needed: int, stored: int | None = None, what: str = "it") -> None:
-    """Refuse ``needed`` bytes that the memory does not hold, or that ``stored`` bytes cannot honestly stand for."""
+    """Refuse ``needed`` bytes that the memory does not hold, or that ``stored`` bytes cannot
+    honestly stand for.
+    """
     if stored is not None and needed > _SMALL and needed > _MOST_TIMES * max(stored, 1):
         raise InputError(
             f"{path} stores {size_of(stored)} that unpack to {size_of(needed)}, as no data do: save {what} as .npy if it is meant"

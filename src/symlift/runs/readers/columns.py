@@ -18,7 +18,7 @@ _BLOCK = 200_000  # entries that are converted together
 
 
 class Columns:
-    """Takes the lines of a file one by one; :meth:`sheet` says what they are."""
+    """Takes the lines of a file one by one; `sheet` says what they are."""
 
     def __init__(self, path: Path, width: int, names: tuple[str, ...] | None, decimal: str) -> None:
         self.path, self.width, self.names, self.decimal = path, width, names, decimal

@@ -1,4 +1,6 @@
-"""What an entry of a text file is: a number, a date, a gap, or text; and columns of entries as numbers."""
+"""What an entry of a text file is: a number, a date, a gap, or text; and columns of entries as
+numbers.
+"""
 
 from __future__ import annotations
 

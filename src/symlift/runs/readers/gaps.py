@@ -29,7 +29,8 @@ def count_gaps(rows: NDArray) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
 
 
 def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None) -> Table:
-    """The table with its gaps dealt with as asked for; refused where nothing was asked, with what each way would keep.
+    """The table with its gaps dealt with as asked for; refused where nothing was asked, with what
+    each way would keep.
 
     ``mean`` (d,) fills them in where the means of the table's own columns should not.
     """

@@ -1,6 +1,8 @@
-"""HDF5: ``.h5`` and ``.hdf5``, and MATLAB 7.3, which is HDF5 with its axes the other way round (extra ``data``).
+"""HDF5: ``.h5`` and ``.hdf5``, and MATLAB 7.3, which is HDF5 with its axes the other way round
+(extra ``data``).
 
-Nothing outside of the file is followed: neither links to other files, nor data that are stored in them.
+Nothing outside of the file is followed: neither links to other files, nor data that are stored in
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def read_mat73(path: Path, options: ReadOptions) -> Sheet:
 
 
 def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Every data set of numbers with one axis or more, by its path; soft and external links are not followed."""
+    """Every data set of numbers with one axis or more, by its path; soft and external links are not
+    followed.
+    """
     h5py = extra("h5py", path)
     found: dict[str, Any] = {}
     todo: list[tuple[Any, str, int]] = [(file, "", 0)]

@@ -1,4 +1,6 @@
-"""Is the first line a header?  Words above numbers are; so are numbers that differ in kind from those below."""
+"""Is the first line a header?  Words above numbers are; so are numbers that differ in kind from
+those below.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str
 
 
 def is_units(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the line below a header holds units: no number at all, where the lines below it have numbers."""
+    """Whether the line below a header holds units: no number at all, where the lines below it have
+    numbers.
+    """
     numeric = [j for j in range(len(first)) if _is_numeric(below, j, decimal)]
     return bool(numeric) and all(kind_of(first[j], decimal) == "text" for j in numeric)
 
@@ -49,7 +53,9 @@ def _is_numeric(below: Sequence[Sequence[str]], column: int, decimal: str) -> bo
 
 
 def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) -> bool:
-    """Distinct whole numbers: that count columns, are years, or are evenly spaced, or stand above numbers of another kind."""
+    """Distinct whole numbers: that count columns, are years, or are evenly spaced, or stand above
+    numbers of another kind.
+    """
     d = len(labels)
     if d < _COLUMNS or not all(is_whole(label) and len(label) < 16 for label in labels):
         return _is_even_axis(labels, below, decimal)
@@ -71,7 +77,8 @@ def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) ->
         return True
     if _years(values) and not any(_years(row) for row in rows):
         return True
-    # channel numbers in any order, above counts: no line below has as many different entries, nor as large ones
+    # channel numbers in any order, above counts: no line below has as many different entries, nor
+    # as large ones
     repeated = all(len(set(row.tolist())) < d for row in rows)
     span = values.max() - values.min() + 1 == d or values.max() > 2 * max(np.nanmax(np.abs(rows)), 1)
     return bool(len(rows) >= _ROWS and d >= 8 and values.min() >= 0 and repeated and span)

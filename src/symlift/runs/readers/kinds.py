@@ -24,13 +24,16 @@ _STARTS = (
 
 
 def kind_by_start(start: bytes) -> tuple[str, ...] | None:
-    """Suffixes that a file with these first bytes may have, the likeliest first; None where they say nothing (text)."""
+    """Suffixes that a file with these first bytes may have, the likeliest first; None where they
+    say nothing (text).
+    """
     return next((kinds for mark, kinds in _STARTS if start.startswith(mark)), None)
 
 
 @contextmanager
 def local_file(path: Path) -> Iterator[Path]:
-    """``path`` itself; for ``-`` a temporary file with what comes by standard input, named by its kind.
+    """``path`` itself; for ``-`` a temporary file with what comes by standard input, named by its
+    kind.
 
     Errors then speak of standard input, and nothing of it stays.
     """

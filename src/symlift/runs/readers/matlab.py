@@ -1,4 +1,5 @@
-"""MATLAB files: versions 4 and 5 to 7.2 are read here, and not by scipy, whose reader damaged files bring to a segmentation fault.
+"""MATLAB files: versions 4 and 5 to 7.2 are read here, and not by scipy, whose reader damaged files
+bring to a segmentation fault.
 
 Version 7.3 is HDF5.
 """
@@ -122,7 +123,7 @@ def _inflated(path: Path, content: memoryview, order: str) -> memoryview:
     return next(_mat_elements(memoryview(start + rest)[:declared], order))[1]
 
 
-# -- version 4: a header of five integers, a name, the numbers ---------------------------------------------------------
+# -- version 4: a header of five integers, a name, the numbers -------------------------------------
 
 
 def _is_version_4(data: memoryview, order: str) -> bool:

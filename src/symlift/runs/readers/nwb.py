@@ -1,6 +1,8 @@
-"""Neurodata Without Borders, ``.nwb``: spikes of the units, counted in bins, or one of the time series (extra ``data``).
+"""Neurodata Without Borders, ``.nwb``: spikes of the units, counted in bins, or one of the time
+series (extra ``data``).
 
-Read as the HDF5 that it is: which group holds what is fixed by the standard, and nothing of its schema need be loaded for that.
+Read as the HDF5 that it is: which group holds what is fixed by the standard, and nothing of its
+schema need be loaded for that.
 """
 
 from __future__ import annotations

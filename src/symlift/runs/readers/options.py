@@ -45,7 +45,9 @@ class ReadOptions:
     bin: float | None = None
 
     def checked(self) -> ReadOptions:
-        """These options with words in place of characters that are hard to type; InputError where they are no options."""
+        """These options with words in place of characters that are hard to type; InputError where
+        they are no options.
+        """
         delimiter = self.delimiter if self.delimiter is None else _DELIMITERS.get(self.delimiter, self.delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\n\r.+-'):
             raise InputError(

@@ -18,10 +18,11 @@ __all__ = ["select"]
 
 
 def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str] | None = None) -> Table:
-    """The table that the options make of a sheet; ``wanted`` are the names that a run was fitted to.
+    """The table that the options make of a sheet; ``wanted`` are the names that a run was fitted
+    to.
 
-    Columns without numbers are left out, with a note.  Where all of the wanted ones are there, they are taken by name, whatever
-    else the file holds.
+    Columns without numbers are left out, with a note.  Where all of the wanted ones are there, they
+    are taken by name, whatever else the file holds.
     """
     try:
         label = None if options.index_col is None else _one("--index-col", options.index_col, sheet)
@@ -146,7 +147,9 @@ def _take(path: Path, sheet: Sheet, columns: list[int], options: ReadOptions) ->
 
 
 def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
-    """Names for the columns of a transposed table: the labels of its rows, where a column has them, all different."""
+    """Names for the columns of a transposed table: the labels of its rows, where a column has them,
+    all different.
+    """
     texts = [i for i, other in sheet.others.items() if other.kind == "text"]
     where = label if label is not None else texts[0] if texts else None
     if where is None:
@@ -159,7 +162,9 @@ def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
 
 
 def _looks_turned(sheet: Sheet, columns: list[int]) -> bool:
-    """Whether the first column names the rows, each by a name of its own, and the names of the others are numbers."""
+    """Whether the first column names the rows, each by a name of its own, and the names of the
+    others are numbers.
+    """
     first = sheet.others.get(0)
     if first is None or first.kind != "text" or sheet.names is None or len(set(first.entries)) < len(first.entries):
         return False

@@ -1,4 +1,6 @@
-"""Tables as text: ``.csv``, ``.tsv``, ``.txt``, whatever their encoding, delimiter and decimals; with or without a header."""
+"""Tables as text: ``.csv``, ``.tsv``, ``.txt``, whatever their encoding, delimiter and decimals;
+with or without a header.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _HEAD = 200  # lines that are looked at first
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
           (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
 _SPACE = " "  # any run of blanks
-# bytes that texts do not have (26 ended files of DOS), and those that are nothing in Windows' code page
+# bytes that texts do not have (26 ended files of DOS), and those that are nothing in Windows' code
+# page
 _CONTROL = set(range(9)) | set(range(14, 32)) - {26}
 _NOT_1252 = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 
@@ -60,7 +63,8 @@ def read_text(path: Path, options: ReadOptions) -> Sheet:
         layout = Layout(**{**vars(layout), "notes": (f"the text is read as {encoding}", *layout.notes)})
     if layout.plain:
         try:
-            # the fast way, for what is numbers throughout; a '#' further down is a mistake and should be said
+            # the fast way, for what is numbers throughout; a '#' further down is a mistake and
+            # should be said
             rows = np.loadtxt(str(path.resolve()), dtype=np.float64, skiprows=_lines_before(path, encoding, delimiter, layout.skip),
                               delimiter=None if delimiter == _SPACE else delimiter, ndmin=2, comments=None, quotechar='"',
                               encoding=encoding)  # fmt: skip
@@ -81,11 +85,13 @@ def sheet_of(path: Path, records: Iterable[tuple[int, list[str]]], layout: Layou
     return columns.sheet(layout.notes)
 
 
-# -- bytes as text -----------------------------------------------------------------------------------------------------
+# -- bytes as text ---------------------------------------------------------------------------------
 
 
 def find_encoding(path: Path) -> str:
-    """UTF-8, what a byte order mark says, UTF-16 by its zeros, else Latin-1; InputError where it is no text."""
+    """UTF-8, what a byte order mark says, UTF-16 by its zeros, else Latin-1; InputError where it is
+    no text.
+    """
     with path.open("rb") as file:
         start = file.read(4096)
         for mark, name in _MARKS:
@@ -135,11 +141,13 @@ def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
         return next(islice(_records(file, delimiter), skip - 1, None))[0]
 
 
-# -- what separates entries --------------------------------------------------------------------------------------------
+# -- what separates entries ------------------------------------------------------------------------
 
 
 def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
-    """What cuts most lines into equally many entries; tabs and semicolons first, which no number holds."""
+    """What cuts most lines into equally many entries; tabs and semicolons first, which no number
+    holds.
+    """
     told = lines[0].strip().lower()
     if told.startswith("sep=") and len(told) == 5:  # a line for Excel
         return told[4]
@@ -162,12 +170,14 @@ def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
 
 
 def _cuts_numbers(records: list[list[str]]) -> bool:
-    """Whether commas stand inside of numbers that blanks separate, as in 1,5 2,5: most entries are two numbers then."""
+    """Whether commas stand inside of numbers that blanks separate, as in 1,5 2,5: most entries are
+    two numbers then.
+    """
     inner = [field.strip() for fields in records for field in fields[1:-1]]
     return bool(inner) and 2 * sum(re.fullmatch(r"\d+\s+[-+]?\d+", field) is not None for field in inner) > len(inner)
 
 
-# -- where the table begins --------------------------------------------------------------------------------------------
+# -- where the table begins ------------------------------------------------------------------------
 
 
 def layout_of(
@@ -207,7 +217,9 @@ def layout_of(
 
 
 def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> bool:
-    """Whether the first of some short lines is none of the table: it has words in it, and is not a header without the labels'."""
+    """Whether the first of some short lines is none of the table: it has words in it, and is not a
+    header without the labels'.
+    """
     first, below = records[0], [fields for fields in records[1:] if len(fields) == width]
     if all(kind_of(field) == "number" for field in first):
         return False
@@ -242,7 +254,9 @@ def _names(
 
 
 def _fit_names(path: Path, names: list[str], below: list[list[str]], width: int) -> tuple[str, ...]:
-    """As many names as there are columns: a last delimiter too many is forgiven, and labels of rows need no name."""
+    """As many names as there are columns: a last delimiter too many is forgiven, and labels of rows
+    need no name.
+    """
     if len(names) == width + 1 and not names[-1]:
         names = names[:-1]
     if len(names) == width - 1:

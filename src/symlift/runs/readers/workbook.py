@@ -42,7 +42,9 @@ def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
 
 
 def _check_archive(path: Path) -> None:
-    """Sizes that the archive declares, and no definitions of entities, which could grow without bounds."""
+    """Sizes that the archive declares, and no definitions of entities, which could grow without
+    bounds.
+    """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if not any(member.filename.startswith("xl/") for member in members):
