@@ -446,11 +446,33 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return self.model_.act(self._rows(X), np.atleast_1d(t))
 
     def phase(self, X: ArrayLike) -> NDArray:
-        """Position on the ring in radians, (n,), or on the torus, (n, axes): argument of the signal's fundamental harmonic."""
+        """Return positions on a ring or torus: the argument of the fundamental harmonic of the signal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, axes)
+            Angles in radians; one for each axis of a torus.
+        """
         return np.angle(self._fundamental(X))
 
     def amplitude(self, X: ArrayLike) -> NDArray:
-        """Strength of the fundamental harmonic of the lifted signal, (n,), or (n, axes) on a torus."""
+        """Return the strength of the fundamental harmonic of the signal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, axes)
+            Amplitudes; one for each axis of a torus.
+        """
         return np.abs(self._fundamental(X))
 
     def _fundamental(self, X: ArrayLike) -> NDArray:

@@ -25,14 +25,41 @@ def torus_population(
     hexagonal: bool = True,
     random_state: RandomState = 0,
 ) -> Observations:
-    """``n`` vectors of Poisson counts of one module of ``units`` grid cells: ``latent`` (n, 2) holds two angles.
+    """Simulate spike counts of one module of grid cells, whose positions are a torus.
 
-    Cell j fires at ``rate · a_j · (b_j + exp(κ_j (h(φ - φ_j) - 1))) · exp(gain · g + speed · m_j · v)``.  The map of an open field
-    to φ, the position within one tile of the lattice, makes h(φ) = (3/2 + cos φ₁ + cos φ₂ + cos(φ₁ - φ₂)) / 4.5 a hexagonal
-    pattern; a square one, (2 + cos φ₁ + cos φ₂) / 4, where ``hexagonal`` is False.  φ is uniform, as for an animal that walks over
-    many tiles.  The *gain* g is normal and common to all cells; the *speed* v is exponential (rest, and runs) and acts on each
-    cell by its own m_j, normal.  Fewer spikes are more noise: a ``rate`` of 8 is about 3 spikes a cell and row.
+    Cell j fires at ``rate · a_j · (b_j + exp(κ_j (h(φ - φ_j) - 1))) · exp(gain · g + speed · m_j · v)``.
+    φ is the position within one tile of the lattice; h(φ) = (3/2 + cos φ₁ + cos φ₂ + cos(φ₁ - φ₂)) / 4.5
+    is a hexagonal pattern in the open field, and (2 + cos φ₁ + cos φ₂) / 4 a square one. φ is uniform, as
+    for an animal that walks over many tiles. The gain g is normal and common to all cells; the speed v
+    is exponential (rest, and runs) and acts on each cell by its own m_j, normal.
 
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    units : int, default=60
+        Number of cells.
+    rate : float, default=8.0
+        Scale of the rates; 8 gives about 3 spikes per cell and row. Fewer spikes are more noise.
+    sharpness : float, default=4.0
+        Mean of κ_j.
+    gain : float, default=0.3
+        Strength of the common gain.
+    speed : float, default=0.3
+        Strength of the speed.
+    hexagonal : bool, default=True
+        Whether the pattern is hexagonal rather than square.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    Observations
+        Counts (n, units); `latent` (n, 2) holds the two angles.
+
+    Examples
+    --------
+    >>> from symlift.datasets import torus_population
     >>> data = torus_population(500, 40, random_state=0)
     >>> data.X.shape, data.latent.shape, str(data.grid), data.periodic
     ((500, 40), (500, 2), '20x20', (True, True))
@@ -62,12 +89,37 @@ def plane_population(
     speed: float = 0.3,
     random_state: RandomState = 0,
 ) -> Observations:
-    """``n`` vectors of Poisson counts of ``units`` place cells on an open square of side 1: ``latent`` (n, 2) holds positions.
+    """Simulate spike counts of place cells on an open square of side 1.
 
-    Fields are Gaussians of deviation ``width``, log-normally spread, with centres up to a tenth outside of the square; gain, speed
-    and noise are those of :func:`torus_population`.  The population has a place for every row and no angle: what a search for
-    rings or tori must decline.
+    Fields are Gaussians with centres up to a tenth outside of the square; gain, speed and noise are
+    those of `torus_population`. Every row has a place and no angle: a search for rings or tori must
+    decline this population.
 
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    units : int, default=60
+        Number of cells.
+    rate : float, default=4.0
+        Scale of the rates.
+    width : float, default=0.2
+        Standard deviation of the fields, log-normally spread.
+    gain : float, default=0.3
+        Strength of the common gain.
+    speed : float, default=0.3
+        Strength of the speed.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed.
+
+    Returns
+    -------
+    Observations
+        Counts (n, units); `latent` (n, 2) holds the positions.
+
+    Examples
+    --------
+    >>> from symlift.datasets import plane_population
     >>> data = plane_population(500, 40, random_state=0)
     >>> data.X.shape, data.latent.shape, data.periodic
     ((500, 40), (500, 2), (False, False))

@@ -64,11 +64,28 @@ def circular_correlation(a: ArrayLike, b: ArrayLike, method: str = "fisher-lee")
 
 
 def torus_correlation(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
-    """Circular correlations of both angles of a (n, 2) with those of b (n, 2), after the integer change of b that suits best.
+    """Correlate two pairs of angles on a torus, up to a change of its axes.
 
-    A torus has no preferred pair of axes: angles φ and Mφ, M an integer matrix of determinant ±1, tell the same positions.  All M
-    with entries -1, 0, 1 are tried, and the one whose worse correlation is the largest is taken.
+    A torus has no preferred pair of axes: the angles φ and Mφ, with M an integer matrix of determinant
+    ±1, describe the same positions. All M with entries -1, 0, 1 are tried on b, and the one whose worse
+    correlation is the largest is taken.
 
+    Parameters
+    ----------
+    a : array-like of shape (n, 2)
+        Angles in radians.
+    b : array-like of shape (n, 2)
+        Angles in radians.
+
+    Returns
+    -------
+    tuple of float
+        The circular correlation of each of the two angles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symlift.metrics import torus_correlation
     >>> a = np.random.default_rng(0).uniform(0, 2 * np.pi, (200, 2))
     >>> torus_correlation(a, np.stack([a[:, 0] + a[:, 1] - 1, -a[:, 0]], axis=1))
     (1.0, 1.0)

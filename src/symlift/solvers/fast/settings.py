@@ -11,7 +11,16 @@ __all__ = ["DEFAULT", "FastSettings"]
 
 @dataclass(frozen=True)
 class FastSettings:
-    """What the fast solver decides by.  The numbers were set on shot noise, spins and digits (docs/decisions/0002 and 0003)."""
+    """Thresholds and sizes of the fast solver; the reason for each stands next to it in the source.
+
+    The numbers were set on shot noise, spins and digits (docs/decisions/0002 and 0003).
+
+    Examples
+    --------
+    >>> from symlift.solvers.fast.settings import FastSettings
+    >>> FastSettings().fit_rows
+    40000
+    """
 
     # -- how much of the data is looked at: beyond, sampling noise is no longer what limits a fit
     fit_rows: int = 40_000
