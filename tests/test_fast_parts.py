@@ -21,7 +21,7 @@ from symlift.solvers.fast.resolve import (
     resolve,
     unit_determinant,
 )
-from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
+from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
 from symlift.solvers.fast.stationary import invariance_gap, minimise_over_rotations, moments
 from symlift.statistics.selection import distortion, held_out
 
@@ -169,7 +169,7 @@ def test_stationarity_alone_would_not_reject_an_all_pass_copy_on_a_ring(rng):
     assert pooled_entropy(X @ copy.T)[0] > pooled_entropy(X)[0] + 0.01
 
 
-def test_sharpen_and_flip_modes_undo_all_pass_copies(rng):
+def test_sharpen_undoes_small_all_pass_copies(rng):
     data = gsn(20_000, 15, periodic=True, random_state=6)
     X = rows_of(data)
     m = moments(X)
@@ -177,8 +177,6 @@ def test_sharpen_and_flip_modes_undo_all_pass_copies(rng):
     small = allpass(15, 0.15, rng)
     sharp = sharpen(small, X[:6_000], gap, 20 * m.noise)
     assert pooled_entropy(X @ sharp.T)[0] < pooled_entropy(X @ small.T)[0]
-    flipped = np.eye(15) - 2 / 15  # the constant mode turned round
-    assert np.allclose(flip_modes(flipped, X[:6_000]), np.eye(15), atol=1e-8)
 
 
 def test_components_of_shot_noise_are_its_points():

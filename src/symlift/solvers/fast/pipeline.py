@@ -27,12 +27,13 @@ from symlift.solvers.fast.dense import confirmed, dense_frame
 from symlift.solvers.fast.frames import nearest_in_turn, points_frame, position_frames, stationary_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
+from symlift.solvers.fast.phases import sharpest_phase
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
-from symlift.solvers.fast.sharpen import flip_modes, pooled_entropy, sharpen
+from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
 from symlift.solvers.fast.stationary import Moments, invariance_gap, minimise_over_rotations, moments
 from symlift.solvers.fast.work import Rows, Work
 from symlift.statistics.moments import stationarity
@@ -139,15 +140,20 @@ def _unmixed(
             "scores": {name: round(found.value(), 4) for name, found in scores.items()},
             **asdict(scores[chosen]),
         }
-    if grid.is_ring and chosen != "coordinates":
-        candidates[chosen] = nearest_in_turn(candidates[chosen], rows.held)
+        if grid.is_ring and chosen != "coordinates":
+            candidates[chosen], values["phase"] = sharpest_phase(
+                nearest_in_turn(candidates[chosen], rows.held), rows.fit, rows.held,
+                work.settings.phase_rows, work.settings.sharper_phase,
+            )  # fmt: skip
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     local = work.best("locality", "frames", "process", "resolve", "eigenbasis")
     z = work.best("nongaussianity", "localise")
     still = _still(scores[chosen], len(rows.held), work.settings)
+    # on a ring whose frames did not arrive, a map that need not be orthogonal has every phase to be sharp with
+    enough = work.settings.ring_local if grid.is_ring and "resolved" in chosen else work.settings.local
     evidence = Evidence(
-        found=bool(local > work.settings.local and z > work.settings.nongaussian and still),
+        found=bool(local > enough and z > work.settings.nongaussian and still),
         # halves that a diagnosis refits must go as far: one attempt with components does not reach the eigenbasis
         reach="general" if "resolved" in chosen or chosen == "eigenbasis" else "components",
         explained=round(local, 4), carried_by="energies", nongaussianity=round(z, 2), **asdict(scores[chosen]),
@@ -235,8 +241,8 @@ def _from_components(
         candidates[f"{name} {attempt}"] = W
         if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
             return candidates
-        # on a ring the gap cannot confirm a phase, two attempts can: the eigenbasis comes after them
-        turn = settings.attempts - 1 if all(grid.periodic) else 0
+        # on a torus the gap cannot confirm a phase, two attempts can: the eigenbasis comes after them
+        turn = settings.attempts - 1 if all(grid.periodic) and not grid.is_ring else 0
         if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):
             return candidates
         if convincing:
@@ -299,6 +305,7 @@ class _Polish:
         self.settings = work.settings
         self.ring = all(grid.periodic)
         self.sharp: list[float] = []
+        self.same_phase = 0.0
         self.moments: Moments | None = None
         if grid.size <= self.settings.max_third_order:
             with work.stage("moments") as values:
@@ -349,9 +356,10 @@ class _Polish:
         stationary = gap < self.settings.arrived_gap * m.noise
         if stationary:
             self.sharp.append(entropy)
-        # on a ring every phase is stationary: two attempts have to agree on the sharpest
+        # on a ring every phase is stationary: entropy and third moment have to agree, or two attempts on the sharpest
         agreed = (
             not self.ring
+            or self.same_phase > self.settings.same_phase
             or sum(value < min(self.sharp, default=0.0) + self.settings.same_sharpness for value in self.sharp) >= 2
         )
         return name, W, stationary and agreed
@@ -359,8 +367,9 @@ class _Polish:
     def _sharpen(self, W: NDArray, gap: float, noise: float) -> tuple[NDArray[np.float64], float, float]:
         """The sharper frame, if held-out rows say that it is and it is no less stationary."""
         some, held = (part[: self.settings.sharpen_rows] for part in (self.rows.fit, self.rows.held))
-        if self.ring and self.grid.ndim == 1:
-            W = flip_modes(W, some)
+        if self.grid.is_ring:
+            W, numbers = sharpest_phase(W, some, held, self.settings.phase_rows, 0.0)
+            self.same_phase = numbers["agreement"]
         sharp = sharpen(W, some, self.gap, self.settings.sharpen_strength * noise)
         before, after = (pooled_entropy(held @ V.T)[0] for V in (W, sharp))
         value = self.gap(sharp)[0]

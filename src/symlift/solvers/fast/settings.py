@@ -73,6 +73,8 @@ class FastSettings:
     #: noise leaves a locality of about 0 and |z| < 3
     local: float = 0.2
     nongaussian: float = 4.0
+    #: of a ring that only a general map was found for: wrong ones 0.20 to 0.33 (decays)
+    ring_local: float = 0.5
 
     #: held-out rows leave the stationarity of right fits within this, over their number, of what many rows leave
     few_rows: float = 8.0
@@ -115,6 +117,8 @@ class FastSettings:
     #: starts that go all the way on the last grid: basins of nearly the same gap differ by a mild all-pass filter (0.99, 0.9997)
     finalists: int = 2
     path_steps: tuple[int, int] = (200, 80)
+    #: further steps on a ring, where phases are free and the way is flat: decays stood at 0.3 to 7.7 times the noise before
+    ring_steps: int = 400
     #: a convincing frame of components has this gap half whitened, in units of the noise: shot noise 0.5; decays that ended in a
     #: wrong minimum (r 0.98) 2.0
     confirmed_gap: float = 1.4
@@ -138,6 +142,15 @@ class FastSettings:
     third_sharpened_gap: float = 2.0
     #: what held-out rows must gain in pooled entropy: decays 0.5, images 0.5 to 0.9, moving averages 0.03
     third_sharper: float = 0.1
+
+    # -- phases of a ring
+    #: rows that phases are chosen by, and what held-out rows must gain in pooled entropy to take another
+    phase_rows: int = 4_000
+    sharper_phase: float = 0.01
+    #: how well the sharpest phase agrees with the third moment's own where one attempt is enough
+    same_phase: float = 0.97
+    #: and there the last gap of a frame from the eigenbasis, in units of the noise (decays: 1.5 with r 0.99, 4.3 with 0.99)
+    ring_arrived: float = 2.5
 
     # -- maps that need not be orthogonal
     max_resolve: int = 300

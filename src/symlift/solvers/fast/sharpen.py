@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from symlift.solvers.fast.resolve import SharedEntropy
 from symlift.solvers.fast.stationary import minimise_over_rotations
 
-__all__ = ["flip_modes", "pooled_entropy", "sharpen"]
+__all__ = ["pooled_entropy", "sharpen"]
 
 # fine enough to see silence, which all-pass copies smear: rows have unit pooled deviation
 _POOLED = SharedEntropy(bandwidth=0.03, half_width=12.0, bins=1600)
@@ -36,24 +36,3 @@ def sharpen(
         return value + strength * h, gradient + strength * (slope.T @ X)
 
     return minimise_over_rotations(function, W, iterations)[0]
-
-
-def flip_modes(W: NDArray, X: NDArray) -> NDArray[np.float64]:
-    """Ring: greedily turn round Fourier modes of W x, one sign each, while that lowers the pooled entropy.
-
-    A circulant keeps every moment invariant when a mode changes sign, so no measure of stationarity sees these copies.
-    """
-    n = len(W)
-    angle = 2 * np.pi * np.arange(n) / n
-    best = pooled_entropy(X @ W.T)[0]
-    improved = True
-    while improved:
-        improved = False
-        for k in range(n // 2 + 1):
-            waves = np.stack([np.cos(k * angle), np.sin(k * angle)])[: 1 if k in (0, n / 2) else 2]
-            waves /= np.linalg.norm(waves, axis=1, keepdims=True)
-            candidate = W - 2 * waves.T @ (waves @ W)
-            h = pooled_entropy(X @ candidate.T)[0]
-            if h < best - 1e-3:
-                W, best, improved = candidate, h, True
-    return W

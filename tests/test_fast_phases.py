@@ -1,0 +1,66 @@
+"""Phases of a ring: all-pass copies that stationarity cannot see are undone by triples of modes and the shared marginal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symlift.core.grid import Grid
+from symlift.metrics import signal_recovery
+from symlift.solvers.fast.phases import innovation_phases, minimum_phase, sharpest_phase, turned
+
+pytestmark = pytest.mark.portable
+
+
+def pulses(n, length, seed, kernel):
+    """Sparse positive innovations on a ring, and the field that a pulse makes of them."""
+    rng = np.random.default_rng(seed)
+    e = rng.uniform(0.5, 1.5, (n, length)) * (rng.random((n, length)) < 0.04)
+    return e, np.fft.irfft(np.fft.rfft(e, axis=1) * np.fft.rfft(kernel), length, axis=1)
+
+
+def random_phases(length, seed):
+    phase = np.random.default_rng(seed).uniform(-np.pi, np.pi, length // 2 + 1)
+    phase[0] = np.pi
+    if length % 2 == 0:
+        phase[-1] = np.pi
+    return phase
+
+
+@pytest.mark.parametrize("length", [20, 21])
+def test_a_copy_is_orthogonal_and_commutes_with_shifts(length):
+    W = turned(np.eye(length), random_phases(length, 0))
+    np.testing.assert_allclose(W @ W.T, np.eye(length), atol=1e-10)
+    np.testing.assert_allclose(np.roll(np.roll(W, 1, 0), 1, 1), W, atol=1e-10)
+
+
+@pytest.mark.parametrize("length", [20, 21])
+def test_minimum_phase_of_a_causal_decay_is_its_own(length):
+    kernel = 0.5 ** np.arange(length)
+    H = np.fft.rfft(kernel)
+    np.testing.assert_allclose(np.exp(1j * minimum_phase(np.abs(H) ** 2, length)), H / np.abs(H), atol=5e-4)
+
+
+def test_triples_give_the_phases_of_innovations():
+    e, f = pulses(6_000, 21, 1, 0.6 ** np.arange(21))
+    copy = f @ turned(np.eye(21), random_phases(21, 2)).T
+    copy = copy - copy.mean(axis=0)
+    F = np.fft.rfft(copy, axis=1)
+    white = F / np.sqrt(np.mean(np.abs(F) ** 2, axis=0)) * np.exp(1j * innovation_phases(F, 21))
+    assert signal_recovery(e, np.fft.irfft(white, 21, axis=1), Grid((21,), True)).r > 0.97
+
+
+@pytest.mark.parametrize(
+    "kernel", [0.6 ** np.arange(21), np.exp(-(np.minimum(np.arange(21), 21 - np.arange(21)) ** 2) / 4.0)]
+)
+def test_the_sharpest_copy_is_the_field_itself(kernel):
+    _, f = pulses(6_000, 21, 3, kernel)
+    f = (f - f.mean(axis=0)) / f.std()
+    W = turned(np.eye(21), random_phases(21, 4))
+    found, numbers = sharpest_phase(W, f[:4_000], f[4_000:], 4_000, 0.01)
+    assert signal_recovery(f, f @ W.T, Grid((21,), True)).r < 0.9
+    assert signal_recovery(f, f @ found.T, Grid((21,), True)).r > 0.98
+    assert numbers["entropy"] < numbers["entropy_before"]
+    # and what is sharp already stays as it is
+    again, _ = sharpest_phase(found, f[:4_000], f[4_000:], 4_000, 0.01)
+    np.testing.assert_array_equal(again, found)
