@@ -12,6 +12,7 @@ from scipy.stats import ortho_group
 from symlift import Grid, LiftedModel
 from symlift.core.fourier import regular_frequencies
 from symlift.core.group import TranslationGroup, plane_basis
+from symlift.solvers.neural.objective.critic import JensenShannon, Layer
 
 pytestmark = pytest.mark.portable
 
@@ -201,3 +202,251 @@ def test_plane_basis_evaluates_between_grid_points():
     half_step = (fine * weights**2) @ coarse.T
     f = np.cos(2 * np.pi * 2 * np.arange(9) / 9)
     assert np.allclose(half_step @ f, np.cos(2 * np.pi * 2 * (np.arange(9) + 0.5) / 9))
+
+
+# -- from stationarity to a delta kernel, and what the terms do ------------------------------------------------------------
+
+
+def shift(N: int, by: int = 1) -> np.ndarray:
+    """T_α of a ring of N points: (T f)[n] = f[n - α]."""
+    return np.roll(np.eye(N), by, axis=0)
+
+
+def moment_gap(rows: np.ndarray, moved: np.ndarray) -> float:
+    """How far two samples with equal numbers of rows are apart in their second and third moments, relative to their size."""
+    gaps = []
+    for order in ("ni,nj->ij", "ni,nj,nk->ijk"):
+        left, right = (np.einsum(order, *[y] * (order.count("n")), optimize=True) / len(y) for y in (rows, moved))
+        gaps.append(np.abs(left - right).max() / np.abs(left).max())
+    return max(gaps)
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_stationarity_implies_equivariance(step, rng):
+    """Y = K F with both stationary: K T K⁻¹ is a symmetry of Y, and where translations are its only ones, K T_α = T_β(α) K."""
+    N = 7
+    pulses = rng.exponential(size=(400, N))
+    # all shifts of every sample: a field that is stationary without any error, skewed and without mirror symmetry
+    F = np.concatenate(
+        [np.roll(pulses, s, axis=1) @ (np.eye(N) + 0.6 * shift(N) + 0.2 * shift(N, 2)).T for s in range(N)]
+    )
+    F -= F.mean()
+    relabelled = np.zeros((N, N))
+    relabelled[np.arange(N) * step % N, np.arange(N)] = 1.0  # t ↦ step · t, a reparametrisation of the group
+    kernel = np.eye(N) + 0.3 * shift(N, 2) - 0.2 * shift(N, 3)
+    K = relabelled @ kernel
+    Y = F @ K.T
+    symmetry = K @ shift(N) @ np.linalg.inv(K)
+    assert moment_gap(Y, Y @ symmetry.T) < 1e-9
+    # of all permutations of its points, only translations leave the distribution of Y as it is: the assumption holds
+    generator = np.random.default_rng(1)
+    kept = [p for p in (generator.permutation(N) for _ in range(300)) if moment_gap(Y, Y[:, p]) < 1e-9]
+    assert all(len(set((p - np.arange(N)) % N)) == 1 for p in kept)
+    assert moment_gap(Y, Y[:, ::-1]) > 0.01
+    # so the symmetry is one of them: β(1) = step
+    assert np.allclose(symmetry, shift(N, step), atol=1e-9)
+    assert np.allclose(K @ shift(N), shift(N, step) @ K, atol=1e-9)
+    # a map that does not commute with translations gives a field that is not stationary
+    spoiled = K + 0.1 * rng.normal(size=(N, N))
+    assert moment_gap(F @ spoiled.T, (F @ spoiled.T) @ shift(N).T) > 0.01
+
+
+@pytest.mark.parametrize("step", [1, 2, -2])
+def test_equivariance_implies_a_shift_invariant_kernel(step, rng):
+    """K T_α = T_β(α) K ⇒ k(s, t) = κ(s - β⁻¹(t)): the mean over the group of any K has this form, and K itself has not."""
+    N = 9
+    K = rng.normal(size=(N, N))
+    mean = sum(shift(N, -step * a) @ K @ shift(N, a) for a in range(N)) / N  # equivariant by construction
+    assert np.allclose(mean @ shift(N), shift(N, step) @ mean)
+    inverse = pow(step, -1, N)
+    s, t = np.meshgrid(np.arange(N), np.arange(N))  # rows of K are t, its columns s
+    kappa = mean[0]  # κ(r) = k(r, 0)
+    assert np.allclose(mean, kappa[(s - inverse * t) % N])
+    assert not np.allclose(mean, kappa[(s - inverse * t - 1) % N])
+    assert not np.allclose(K, K[0][(s - inverse * t) % N], atol=0.5)
+
+
+def higher_order(C: np.ndarray) -> tuple[float, float, float]:
+    """(TC, Σ I(Y_i; Y_{i-1}), R_{>1}) of a Gaussian with covariance C, each from its own definition."""
+
+    def h(*index: int) -> float:
+        return float(gaussian_entropy(C[np.ix_(index, index)])) if index else 0.0
+
+    d = len(C)
+    total = sum(h(i) for i in range(d)) - h(*range(d))
+    pairs = sum(h(i) + h(i - 1) - h(i, i - 1) for i in range(1, d))
+    rest = sum(
+        h(i, *range(i - m, i)) + h(*range(i - m - 1, i)) - h(i, *range(i - m - 1, i)) - h(*range(i - m, i))
+        for m in range(1, d - 1)
+        for i in range(m + 1, d)
+    )
+    return total, pairs, rest
+
+
+def test_total_correlation_bounds_higher_orders_and_its_floor_is_markov(rng):
+    """R_{>1} ≤ TC - (d-1)/2 log(N₀/‖ρ̂(Δ) - 1‖²_F) for every lifted field; where TC is at its floor, R_{>1} = 0."""
+    d, points, Delta = 6, 4, 0.8
+    for _ in range(20):
+        group = TranslationGroup(ortho_group.rvs(d, random_state=rng), rng.uniform(0.2, 1.5, size=(1, 3)))
+        A = rng.normal(size=(d, d))
+        C = A @ A.T / np.trace(A @ A.T)  # E‖X‖² = 1
+        w = rng.normal(size=d)
+        rows = np.stack([group.matrix([-i * Delta]).T @ (w / np.linalg.norm(w)) for i in range(points)])
+        S = rows @ C @ rows.T
+        total, pairs, rest = higher_order(S)
+        power = np.exp(2 * np.array([gaussian_entropy(S[i, i]) for i in range(1, points)])) / (2 * np.pi * np.e)
+        assert np.allclose(power, np.diag(S)[1:])
+        spread = np.linalg.norm(group.matrix([Delta]) - np.eye(d)) ** 2
+        assert np.isclose(total, pairs + rest, rtol=1e-6)
+        assert 0 <= rest + 1e-9
+        assert rest <= total - (points - 1) / 2 * np.log(power.min() / spread) + 1e-9
+    # among stationary fields with the same neighbours the least TC is that of a first-order Markov one, and there R_{>1} = 0
+    lags = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    total, pairs, rest = higher_order(0.8**lags)
+    assert np.isclose(rest, 0, atol=1e-9)
+    assert np.isclose(total, pairs)
+    excess = []
+    for second in (0.7, 0.67, 0.65, 0.6401):
+        other = np.array([1.0, 0.8, second, 0.8**3, 0.8**4])[lags]
+        more, same, rest = higher_order(other)
+        assert np.isclose(same, pairs)
+        assert np.isclose(more - same, rest)
+        excess.append(rest)
+    assert excess == sorted(excess, reverse=True)
+    assert excess[0] > 0.05
+    assert excess[-1] < 1e-5
+
+
+def energy(y: torch.Tensor) -> torch.Tensor:
+    """A Markov field of order 1 whose curvature varies from point to point."""
+    return torch.log(torch.cosh(y)).sum() + 0.5 * (y[1:] - y[:-1]).square().sum()
+
+
+def test_hessians_of_a_field_and_of_its_image_are_related(rng):
+    """∇²E_F(f) = Kᵀ ∇²E_Y(Kf) K with E_F(f) = E_Y(Kf) + constant, by densities that integrate to one."""
+    N = 5
+    K = torch.from_numpy(rng.normal(size=(N, N)))
+    f = torch.from_numpy(rng.normal(size=N))
+    # p_F(f) = p_Y(Kf) |det K|: the constant is the determinant, and it does not depend on f
+    mean, C = torch.zeros(N, dtype=torch.float64), torch.from_numpy(np.eye(N) + 0.3)
+    image = torch.distributions.MultivariateNormal(mean, K @ C @ K.T)
+    field = torch.distributions.MultivariateNormal(mean, C)
+    gaps = [float(field.log_prob(v) - image.log_prob(K @ v)) for v in (f, 2 * f, f + 1)]
+    assert np.allclose(gaps, float(torch.linalg.slogdet(K)[1]))
+
+    left = torch.autograd.functional.hessian(lambda v: energy(K @ v), f)
+    H = torch.autograd.functional.hessian(energy, K @ f)
+    assert torch.allclose(left, K.T @ H @ K, atol=1e-10)
+    assert not torch.allclose(left, K @ H @ K.T, atol=1e-2)
+
+
+def outside_band(M: np.ndarray, p: int) -> float:
+    """The largest entry more than p off the diagonal."""
+    n = np.arange(len(M))
+    return float(np.abs(M[np.abs(np.subtract.outer(n, n)) > p]).max())
+
+
+def test_banded_hessians_imply_compact_rows_where_curvature_varies(rng):
+    """Kᵀ diag(b) K p-banded for all b ⇒ rows of K have diameter ≤ p; with b fixed (Gaussians), an all-pass K has long rows."""
+    N, p = 8, 2
+    compact = np.triu(np.tril(rng.normal(size=(N, N)), p // 2), -(p // 2))  # rows of diameter p
+    for _ in range(5):
+        assert outside_band(compact.T @ np.diag(rng.uniform(0.5, 2, N)) @ compact, p) < 1e-12
+    for row in compact:
+        support = np.flatnonzero(row)
+        assert np.ptp(support) <= p
+    # an all-pass filter: flat spectrum, long rows, a Gaussian white field on both sides with the same (banded) Hessian
+    phases = rng.uniform(0, 2 * np.pi, N // 2 - 1)
+    spectrum = np.exp(1j * np.concatenate([[0], phases, [0], -phases[::-1]]))
+    kernel = np.fft.ifft(spectrum).real
+    allpass = np.stack([np.roll(kernel, n) for n in range(N)])
+    assert np.ptp(np.flatnonzero(np.abs(allpass[0]) > 1e-3)) > p
+    assert outside_band(allpass.T @ np.eye(N) @ allpass, 0) < 1e-12
+    # with curvature that varies, it leaves the band: the assumption decides
+    varied = [outside_band(allpass.T @ np.diag(rng.uniform(0.5, 2, N)) @ allpass, p) for _ in range(5)]
+    assert min(varied) > 0.01
+    # and what one diagonal entry adds is the outer product of its row: K_li K_lj = 0 for |i - j| > p is all that is needed
+    for K, bounded in ((compact, True), (allpass, False)):
+        changes = [outside_band(np.outer(K[row], K[row]), p) for row in range(N)]
+        assert (max(changes) < 1e-12) == bounded
+
+
+@pytest.mark.parametrize("N", [5, 8])
+def test_delta_autocorrelation_implies_a_flat_spectrum(N, rng):
+    """h†ρ(n)h = δ_n0 ⇔ |u_l†h|² = 1/N, by the group's Fourier inversion p_m = Σ_n a_n χ_m(n)*/N."""
+    characters = np.exp(2j * np.pi * np.outer(np.arange(N), np.arange(N)) / N)  # [l, n]
+    U = np.linalg.qr(rng.normal(size=(N, N)) + 1j * rng.normal(size=(N, N)))[0]
+
+    def autocorrelation(h: np.ndarray) -> np.ndarray:
+        return np.array([h.conj() @ U @ np.diag(characters[:, n]) @ U.conj().T @ h for n in range(N)])
+
+    anything = U @ (rng.normal(size=N) + 1j * rng.normal(size=N))
+    weights = np.abs(U.conj().T @ anything) ** 2
+    assert np.allclose(characters.conj() @ autocorrelation(anything) / N, weights)
+    # a vector whose orbit is orthonormal, found without its spectrum: the symmetric orthonormalisation of an orbit
+    orbit = np.stack([U @ np.diag(characters[:, n]) @ U.conj().T @ anything for n in range(N)])
+    left, _, right = np.linalg.svd(orbit, full_matrices=False)
+    h = (left @ right)[0]
+    assert np.allclose(autocorrelation(h), np.eye(N)[0], atol=1e-9)
+    assert np.allclose(np.abs(U.conj().T @ h) ** 2, 1 / N, atol=1e-9)
+    assert np.ptp(weights) > 0.1
+
+
+def test_divergence_grows_with_the_square_of_the_shift():
+    """JS(P(θ), P(θ + s δ)) ≈ s² JS(P(θ), P(θ + δ)), so that one step of N per unit length has 1/N² of it: weights w = N²."""
+    x = np.linspace(-12, 12, 200_001)
+
+    def density(centre: float) -> np.ndarray:
+        p = 0.7 * np.exp(-((x - centre) ** 2) / 2) + 0.3 * np.exp(-((x - centre - 1.5) ** 2) / 0.5) / np.sqrt(0.25)
+        return p / np.trapezoid(p, x)
+
+    def js(delta: float) -> float:
+        p, q = density(0.0), density(delta)
+        m = (p + q) / 2
+        return 0.5 * float(np.trapezoid(p * np.log(p / m) + q * np.log(q / m), x))
+
+    small = js(0.01)
+    for s in (2.0, 4.0, 8.0):
+        assert np.isclose(js(0.01 * s) / small, s**2, rtol=0.01)
+    # half of a quarter of Fisher's information
+    p = density(0.0)
+    fisher = float(np.trapezoid(np.gradient(p, x) ** 2 / p, x))
+    assert np.isclose(small, fisher * 0.01**2 / 8, rtol=0.01)
+    # N² · JS(1/N) does not depend on the resolution, and the objective weighs with N²/N per point
+    assert np.isclose(100**2 * js(1 / 100), 200**2 * js(1 / 200), rtol=0.01)
+    shares = [JensenShannon(Grid((n,)), (Layer(2, 3),)).shares[0] for n in (16, 32)]
+    assert shares == [16 * 16 / 16, 32 * 32 / 32]
+
+
+def test_infomax_restricts_reparametrisations_to_permutations_and_flips(rng):
+    """Y(t) = f(A⁻¹t), f on a rectangle: the Gaussian entropy on its grid is largest where A permutes and flips axes.
+
+    The rectangle matters: beyond it there is no signal, only the floor that the estimator adds to the spectrum.  On a torus a shear
+    by any amount has the same entropy, since each line is only moved along itself.
+    """
+    n = 4
+    half = (n - 1) / 2
+    t = np.stack(np.meshgrid(*[np.arange(n) - half] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+
+    def entropy(A: np.ndarray, bounded: bool = True) -> float:
+        places = t @ np.linalg.inv(A).T
+        gaps = places[:, None] - places
+        C = np.exp(-np.linalg.norm(gaps, axis=-1)) if bounded else _torus_covariance(gaps, n)
+        inside = np.abs(places).max(axis=1) <= half + 1e-9 if bounded else np.ones(len(t), dtype=bool)
+        return float(np.linalg.slogdet(C * np.outer(inside, inside) + 1e-5 * np.eye(len(t)))[1]) / 2
+
+    flips = [np.diag(s) @ p for s in ((1, 1), (1, -1), (-1, 1), (-1, -1)) for p in (np.eye(2), np.eye(2)[::-1])]
+    best = entropy(np.eye(2))
+    assert np.allclose([entropy(A) for A in flips], best)
+    others = [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in (0.1, 0.4, np.pi / 4)]
+    shear = np.array([[1.0, 0.3], [0.0, 1.0]])
+    others += [shear, np.diag([1.3, 1.0]), np.diag([0.8, 1.25]), np.diag([2.0, 2.0]), np.diag([0.9, 0.9])]
+    others += [np.eye(2) + 0.2 * rng.normal(size=(2, 2)) for _ in range(20)]
+    assert max(entropy(A) for A in others) < best - 0.01
+    assert np.isclose(entropy(shear, bounded=False), entropy(np.eye(2), bounded=False))
+
+
+def _torus_covariance(gaps: np.ndarray, n: int) -> np.ndarray:
+    """Of a field with all frequencies of an n × n torus, weaker the higher they are."""
+    k = 2 * np.pi / n * np.stack(np.meshgrid(*[[0, 1, -1, 2]] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    return np.exp(1j * gaps @ k.T) @ (1 / (1 + (k**2).sum(axis=1)))
