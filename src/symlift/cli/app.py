@@ -1,6 +1,4 @@
-"""The command line.  Data to stdout, progress and messages to stderr; exit 0 done, 1 failed, 2 bad
-usage or input.
-"""
+"""The command line: results on stdout, messages on stderr; exit codes 0, 1 (failed), 2 (input)."""
 
 from __future__ import annotations
 
@@ -391,9 +389,7 @@ def _stop(code: int, message: str) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and
-    exit code 1.
-    """
+    """Run the command line; bad input is one line and exit code 2, a failure exit code 1."""
     warnings.showwarning = warn
     before = signal.getsignal(signal.SIGINT)
     try:

@@ -39,8 +39,7 @@ def inspect(
     width: Bin = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a data file and whether it is fit for recovery: counts, gaps, repeats,
-    dependence.  Nothing is fitted.
+    """Describe a data file and whether it is fit for recovery, without fitting anything.
 
     Example: symlift inspect log.csv
     """

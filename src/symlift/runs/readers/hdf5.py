@@ -1,8 +1,6 @@
-"""HDF5: ``.h5`` and ``.hdf5``, and MATLAB 7.3, which is HDF5 with its axes the other way round
-(extra ``data``).
+"""HDF5 files (``.h5``, ``.hdf5``) and MATLAB 7.3, which is HDF5 with transposed arrays.
 
-Nothing outside of the file is followed: neither links to other files, nor data that are stored in
-them.
+Needs the extra ``data``.  Links to other files, and data stored in them, are not followed.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _MOST_OBJECTS, _DEEPEST = 20_000, 32
 
 
 def open_hdf5(path: Path) -> Any:
-    """The file, opened for reading."""
+    """Open the file for reading."""
     return extra("h5py", path).File(path, "r")
 
 
@@ -48,9 +46,7 @@ def read_mat73(path: Path, options: ReadOptions) -> Sheet:
 
 
 def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Every data set of numbers with one axis or more, by its path; soft and external links are not
-    followed.
-    """
+    """Return all numeric data sets with at least one axis by path, without following links."""
     h5py = extra("h5py", path)
     found: dict[str, Any] = {}
     todo: list[tuple[Any, str, int]] = [(file, "", 0)]
@@ -74,7 +70,7 @@ def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, 
 
 
 def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
-    """The rows of a data set, after a look at what it declares."""
+    """Read the rows of a data set, after checking the size that it declares."""
     if dataset.external or dataset.is_virtual:
         raise InputError(f"{path}, {dataset.name} is kept in other files, which are not followed: save it in one file")
     shape = tuple(int(s) for s in (dataset.shape[::-1] if turned else dataset.shape))

@@ -1,8 +1,6 @@
-"""Neurodata Without Borders, ``.nwb``: spikes of the units, counted in bins, or one of the time
-series (extra ``data``).
+"""Neurodata Without Borders (``.nwb``, extra ``data``): binned spikes of units, or a time series.
 
-Read as the HDF5 that it is: which group holds what is fixed by the standard, and nothing of its
-schema need be loaded for that.
+The file is read as HDF5: the standard fixes which group holds what, so no schema has to be loaded.
 """
 
 from __future__ import annotations
