@@ -349,15 +349,15 @@ def _write_report(folder: Path) -> Path:
 def _summary(run: Run, report: Path | None) -> dict[str, Any]:
     """What a program wants to know about a run."""
     record = run.record
-    found = record.diagnosis
+    diagnosis = record.diagnosis
     placement, signals = (
         str(run.folder / name) if (run.folder / name).is_file() else None for name in ("placement.csv", "signals.npy")
     )
     return {
         "run": str(run.folder), "status": record.status.value, "n": record.input.shape[0], "d": record.input.shape[1],
         "grid": record.grid, "periodic": record.periodic, "solver": record.solver, "seed": record.settings.seed,
-        "score": record.score, "verdict": None if found is None else found.verdict.value,
-        "confidence": None if found is None else found.confidence, "warnings": record.warnings,
+        "score": record.score, "verdict": None if diagnosis is None else diagnosis.verdict.value,
+        "confidence": None if diagnosis is None else diagnosis.confidence, "warnings": record.warnings,
         "seconds": round(record.timings.total, 3), "placement": placement, "signals": signals,
         "report": None if report is None else str(report),
     }  # fmt: skip

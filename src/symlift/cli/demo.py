@@ -65,8 +65,8 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     seconds = run.record.timings.fit
     figure = out / "demo.png"
     save_figure(gallery(rows, data.grid, title=f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"), figure)
-    found = run.record.diagnosis
+    diagnosis = run.record.diagnosis
     return {
         "what": what, "n": len(data.X), "d": data.X.shape[1], "solver": solver, "r": float(recovery.r), "seconds": seconds,
-        "verdict": None if found is None else found.verdict.words, "figure": str(figure), "report": str(report),
+        "verdict": None if diagnosis is None else diagnosis.verdict.words, "figure": str(figure), "report": str(report),
     }  # fmt: skip

@@ -23,12 +23,12 @@ def available_memory() -> int:
     except (ValueError, OSError, AttributeError):  # pragma: no cover - not on every system
         memory = 8 << 30
     lines = _first_line("/proc/meminfo", all_of_it=True).splitlines()
-    there = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    limits = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     limit = _first_line("/sys/fs/cgroup/memory.max")
     used = _first_line("/sys/fs/cgroup/memory.current")
     if limit.isdigit() and used.isdigit():
-        there.append(max(int(limit) - int(used), 0))
-    return min([memory, *there])
+        limits.append(max(int(limit) - int(used), 0))
+    return min([memory, *limits])
 
 
 def _first_line(name: str, all_of_it: bool = False) -> str:

@@ -46,10 +46,10 @@ def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None
         note = f"{n - count:,} of {n:,} rows are kept: the others have gaps"
         return Table(table.rows[~gaps], table.names, (*table.notes, note))
     if mean is None:
-        there = np.maximum(n - of_column, 1)
+        present = np.maximum(n - of_column, 1)
         mean = (
             sum(np.nansum(table.rows[part], axis=0, dtype=np.float64) for part in row_batches(*table.rows.shape))
-            / there
+            / present
         )
     rows = np.array(table.rows)
     for part in row_batches(*rows.shape):

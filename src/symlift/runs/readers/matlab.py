@@ -82,7 +82,7 @@ def read_mat(path: Path, options: ReadOptions) -> Sheet:
 
 
 def _read_version_5(path: Path, data: memoryview, order: str, key: str | None) -> NDArray:
-    found = {}
+    variables = {}
     for kind, content in _mat_elements(data[128:], order):
         if kind == _MAT_COMPRESSED:  # the name is near the beginning
             inside = memoryview(zlib.decompressobj().decompress(content, 65_536))[8:]
@@ -92,9 +92,9 @@ def _read_version_5(path: Path, data: memoryview, order: str, key: str | None) -
             continue
         name = _mat_matrix(inside, order, whole=False).name
         if name:  # MATLAB keeps things of its own without one
-            found[name] = (kind, content)
-    name = choose(path, key, found)
-    kind, content = found[name]
+            variables[name] = (kind, content)
+    name = choose(path, key, variables)
+    kind, content = variables[name]
     if kind == _MAT_COMPRESSED:
         content = _inflated(path, content, order)
     matrix = _mat_matrix(content, order)
@@ -158,9 +158,9 @@ def _variables_4(data: memoryview, order: str) -> Iterator[tuple[str, _Variable4
 
 
 def _read_version_4(path: Path, data: memoryview, order: str, key: str | None) -> NDArray:
-    found = dict(_variables_4(data, order))
-    name = choose(path, key, found)
-    variable = found[name]
+    variables = dict(_variables_4(data, order))
+    name = choose(path, key, variables)
+    variable = variables[name]
     if variable.kind == 2:
         raise InputError(f"{path} holds a sparse matrix: save it with full({name})")
     if variable.kind != 0:

@@ -66,15 +66,15 @@ class _Column:
 
 def _contents(path: Path, file: Any) -> dict[str, tuple[str, Any]]:
     """What can be read: (its size in words, the group or data set) by name."""
-    found: dict[str, tuple[str, Any]] = {}
+    contents: dict[str, tuple[str, Any]] = {}
     units = file.get("units")
     if units is not None and "spike_times" in units and "spike_times_index" in units:
-        found["units"] = (f"spikes of {len(units['spike_times_index'])} units", units)
+        contents["units"] = (f"spikes of {len(units['spike_times_index'])} units", units)
     for name, item in datasets_of(path, file).items():
         series = name[1:].removesuffix("/data")
         if name.endswith("/data") and series.startswith(_SERIES):
-            found[series] = (" x ".join(str(s) for s in item.shape), item)
-    return found
+            contents[series] = (" x ".join(str(s) for s in item.shape), item)
+    return contents
 
 
 def _counts(path: Path, units: Any, width: float, unsaid: bool) -> Sheet:

@@ -56,10 +56,10 @@ def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str]
 
 
 def _one(option: str, text: str, sheet: Sheet) -> int:
-    found = positions(option, [text], sheet.names, sheet.width)
-    if len(found) != 1:
-        raise InputError(f"{option} {text} means {len(found)} columns: give one")
-    return found[0]
+    matches = positions(option, [text], sheet.names, sheet.width)
+    if len(matches) != 1:
+        raise InputError(f"{option} {text} means {len(matches)} columns: give one")
+    return matches[0]
 
 
 def _by_name(sheet: Sheet, wanted: Sequence[str]) -> list[int] | None:

@@ -142,9 +142,9 @@ def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
 
 def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
     """Find the delimiter that splits most lines into equally many entries, tabs first."""
-    told = lines[0].strip().lower()
-    if told.startswith("sep=") and len(told) == 5:  # a line for Excel
-        return told[4]
+    first = lines[0].strip().lower()
+    if first.startswith("sep=") and len(first) == 5:  # a line for Excel
+        return first[4]
     order = ["\t", ";", "|", ",", _SPACE] if suffix != ".tsv" else ["\t"]
     if decimal == "," and suffix != ".tsv":
         order.remove(",")
