@@ -1,6 +1,4 @@
-"""A fitted estimator as files: the model's own two, and ``estimator.json`` for its settings,
-evidence, trace and placement.
-"""
+"""A fitted estimator as files: the model's two, and ``estimator.json`` for the rest."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class PlacementRecord(BaseModel):
-    """A placement as JSON holds it: one list for each of its arrays; null for coordinates that are
-    not there.
-    """
+    """A placement as JSON: one list for each of its arrays; null for missing coordinates."""
 
     coordinates: list[list[_Finite | None]]
     point: list[_Index]
@@ -60,9 +56,7 @@ class PlacementRecord(BaseModel):
         )  # fmt: skip
 
     def placement(self, grid: Grid, names: list[str] | None, channels: int = 1) -> Placement:
-        """Back to a placement on ``grid``; a ValueError where its lists contradict each other, the
-        grid or the channels.
-        """
+        """Convert to a placement on ``grid``; a ValueError if the lists are inconsistent."""
         d, axes = len(self.point), grid.ndim
         arrays = (self.coordinates, self.channel, self.confidence, self.reason, self.twin)
         sound = all(len(a) == d for a in arrays) and all(len(row) == axes for row in self.coordinates)
@@ -133,9 +127,7 @@ def write_fit(
     folder: str | os.PathLike[str],
     overwrite: bool = False,
 ) -> None:
-    """Write all files of a fit into ``folder``; a model that is there is replaced only with
-    ``overwrite``.
-    """
+    """Write all files of a fit into ``folder``; replace a model only with ``overwrite``."""
     if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
         raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
     save_model(model, folder)
@@ -147,9 +139,7 @@ def write_fit(
 
 
 def check_fits(record: EstimatorRecord, model: LiftedModel, folder: str | os.PathLike[str]) -> Placement | None:
-    """The placement of a record that was read beside ``model``; an InputError where the two do not
-    belong together.
-    """
+    """Return the placement that belongs to ``model``; InputError if the two do not match."""
     path, d = Path(folder) / ESTIMATOR_FILE, model.n_features
     if record.feature_names is not None and len(record.feature_names) != d:
         raise InputError(

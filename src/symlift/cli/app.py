@@ -1,6 +1,4 @@
-"""The command line.  Data to stdout, progress and messages to stderr; exit 0 done, 1 failed, 2 bad
-usage or input.
-"""
+"""The command line: results on stdout, messages on stderr; exit codes 0, 1 (failed), 2 (input)."""
 
 from __future__ import annotations
 
@@ -351,15 +349,15 @@ def _write_report(folder: Path) -> Path:
 def _summary(run: Run, report: Path | None) -> dict[str, Any]:
     """What a program wants to know about a run."""
     record = run.record
-    found = record.diagnosis
+    diagnosis = record.diagnosis
     placement, signals = (
         str(run.folder / name) if (run.folder / name).is_file() else None for name in ("placement.csv", "signals.npy")
     )
     return {
         "run": str(run.folder), "status": record.status.value, "n": record.input.shape[0], "d": record.input.shape[1],
         "grid": record.grid, "periodic": record.periodic, "solver": record.solver, "seed": record.settings.seed,
-        "score": record.score, "verdict": None if found is None else found.verdict.value,
-        "confidence": None if found is None else found.confidence, "warnings": record.warnings,
+        "score": record.score, "verdict": None if diagnosis is None else diagnosis.verdict.value,
+        "confidence": None if diagnosis is None else diagnosis.confidence, "warnings": record.warnings,
         "seconds": round(record.timings.total, 3), "placement": placement, "signals": signals,
         "report": None if report is None else str(report),
     }  # fmt: skip
@@ -391,9 +389,7 @@ def _stop(code: int, message: str) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point: bad usage and bad input become one line and exit code 2, a failure one line and
-    exit code 1.
-    """
+    """Run the command line; bad input is one line and exit code 2, a failure exit code 1."""
     warnings.showwarning = warn
     before = signal.getsignal(signal.SIGINT)
     try:

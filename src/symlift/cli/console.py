@@ -26,7 +26,7 @@ Verbose = Annotated[
 
 
 class Steps(Watch):
-    """One progress bar on stderr where a person watches; lines with --verbose; otherwise nothing."""
+    """Progress bar on a terminal; lines with --verbose; otherwise nothing."""
 
     def __init__(self, quiet: bool, verbose: bool = False) -> None:
         super().__init__(err, bar=err.is_terminal and not quiet, lines=verbose)

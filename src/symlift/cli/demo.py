@@ -1,6 +1,4 @@
-"""The demonstration: scramble signals whose domain is known, recover it from the vectors alone,
-draw both.
-"""
+"""The demonstration: scramble known signals, recover them from the vectors alone, draw both."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def demo_data(seed: int) -> tuple[Observations, str]:
 
 
 def run_demo(out: Path, seed: int = 0, solver: str = "auto") -> dict[str, Any]:
-    """Scramble, recover from the file as a user would, write the report and ``demo.png``; returns
-    what was measured.
-    """
+    """Scramble, recover from a file, write the report and ``demo.png``; return the measures."""
     data, what = demo_data(seed)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -69,8 +65,8 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     seconds = run.record.timings.fit
     figure = out / "demo.png"
     save_figure(gallery(rows, data.grid, title=f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"), figure)
-    found = run.record.diagnosis
+    diagnosis = run.record.diagnosis
     return {
         "what": what, "n": len(data.X), "d": data.X.shape[1], "solver": solver, "r": float(recovery.r), "seconds": seconds,
-        "verdict": None if found is None else found.verdict.words, "figure": str(figure), "report": str(report),
+        "verdict": None if diagnosis is None else diagnosis.verdict.words, "figure": str(figure), "report": str(report),
     }  # fmt: skip

@@ -1,6 +1,4 @@
-"""The last lines of a run: what it did, and then the answer, where it is, whether to believe it,
-and the report.
-"""
+"""The last lines of a run: the answer, its verdict, and where the results are."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ __all__ = ["last_lines", "numbers"]
 
 
 def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
-    """What a person wants to know about a run; the answer comes at the end, where a terminal is
-    read.
-    """
+    """Yield a summary of a run; the answer comes last, where a terminal is read."""
     record, ends = run.record, ["closed" if wraps else "open" for wraps in run.record.periodic]
     shape = "x".join(str(s) for s in record.grid)
     state = "in" if run.fresh else "was done already, in"
@@ -50,7 +46,7 @@ def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
 
 
 def numbers(run: Run) -> Iterator[str]:
-    """What each stage did, and the tests behind the verdict: for those who want to see everything."""
+    """Yield what each stage did, and the tests behind the verdict."""
     yield from trace_lines(_estimator(run.folder).trace)
     if run.record.diagnosis is not None:
         yield from diagnosis_lines(run.record.diagnosis)
@@ -61,7 +57,7 @@ def _sure(confidence: float | None) -> str:
 
 
 def _estimator(folder: Path) -> EstimatorRecord:
-    """A run that is done is told of even where this file was damaged since."""
+    """Read the estimator's file; a finished run is reported even if the file is damaged."""
     try:
         return read_estimator(folder)
     except InputError:

@@ -35,7 +35,7 @@ def experiment_list(
     file: ExperimentFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Every experiment with the paper's figures, the studies, and the pictures.
+    """List all experiments with the paper's numbers, the studies, and the figures.
 
     Example: symlift experiment list
     """
@@ -84,8 +84,7 @@ def experiment_run(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one experiment, or all runs of a study, and print what was measured.  What was run before
-    comes from the cache.
+    """Run one experiment, or all runs of a study, and print the results; finished runs are cached.
 
     Example: symlift experiment run gsn15-continuous --seed 1 --baselines --json
     """
@@ -149,8 +148,7 @@ def experiment_table(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fill a table: Table 1, or that of a study (ablation, morris, tica).  What was run before
-    comes from the cache.
+    """Fill Table 1, or the table of a study (ablation, morris, tica); finished runs are cached.
 
     Example: symlift experiment table --budget 30m --jobs 2 --out tables
     """

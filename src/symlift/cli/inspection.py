@@ -39,8 +39,7 @@ def inspect(
     width: Bin = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a data file and whether it is fit for recovery: counts, gaps, repeats,
-    dependence.  Nothing is fitted.
+    """Describe a data file and whether it is fit for recovery, without fitting anything.
 
     Example: symlift inspect log.csv
     """
@@ -49,9 +48,9 @@ def inspect(
     from symlift.runs.readers.kinds import local_file
 
     with local_file(data) as file:
-        found = look(file, reading, data)
+        inspection = look(file, reading, data)
     if as_json:
-        print_json({**asdict(found), "fit": found.fit})
+        print_json({**asdict(inspection), "fit": inspection.fit})
         return
-    for line in found.lines():
+    for line in inspection.lines():
         typer.echo("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))

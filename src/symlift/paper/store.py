@@ -117,9 +117,9 @@ class Cache:
         """The entry of a job: read, or made and kept.  A training that was stopped half-way goes
         on.
         """
-        found = self.get(job)
-        if found is not None:
-            return found
+        entry = self.get(job)
+        if entry is not None:
+            return entry
         path = self.path(job)
         new = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -171,10 +171,10 @@ class Archive:
 
     def entries(self) -> dict[str, Entry]:
         """All entries by key."""
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         for path in sorted(self.folder.glob("*.json")):
-            found |= self._read(path)
-        return found
+            entries |= self._read(path)
+        return entries
 
     def _read(self, path: Path) -> dict[str, Entry]:
         try:
@@ -200,9 +200,9 @@ class Archive:
                 self._write(self.folder / f"{name}.json", new)
 
     def _write(self, path: Path, new: dict[str, Entry]) -> None:
-        kept = self._read(path) if path.is_file() else {}
+        entries = self._read(path) if path.is_file() else {}
         # one line for each entry, in the order of what they are: a diff then shows what changed
-        ordered = sorted((kept | new).items(), key=lambda item: (_what(item[1]), item[0]))
+        ordered = sorted((entries | new).items(), key=lambda item: (_what(item[1]), item[0]))
         lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered)
         text = "{\n" + lines + "\n}\n"
         with write_atomically(path) as temporary:

@@ -57,8 +57,8 @@ class RunContents:
     @property
     def diagnosis(self) -> Diagnosis | None:
         """What was found when the result was checked: with the run, or by the estimator itself."""
-        found = None if self.record is None else self.record.diagnosis
-        return found if found is not None else self.estimator.diagnosis
+        diagnosis = None if self.record is None else self.record.diagnosis
+        return diagnosis if diagnosis is not None else self.estimator.diagnosis
 
     @property
     def n_rows(self) -> int | None:

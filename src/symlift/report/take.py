@@ -38,11 +38,11 @@ def take_panel(run: RunContents) -> dict[str, Any]:
         lines = [("test", "value", "threshold", "passed", "reading")]
         lines += [(t.name, t.value, t.threshold, t.passed, t.reading) for t in run.diagnosis.tests]  # type: ignore[misc]
         links.append(_link("evidence.csv", "Evidence", "the tests behind the verdict", _csv(lines)))
-    there = [
+    files = [
         (name, words) for name, words in _FILES.items() if run.record is not None and (run.folder / name).is_file()
     ]
     return {
-        "links": links, "files": there, "command": None if run.record is None else command(run.record),
+        "links": links, "files": files, "command": None if run.record is None else command(run.record),
         "call": python_call(run.model.grid, run.estimator),
         "transform": None if run.record is None else f"symlift transform {run.folder.resolve().name} DATA --out signals.npy",
     }  # fmt: skip

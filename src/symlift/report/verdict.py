@@ -58,13 +58,13 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
     """The verdict by its words, the tests that decide it, those for information, and what to do
     next.
     """
-    found = run.diagnosis
-    kind, badge, sentence = _UNCHECKED if found is None else _MEANING[found.verdict]
+    diagnosis = run.diagnosis
+    kind, badge, sentence = _UNCHECKED if diagnosis is None else _MEANING[diagnosis.verdict]
     panel: dict[str, Any] = {
         "kind": kind, "badge": badge, "sentence": sentence, "said": None, "confidence": None, "deciding": [],
         "informing": [], "steps": [], "tally": "",
     }  # fmt: skip
-    return panel if found is None else panel | _found(found)
+    return panel if diagnosis is None else panel | _found(diagnosis)
 
 
 def _found(found: Diagnosis) -> dict[str, Any]:

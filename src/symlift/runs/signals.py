@@ -1,4 +1,4 @@
-"""The signals behind a data file, by the model of a run: computed in batches and written to a file."""
+"""Compute the signals behind a data file by the model of a run, and write them to a file."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def transform(
 
 
 def _for_another_file(given: ReadOptions, before: ReadOptions, data: Path) -> ReadOptions:
-    """Merge the given options with those of the run, without those that do not apply to ``data``."""
+    """Merge the given options with the run's; omit those that do not apply to ``data``."""
     merged = given.over(before)
     unfit: dict[str, Any] = {name: None for name in of_no_use(merged, data.suffix.lower()) if name not in given.given()}
     return replace(merged, **unfit)

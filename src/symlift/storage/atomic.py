@@ -17,11 +17,10 @@ _TEMPORARY = re.compile(r"\..+\.([0-9a-f]{6})-(\d{1,10})-(\d{1,20})-[^.]{8}")
 
 
 class write_atomically:  # noqa: N801 - used like a function
-    """``with write_atomically(path) as temporary``: ``path`` appears whole when the block succeeds,
-    or not at all.
+    """``with write_atomically(path) as temporary``: ``path`` appears whole, or not at all.
 
-    The temporary file is named after ``path`` and this process.  What killed processes have left in
-    the same folder is removed.
+    The temporary file is named after ``path`` and this process, and renamed when the block
+    succeeds.  Temporary files that killed processes left in the same folder are removed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -50,13 +49,14 @@ class write_atomically:  # noqa: N801 - used like a function
 
 
 def _host() -> str:
-    """Six hexadecimal digits of the host's name: process ids of another machine say nothing here."""
+    """Return six hexadecimal digits of the host's name; a process id is valid on one host only."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
 
 
 def _started(pid: int) -> int:
-    """When a process began, in ticks since the machine did; 0 where the system does not tell.  Ids
-    are used again, this is not.
+    """Return the start of a process in ticks since boot; 0 if the system does not report it.
+
+    Process ids are reused; a pair of id and start time is not.
     """
     try:
         return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19])
@@ -65,8 +65,9 @@ def _started(pid: int) -> int:
 
 
 def is_stale(name: str) -> bool | None:
-    """Whether a file of this name is a temporary one whose process is gone; None where it is not
-    one of this machine's.
+    """Whether a file name is that of a temporary file whose process is gone.
+
+    None if the name is not that of a temporary file of this machine.
     """
     parts = _TEMPORARY.fullmatch(name)
     if parts is None or parts[1] != _host():
@@ -76,9 +77,7 @@ def is_stale(name: str) -> bool | None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove temporary files in ``folder`` whose process is gone; those of living ones, or of other
-    machines, stay.
-    """
+    """Remove temporary files of this machine in ``folder`` whose process is gone."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(".") and is_stale(entry.name):

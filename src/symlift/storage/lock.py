@@ -1,6 +1,4 @@
-"""One process at a time: a lock file that names its holder, and that the system lets go of when the
-holder dies.
-"""
+"""Locks: a file that names its holder; the system releases the lock when the holder ends."""
 
 from __future__ import annotations
 
@@ -25,16 +23,15 @@ _LOOK_AGAIN = 0.05  # seconds
 
 
 class InUseError(InputError):
-    """Another process works here."""
+    """Another process holds the lock."""
 
 
 class Lock:
-    """``with Lock(folder / ".lock", "the run in …")``: held by one process at a time; the others
-    get an `InUseError`.
+    """``with Lock(folder / ".lock", "the run in …")``: held by one process, refused to others.
 
-    The file holds process id and host for the message.  The lock itself is the system's: it ends
-    with its process, however that ends, so that a file left behind by a kill is no obstacle.
-    ``patience`` is how many seconds to wait for another one to end.
+    A process that does not get the lock raises InUseError.  The file holds process id and host for
+    the message.  The lock itself belongs to the system and ends with its process, so a file left by
+    a killed process is no obstacle.  ``patience`` is the number of seconds to wait for a holder.
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str, patience: float = 0.0) -> None:

@@ -1,6 +1,4 @@
-"""Is it a model?  What comes from a file is checked before anything is computed with it, and what
-fails is named.
-"""
+"""Checks of a model that was read from a file, before anything is computed with it."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ _Lengths = Annotated[list[_Length], Field(min_length=1, max_length=MAX_AXES)]
 
 
 class ModelHeader(BaseModel):
-    """What ``model.json`` holds; files of version 1 have neither columns, channels, torus nor
-    digest.
-    """
+    """Content of ``model.json``; version 1 lacks columns, channels, torus and digest."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -59,15 +55,13 @@ class ModelHeader(BaseModel):
 
 
 def digest_of(header: Mapping[str, Any]) -> str:
-    """SHA-256 over everything that a header says, the tensors' own hash among it: one digest for
-    both files.
-    """
+    """Return the SHA-256 of a header, which includes the hash of the tensors."""
     content = {key: value for key, value in header.items() if key != "digest"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def checked_header(raw: Any, where: str) -> ModelHeader:
-    """The header in ``raw``, as it was read from the file ``where``."""
+    """Return the header in ``raw``, which was read from the file ``where``, after checking it."""
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         named = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
         raise InputError(f"{where} is not a symlift model: its format is {str(named)[:40]!r}")
@@ -88,9 +82,7 @@ def checked_header(raw: Any, where: str) -> ModelHeader:
 
 
 def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedModel:
-    """The model of a header and its tensors; an InputError names the first thing that no model of
-    ours has.
-    """
+    """Build the model of a header and its tensors; an InputError names the first defect."""
     grid = Grid(header.grid, header.periodic, header.confidence)
     group = _group(header, grid, parts)
     channels, D = header.channels, group.dimension
@@ -128,7 +120,7 @@ def _group(header: ModelHeader, grid: Grid, parts: Mapping[str, NDArray]) -> Tra
 
 
 def _sparse(header: ModelHeader, parts: Mapping[str, NDArray], rows: int) -> Any:
-    """The sparse embedding, whose indices must lie inside: compiled code trusts them."""
+    """Return the sparse embedding after checking its indices, which compiled code trusts."""
     from scipy.sparse import csr_array
 
     data, indices, indptr = (parts[f"E.{name}"] for name in SPARSE)
@@ -142,9 +134,7 @@ def _sparse(header: ModelHeader, parts: Mapping[str, NDArray], rows: int) -> Any
 
 
 def _check_numbers(model: LiftedModel) -> None:
-    """What the shapes alone do not say: orthogonal planes, a filter of norm 1, an embedding of its
-    kind, a map that is finite.
-    """
+    """Refuse planes that are not orthogonal, a wrong filter or embedding, and overflowing maps."""
     group = model.group
     if isinstance(group, TranslationGroup):
         Q = group.Q.astype(np.float64)

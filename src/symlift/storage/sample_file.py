@@ -1,6 +1,4 @@
-"""Rows that are kept to be looked at: drawn at random from all rows of a fit, and written beside
-its model.
-"""
+"""Sample rows of a fit, drawn at random and written next to its model, for the report."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ class Samples:
 
     @classmethod
     def draw(cls, X: NDArray, seed: int = 0) -> Samples:
-        """Rows at random from all of X (n, d): the same ones for the same seed, whatever else is
-        drawn.
-        """
+        """Draw rows of X (n, d) at random; the same seed gives the same rows."""
         n, d = X.shape
         count = min(n, max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // d)))
         row = np.sort(np.random.default_rng(seed).choice(n, count, replace=False)) if count < n else np.arange(n)

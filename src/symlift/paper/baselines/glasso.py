@@ -67,10 +67,10 @@ def fit(
     """
     if form not in FORMS:
         raise InputError(f"form {form!r} is unknown: choose one of {', '.join(FORMS)}")
-    found, basis = eigenbasis(precision_graph(loaded_covariance(X, loading), alpha, iterations=iterations))
+    eigenvalues, basis = eigenbasis(precision_graph(loaded_covariance(X, loading), alpha, iterations=iterations))
     wanted, reference = eigenbasis(adjacency(grid))
     if form == "scaled":
-        size = np.abs(found)
+        size = np.abs(eigenvalues)
         basis = basis * np.sqrt(np.abs(wanted) / (size + 1e-3 * max(float(size.max()), 1e-12)))
     return aligned(X, basis @ reference.T)
 

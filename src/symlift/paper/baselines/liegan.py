@@ -92,7 +92,7 @@ def fit(
     labels = torch.cat([torch.ones(batch, 1), torch.zeros(batch, 1)])
     every = steps // checkpoints
     losses: list[float] = []
-    kept: list[tuple[float, NDArray[np.float64]]] = []
+    checkpoints_seen: list[tuple[float, NDArray[np.float64]]] = []
     for step in range(1, every * checkpoints + 1):
         x = data[torch.randint(len(data), (batch,), generator=random)]
         z = torch.randn(batch, generator=random)
@@ -100,15 +100,21 @@ def fit(
         loss = F.softplus(-_logit(moved, critic)).mean() + penalty * F.cosine_similarity(moved, x).mean().abs()
         (L.grad,) = torch.autograd.grad(loss, [L])
         generator_step.step()
-        told = F.binary_cross_entropy_with_logits(_logit(torch.cat([x, moved.detach()]), critic), labels)
-        for parameter, gradient in zip(critic, torch.autograd.grad(told, critic), strict=True):
+        critic_loss = F.binary_cross_entropy_with_logits(_logit(torch.cat([x, moved.detach()]), critic), labels)
+        for parameter, gradient in zip(critic, torch.autograd.grad(critic_loss, critic), strict=True):
             parameter.grad = gradient
         critic_step.step()
         if step % every > 0.9 * every or step % every == 0:
             losses.append(loss.item())
         if step % every == 0:
-            kept.append((float(np.nan_to_num(np.mean(losses), nan=np.inf)), L.detach().double().numpy().copy()))
+            checkpoints_seen.append(
+                (float(np.nan_to_num(np.mean(losses), nan=np.inf)), L.detach().double().numpy().copy())
+            )
             losses = []
-    best = min(range(checkpoints), key=lambda c: kept[c][0])
-    trace = {"losses": [loss for loss, _ in kept], "checkpoint": best, "checkpoints": np.stack([G for _, G in kept])}
-    return BaselineResult(generators=kept[best][1][None], trace=trace)
+    best = min(range(checkpoints), key=lambda c: checkpoints_seen[c][0])
+    trace = {
+        "losses": [loss for loss, _ in checkpoints_seen],
+        "checkpoint": best,
+        "checkpoints": np.stack([G for _, G in checkpoints_seen]),
+    }
+    return BaselineResult(generators=checkpoints_seen[best][1][None], trace=trace)

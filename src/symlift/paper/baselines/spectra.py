@@ -69,14 +69,14 @@ def _by_last_entries(V: NDArray) -> NDArray[np.float64]:
     cosines and then sines about its last point; of a graph without edges, the columns from the last
     to the first, which says nothing of their order.
     """
-    span, kept = V.shape[1], np.empty((0, V.shape[1]))
+    span, basis = V.shape[1], np.empty((0, V.shape[1]))
     for row in V[::-1] if span > 1 else ():
-        rest = row - kept.T @ (kept @ row)
-        rest -= kept.T @ (kept @ rest)  # again: the first time leaves its rounding
+        rest = row - basis.T @ (basis @ row)
+        rest -= basis.T @ (basis @ rest)  # again: the first time leaves its rounding
         size = float(np.linalg.norm(rest))
-        if size > NOTHING and len(kept) < span:
-            kept = np.concatenate([kept, rest[None] / size])
-    return V @ kept.T if span > 1 else V
+        if size > NOTHING and len(basis) < span:
+            basis = np.concatenate([basis, rest[None] / size])
+    return V @ basis.T if span > 1 else V
 
 
 def aligned(X: NDArray, W: NDArray) -> BaselineResult:

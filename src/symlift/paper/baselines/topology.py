@@ -80,10 +80,10 @@ def place(
     distances puts them.
     """
     variance = X.var(axis=0)
-    kept = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
-    if len(kept) < 4:
-        raise InputError(f"only {len(kept)} columns vary enough for threshold {threshold}: lower it")
-    return kept, embed(correlation_distance(X[:, kept]))
+    varying = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
+    if len(varying) < 4:
+        raise InputError(f"only {len(varying)} columns vary enough for threshold {threshold}: lower it")
+    return varying, embed(correlation_distance(X[:, varying]))
 
 
 def read(

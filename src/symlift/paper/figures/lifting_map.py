@@ -25,8 +25,8 @@ def paint(request: Request) -> Figure:
     data = fit.data
     assert isinstance(data, ScrambledBits)  # noqa: S101 - this experiment's data are
     W = aligned_map(fit.estimator.lifting_map_, fit.alignment, data.grid)
-    found = bit_structure(W, data.order, data.bits_per_pixel)
-    structure = replace(found, channels=true_channels(W, data))
+    measured = bit_structure(W, data.order, data.bits_per_pixel)
+    structure = replace(measured, channels=true_channels(W, data))
     slopes = fit.estimator.evidence_.bit_slopes or None
     title = (
         f"Lifting map of {data.X.shape[1]:,} scrambled bits: n = {len(data.X):,}, seed {request.seed}, r = {fit.r:.4f}"

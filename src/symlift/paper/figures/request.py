@@ -63,9 +63,9 @@ class Fit:
 
 def recovery_of(latent: NDArray, recovered: NDArray, grid: Grid) -> tuple[float, Alignment]:
     """r and the alignment, as `signal_recovery` finds them."""
-    found = signal_recovery(latent, recovered, grid)
-    assert found.alignment is not None  # noqa: S101 - the global protocol always has one
-    return found.r, found.alignment
+    recovery = signal_recovery(latent, recovered, grid)
+    assert recovery.alignment is not None  # noqa: S101 - the global protocol always has one
+    return recovery.r, recovery.alignment
 
 
 def aligned_map(W: NDArray, alignment: Alignment, grid: Grid) -> NDArray[np.float64]:

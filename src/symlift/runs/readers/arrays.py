@@ -39,9 +39,9 @@ def _check_npy_header(path: Path, file: IO[bytes], size: int) -> None:
     if any(s < 0 for s in shape):
         raise ValueError(f"shape {shape}")
     check_rows(path, shape, dtype)
-    needed, there = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if there < needed:
-        raise InputError(f"{path} is truncated: {there} of {needed} bytes of data are there; write it again")
+    needed, available = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if available < needed:
+        raise InputError(f"{path} is truncated: {available} of {needed} bytes of data are there; write it again")
 
 
 def read_npy(path: Path, _: ReadOptions) -> Sheet:

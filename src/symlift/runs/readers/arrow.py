@@ -45,10 +45,10 @@ def read_arrow(path: Path, _: ReadOptions) -> Sheet:
 
 def _sheet(path: Path, table: Any) -> Sheet:
     """Numbers, dates and texts of an arrow table; the index of a data frame is not data."""
-    kept = [i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")]
-    names = tuple(str(table.column_names[i]) for i in kept)
+    chosen = [i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")]
+    names = tuple(str(table.column_names[i]) for i in chosen)
     at, columns, others = [], [], {}
-    for j, i in enumerate(kept):
+    for j, i in enumerate(chosen):
         column = table.column(i)
         values = _numbers(column)
         if values is None:
@@ -58,12 +58,12 @@ def _sheet(path: Path, table: Any) -> Sheet:
         else:
             at.append(j)
             columns.append(values)
-    if not kept:
+    if not chosen:
         raise InputError(f"{path} has no columns: give data that is not empty")
     kind = np.result_type(*columns) if columns else np.dtype(float)
     check_size(path, table.num_rows * max(len(columns), 1) * kind.itemsize)
     rows = np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
-    return Sheet(rows, len(kept), tuple(at), names, others)
+    return Sheet(rows, len(chosen), tuple(at), names, others)
 
 
 def _numbers(column: Any) -> NDArray | None:

@@ -1,6 +1,4 @@
-"""Bounds before bytes: what a file declares is compared with its size and with the memory, before
-anything is unpacked.
-"""
+"""Size limits: what a file declares is checked before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -19,18 +17,18 @@ _SMALL, _MOST_TIMES = 256 << 20, 400
 
 
 def available_memory() -> int:
-    """Bytes that can be had without swapping; what a container may have, where that is less."""
+    """Return the bytes that are available without swapping, within a container's limit."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # pragma: no cover - not on every system
         memory = 8 << 30
     lines = _first_line("/proc/meminfo", all_of_it=True).splitlines()
-    there = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    limits = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     limit = _first_line("/sys/fs/cgroup/memory.max")
     used = _first_line("/sys/fs/cgroup/memory.current")
     if limit.isdigit() and used.isdigit():
-        there.append(max(int(limit) - int(used), 0))
-    return min([memory, *there])
+        limits.append(max(int(limit) - int(used), 0))
+    return min([memory, *limits])
 
 
 def _first_line(name: str, all_of_it: bool = False) -> str:
@@ -42,9 +40,7 @@ def _first_line(name: str, all_of_it: bool = False) -> str:
 
 
 def check_size(path: Path, needed: int, stored: int | None = None, what: str = "it") -> None:
-    """Refuse ``needed`` bytes that the memory does not hold, or that ``stored`` bytes cannot
-    honestly stand for.
-    """
+    """Refuse ``needed`` bytes that exceed the memory, or are implausible for ``stored`` bytes."""
     if stored is not None and needed > _SMALL and needed > _MOST_TIMES * max(stored, 1):
         raise InputError(
             f"{path} stores {size_of(stored)} that unpack to {size_of(needed)}, as no data do: save {what} as .npy if it is meant"
@@ -58,7 +54,7 @@ def check_size(path: Path, needed: int, stored: int | None = None, what: str = "
 
 
 def size_of(count: int) -> str:
-    """Bytes in words.
+    """Format a number of bytes.
 
     >>> size_of(3 << 30), size_of(12)
     ('3.0 GB', '12 bytes')

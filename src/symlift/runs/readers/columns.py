@@ -1,4 +1,4 @@
-"""Columns of entries, collected block by block: each becomes numbers, dates, text, or is empty."""
+"""Collect columns of entries block by block, and decide what each holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = 200_000  # entries that are converted together
 
 
 class Columns:
-    """Takes the lines of a file one by one; `sheet` says what they are."""
+    """Collects the records of a file one by one; `sheet` returns them as columns."""
 
     def __init__(self, path: Path, width: int, names: tuple[str, ...] | None, decimal: str) -> None:
         self.path, self.width, self.names, self.decimal = path, width, names, decimal
@@ -30,7 +30,7 @@ class Columns:
         self._rows = 0
 
     def add(self, line: int, fields: list[str]) -> None:
-        """One record; all must have the same number of entries."""
+        """Add a record; all must have the same number of entries."""
         if len(fields) != self.width:
             if len(fields) == self.width + 1 and not fields[-1].strip():  # a delimiter too many at the end
                 fields = fields[:-1]
@@ -61,7 +61,7 @@ class Columns:
         self._block, self._lines = [], []
 
     def sheet(self, notes: tuple[str, ...]) -> Sheet:
-        """All that was collected."""
+        """Return all records as a sheet."""
         self._convert()
         if not self._rows:
             raise InputError(f"{self.path} has no rows of numbers: give data that is not empty")

@@ -124,15 +124,15 @@ def seconds_of_dates(fields: Sequence[str], what: str) -> NDArray[np.float64]:
     >>> seconds_of_dates(["2024-01-01T00:00:00", "", "2024-01-01T00:01:00"], "x")
     array([ 0., nan, 60.])
     """
-    there = [i for i, field in enumerate(fields) if field.strip().lower() not in _GAPS]
-    texts = [re.sub(_ZONE + "$", "", fields[i].strip()).replace(",", ".") for i in there]
+    present = [i for i, field in enumerate(fields) if field.strip().lower() not in _GAPS]
+    texts = [re.sub(_ZONE + "$", "", fields[i].strip()).replace(",", ".") for i in present]
     out = np.full(len(fields), np.nan)
     for parse in (datetime.fromisoformat, *(_by_format(form) for form in _FORMATS)):
         try:
             times = [parse(text) for text in texts]
         except ValueError:
             continue
-        out[there] = [(time - times[0]).total_seconds() for time in times]
+        out[present] = [(time - times[0]).total_seconds() for time in times]
         return out
     raise InputError(f"{what}: these dates are not understood: write them as 2024-01-31 12:00:00, or leave out --keep")
 

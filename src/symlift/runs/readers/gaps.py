@@ -1,4 +1,4 @@
-"""Gaps (NaN) of a table, dealt with as asked for."""
+"""Gaps (NaN) of a table: count, drop, fill in or refuse them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["count_gaps", "without_gaps"]
 
 
 def count_gaps(rows: NDArray) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """(n,) rows that have gaps, and (d,) how many each column has; a memory map is never copied."""
+    """Return which rows (n,) have gaps, and how many each column (d,) has, in batches."""
     n, d = rows.shape
     gaps, of_column = np.zeros(n, dtype=bool), np.zeros(d, dtype=np.int64)
     if rows.dtype.kind == "f":
@@ -29,10 +29,9 @@ def count_gaps(rows: NDArray) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
 
 
 def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None) -> Table:
-    """The table with its gaps dealt with as asked for; refused where nothing was asked, with what
-    each way would keep.
+    """Return the table with its gaps handled as ``nan`` says; the refusal lists the options.
 
-    ``mean`` (d,) fills them in where the means of the table's own columns should not.
+    ``mean`` (d,) fills the gaps instead of the means of the table's own columns.
     """
     gaps, of_column = count_gaps(table.rows)
     if not gaps.any() or nan == "pairwise":
@@ -47,10 +46,10 @@ def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None
         note = f"{n - count:,} of {n:,} rows are kept: the others have gaps"
         return Table(table.rows[~gaps], table.names, (*table.notes, note))
     if mean is None:
-        there = np.maximum(n - of_column, 1)
+        present = np.maximum(n - of_column, 1)
         mean = (
             sum(np.nansum(table.rows[part], axis=0, dtype=np.float64) for part in row_batches(*table.rows.shape))
-            / there
+            / present
         )
     rows = np.array(table.rows)
     for part in row_batches(*rows.shape):

@@ -1,8 +1,6 @@
-"""HDF5: ``.h5`` and ``.hdf5``, and MATLAB 7.3, which is HDF5 with its axes the other way round
-(extra ``data``).
+"""HDF5 files (``.h5``, ``.hdf5``) and MATLAB 7.3, which is HDF5 with transposed arrays.
 
-Nothing outside of the file is followed: neither links to other files, nor data that are stored in
-them.
+Needs the extra ``data``.  Links to other files, and data stored in them, are not followed.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _MOST_OBJECTS, _DEEPEST = 20_000, 32
 
 
 def open_hdf5(path: Path) -> Any:
-    """The file, opened for reading."""
+    """Open the file for reading."""
     return extra("h5py", path).File(path, "r")
 
 
@@ -48,11 +46,9 @@ def read_mat73(path: Path, options: ReadOptions) -> Sheet:
 
 
 def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Every data set of numbers with one axis or more, by its path; soft and external links are not
-    followed.
-    """
+    """Return all numeric data sets with at least one axis by path, without following links."""
     h5py = extra("h5py", path)
-    found: dict[str, Any] = {}
+    datasets: dict[str, Any] = {}
     todo: list[tuple[Any, str, int]] = [(file, "", 0)]
     seen = 0
     while todo:
@@ -69,12 +65,12 @@ def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, 
             if isinstance(item, h5py.Group):
                 todo.append((item, f"{where}/{name}", depth + 1))
             elif isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "fiub" and item.ndim:
-                found[f"{where}/{name}"] = item
-    return dict(sorted(found.items()))
+                datasets[f"{where}/{name}"] = item
+    return dict(sorted(datasets.items()))
 
 
 def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
-    """The rows of a data set, after a look at what it declares."""
+    """Read the rows of a data set, after checking the size that it declares."""
     if dataset.external or dataset.is_virtual:
         raise InputError(f"{path}, {dataset.name} is kept in other files, which are not followed: save it in one file")
     shape = tuple(int(s) for s in (dataset.shape[::-1] if turned else dataset.shape))
@@ -106,13 +102,13 @@ def _chosen(path: Path, file: Any, key: str | None, skip: tuple[str, ...] = ()) 
             if link.shape is None:
                 raise InputError(f"{path}, {key} is empty: choose another one with --key")
             return link
-    there = datasets_of(path, file, skip)
-    sizes = [f"{name} ({'x'.join(map(str, item.shape))})" for name, item in there.items()]
+    available = datasets_of(path, file, skip)
+    sizes = [f"{name} ({'x'.join(map(str, item.shape))})" for name, item in available.items()]
     if key is not None:
         raise InputError(f"{path} has no array {key!r}: choose one with --key, from {listed(sizes) or 'none'}")
-    tables = [item for item in there.values() if item.ndim == 2]
-    if not there:
+    tables = [item for item in available.values() if item.ndim == 2]
+    if not available:
         raise InputError(f"{path} holds no arrays of numbers: save one as a plain data set")
-    if len(tables) > 1 or (not tables and len(there) > 1):
+    if len(tables) > 1 or (not tables and len(available) > 1):
         raise SeveralError(path, "array", sizes)
-    return tables[0] if tables else next(iter(there.values()))
+    return tables[0] if tables else next(iter(available.values()))

@@ -1,6 +1,4 @@
-"""Is the first line a header?  Words above numbers are; so are numbers that differ in kind from
-those below.
-"""
+"""Detect headers: words above numbers, or numbers that differ in kind from those below."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str
 
 
 def is_units(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the line below a header holds units: no number at all, where the lines below it have
-    numbers.
-    """
+    """Whether the line below a header holds units: only text, above lines with numbers."""
     numeric = [j for j in range(len(first)) if _is_numeric(below, j, decimal)]
     return bool(numeric) and all(kind_of(first[j], decimal) == "text" for j in numeric)
 
@@ -53,9 +49,7 @@ def _is_numeric(below: Sequence[Sequence[str]], column: int, decimal: str) -> bo
 
 
 def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) -> bool:
-    """Distinct whole numbers: that count columns, are years, or are evenly spaced, or stand above
-    numbers of another kind.
-    """
+    """Whether distinct whole numbers name columns: they count, are years, or differ in kind."""
     d = len(labels)
     if d < _COLUMNS or not all(is_whole(label) and len(label) < 16 for label in labels):
         return _is_even_axis(labels, below, decimal)
@@ -85,7 +79,7 @@ def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) ->
 
 
 def _is_even_axis(labels: list[str], below: list[list[str]], decimal: str) -> bool:
-    """Times or wavelengths: evenly spaced, and no line below is."""
+    """Whether the labels are evenly spaced (times, wavelengths) and no line below is."""
     if len(labels) < 2 * _COLUMNS:
         return False
     values = np.array([number_of(label, decimal) for label in labels], dtype=np.float64)

@@ -24,18 +24,15 @@ _STARTS = (
 
 
 def kind_by_start(start: bytes) -> tuple[str, ...] | None:
-    """Suffixes that a file with these first bytes may have, the likeliest first; None where they
-    say nothing (text).
-    """
+    """Return the suffixes that fit these first bytes, the likeliest first; None for text."""
     return next((kinds for mark, kinds in _STARTS if start.startswith(mark)), None)
 
 
 @contextmanager
 def local_file(path: Path) -> Iterator[Path]:
-    """``path`` itself; for ``-`` a temporary file with what comes by standard input, named by its
-    kind.
+    """Yield ``path``; for ``-`` a temporary file with the content of standard input.
 
-    Errors then speak of standard input, and nothing of it stays.
+    Error messages then name standard input, and the temporary file is removed.
     """
     if path != STDIN:
         yield path

@@ -1,7 +1,6 @@
-"""MATLAB files: versions 4 and 5 to 7.2 are read here, and not by scipy, whose reader damaged files
-bring to a segmentation fault.
+"""MATLAB files of versions 4 and 5 to 7.2; version 7.3 is HDF5.
 
-Version 7.3 is HDF5.
+They are parsed here because damaged files make the reader of scipy crash with a segmentation fault.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MAT_MATRIX, _MAT_COMPRESSED, _MAT_SPARSE, _MAT_COMPLEX = 14, 15, 5, 0x800
 
 
 class _MatMatrix(NamedTuple):
-    """The parts of one variable: what it is, its shape and name, and where its numbers are."""
+    """The parts of a variable: kind, shape, name and the position of its numbers."""
 
     kind: int
     complex: bool
@@ -66,7 +65,7 @@ def _mat_matrix(data: memoryview, order: str, whole: bool = True) -> _MatMatrix:
 
 
 def read_mat(path: Path, options: ReadOptions) -> Sheet:
-    """A variable of a ``.mat`` of any version."""
+    """Read a variable of a ``.mat`` file of any version."""
     with path.open("rb") as file:
         start = file.read(520)
     if start.startswith(b"MATLAB 7.3") or b"\x89HDF\r\n\x1a\n" in start:
@@ -83,7 +82,7 @@ def read_mat(path: Path, options: ReadOptions) -> Sheet:
 
 
 def _read_version_5(path: Path, data: memoryview, order: str, key: str | None) -> NDArray:
-    found = {}
+    variables = {}
     for kind, content in _mat_elements(data[128:], order):
         if kind == _MAT_COMPRESSED:  # the name is near the beginning
             inside = memoryview(zlib.decompressobj().decompress(content, 65_536))[8:]
@@ -93,9 +92,9 @@ def _read_version_5(path: Path, data: memoryview, order: str, key: str | None) -
             continue
         name = _mat_matrix(inside, order, whole=False).name
         if name:  # MATLAB keeps things of its own without one
-            found[name] = (kind, content)
-    name = choose(path, key, found)
-    kind, content = found[name]
+            variables[name] = (kind, content)
+    name = choose(path, key, variables)
+    kind, content = variables[name]
     if kind == _MAT_COMPRESSED:
         content = _inflated(path, content, order)
     matrix = _mat_matrix(content, order)
@@ -114,7 +113,7 @@ def _read_version_5(path: Path, data: memoryview, order: str, key: str | None) -
 
 
 def _inflated(path: Path, content: memoryview, order: str) -> memoryview:
-    """A compressed variable, of the size that it declares and no more; that is looked at first."""
+    """Decompress a variable up to its declared size, which is checked first."""
     stream = zlib.decompressobj()
     start = stream.decompress(content, 65_536)
     declared = int(np.frombuffer(start[4:8], f"{order}u4")[0]) + 8
@@ -159,9 +158,9 @@ def _variables_4(data: memoryview, order: str) -> Iterator[tuple[str, _Variable4
 
 
 def _read_version_4(path: Path, data: memoryview, order: str, key: str | None) -> NDArray:
-    found = dict(_variables_4(data, order))
-    name = choose(path, key, found)
-    variable = found[name]
+    variables = dict(_variables_4(data, order))
+    name = choose(path, key, variables)
+    variable = variables[name]
     if variable.kind == 2:
         raise InputError(f"{path} holds a sparse matrix: save it with full({name})")
     if variable.kind != 0:

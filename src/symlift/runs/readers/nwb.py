@@ -1,8 +1,6 @@
-"""Neurodata Without Borders, ``.nwb``: spikes of the units, counted in bins, or one of the time
-series (extra ``data``).
+"""Neurodata Without Borders (``.nwb``, extra ``data``): binned spikes of units, or a time series.
 
-Read as the HDF5 that it is: which group holds what is fixed by the standard, and nothing of its
-schema need be loaded for that.
+The file is read as HDF5: the standard fixes which group holds what, so no schema has to be loaded.
 """
 
 from __future__ import annotations
@@ -68,15 +66,15 @@ class _Column:
 
 def _contents(path: Path, file: Any) -> dict[str, tuple[str, Any]]:
     """What can be read: (its size in words, the group or data set) by name."""
-    found: dict[str, tuple[str, Any]] = {}
+    contents: dict[str, tuple[str, Any]] = {}
     units = file.get("units")
     if units is not None and "spike_times" in units and "spike_times_index" in units:
-        found["units"] = (f"spikes of {len(units['spike_times_index'])} units", units)
+        contents["units"] = (f"spikes of {len(units['spike_times_index'])} units", units)
     for name, item in datasets_of(path, file).items():
         series = name[1:].removesuffix("/data")
         if name.endswith("/data") and series.startswith(_SERIES):
-            found[series] = (" x ".join(str(s) for s in item.shape), item)
-    return found
+            contents[series] = (" x ".join(str(s) for s in item.shape), item)
+    return contents
 
 
 def _counts(path: Path, units: Any, width: float, unsaid: bool) -> Sheet:

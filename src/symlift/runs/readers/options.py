@@ -1,4 +1,4 @@
-"""How a file is to be read: what people say on the command line, and what a run record keeps of it."""
+"""Reading options, as given on the command line and stored in the record of a run."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ class ReadOptions:
     bin: float | None = None
 
     def checked(self) -> ReadOptions:
-        """These options with words in place of characters that are hard to type; InputError where
-        they are no options.
-        """
+        """Return the options with named characters (tab, space) replaced; refuse invalid ones."""
         delimiter = self.delimiter if self.delimiter is None else _DELIMITERS.get(self.delimiter, self.delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\n\r.+-'):
             raise InputError(
@@ -63,11 +61,11 @@ class ReadOptions:
         return replace(self, delimiter=delimiter)
 
     def given(self) -> dict[str, Any]:
-        """Those that differ from the defaults."""
+        """Return the options that differ from the defaults."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     def over(self, other: ReadOptions) -> ReadOptions:
-        """``other``, with what is said here in place of what is said there."""
+        """Return ``other``, overridden by the options that are given here."""
         return replace(other, **self.given())
 
 

@@ -1,4 +1,4 @@
-"""Of all that a file holds, the columns that are asked for: a sheet becomes a table of numbers."""
+"""Select columns: a sheet becomes a table of numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ __all__ = ["select"]
 
 
 def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str] | None = None) -> Table:
-    """The table that the options make of a sheet; ``wanted`` are the names that a run was fitted
-    to.
+    """Return the columns of a sheet that the options select, as a table.
 
-    Columns without numbers are left out, with a note.  Where all of the wanted ones are there, they
-    are taken by name, whatever else the file holds.
+    Columns without numbers are left out, with a note.  If the file holds all columns named in
+    ``wanted``, to which a run was fitted, they are taken by name, whatever else the file holds.
     """
     try:
         label = None if options.index_col is None else _one("--index-col", options.index_col, sheet)
@@ -57,14 +56,14 @@ def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str]
 
 
 def _one(option: str, text: str, sheet: Sheet) -> int:
-    found = positions(option, [text], sheet.names, sheet.width)
-    if len(found) != 1:
-        raise InputError(f"{option} {text} means {len(found)} columns: give one")
-    return found[0]
+    matches = positions(option, [text], sheet.names, sheet.width)
+    if len(matches) != 1:
+        raise InputError(f"{option} {text} means {len(matches)} columns: give one")
+    return matches[0]
 
 
 def _by_name(sheet: Sheet, wanted: Sequence[str]) -> list[int] | None:
-    """Where the wanted columns are, None where names cannot tell."""
+    """Return the positions of the wanted columns; None if names do not identify them."""
     if sheet.names is None or len(set(wanted)) < len(wanted):
         return None
     where = {name: i for i, name in enumerate(sheet.names) if i not in sheet.others}
@@ -95,7 +94,7 @@ def _holds(sheet: Sheet, i: int) -> str:
 
 
 def _readable(sheet: Sheet, chosen: list[int], options: ReadOptions, label: int | None) -> tuple[list[int], list[str]]:
-    """Of the chosen columns those that can be read as numbers, and a note on the others."""
+    """Return the chosen columns that can be read as numbers, and a note on the others."""
     columns, left = [], []
     counter = None if options.keep or label is not None or options.columns else _row_counter(sheet)
     for i in chosen:
@@ -116,7 +115,7 @@ def _readable(sheet: Sheet, chosen: list[int], options: ReadOptions, label: int 
 
 
 def _row_counter(sheet: Sheet) -> int | None:
-    """The first column, where it has no name and counts the rows: the index of a data frame."""
+    """Return the first column if it has no name and counts the rows (a data frame's index)."""
     if sheet.names is None or sheet.names[0] or 0 in sheet.others or sheet.width < 2 or len(sheet.rows) < 2:
         return None
     first = np.asarray(sheet.rows[:, 0])
@@ -124,7 +123,7 @@ def _row_counter(sheet: Sheet) -> int | None:
 
 
 def _take(path: Path, sheet: Sheet, columns: list[int], options: ReadOptions) -> NDArray:
-    """The rows of some columns: a view where they are all, or evenly spaced ones."""
+    """Return the rows of some columns: a view if they are all, or evenly spaced."""
     place = {at: k for k, at in enumerate(sheet.at)}
     dates = [i for i in columns if i in sheet.others]
     inner = [place[i] for i in columns if i in place]
@@ -147,9 +146,7 @@ def _take(path: Path, sheet: Sheet, columns: list[int], options: ReadOptions) ->
 
 
 def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
-    """Names for the columns of a transposed table: the labels of its rows, where a column has them,
-    all different.
-    """
+    """Return the row labels as names of a transposed table's columns, if they are unique."""
     texts = [i for i, other in sheet.others.items() if other.kind == "text"]
     where = label if label is not None else texts[0] if texts else None
     if where is None:
@@ -162,9 +159,7 @@ def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
 
 
 def _looks_turned(sheet: Sheet, columns: list[int]) -> bool:
-    """Whether the first column names the rows, each by a name of its own, and the names of the
-    others are numbers.
-    """
+    """Whether the first column holds unique text and all other columns have numeric names."""
     first = sheet.others.get(0)
     if first is None or first.kind != "text" or sheet.names is None or len(set(first.entries)) < len(first.entries):
         return False

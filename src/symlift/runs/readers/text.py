@@ -1,6 +1,4 @@
-"""Tables as text: ``.csv``, ``.tsv``, ``.txt``, whatever their encoding, delimiter and decimals;
-with or without a header.
-"""
+"""Text tables (``.csv``, ``.tsv``, ``.txt``): encoding, delimiter, decimals and header."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _NOT_1252 = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lines of a file are to be read; ``skip`` records come before the first of numbers."""
+    """How to read the lines of a file; ``skip`` records come before the first row of numbers."""
 
     delimiter: str
     decimal: str
@@ -78,7 +76,7 @@ def read_text(path: Path, options: ReadOptions) -> Sheet:
 
 
 def sheet_of(path: Path, records: Iterable[tuple[int, list[str]]], layout: Layout) -> Sheet:
-    """Records, (line, entries), as a sheet; every entry is looked at."""
+    """Convert records, (line, entries), to a sheet."""
     columns = Columns(path, layout.width, layout.names, layout.decimal)
     for line, fields in islice(records, layout.skip, None):
         columns.add(line, fields)
@@ -89,9 +87,7 @@ def sheet_of(path: Path, records: Iterable[tuple[int, list[str]]], layout: Layou
 
 
 def find_encoding(path: Path) -> str:
-    """UTF-8, what a byte order mark says, UTF-16 by its zeros, else Latin-1; InputError where it is
-    no text.
-    """
+    """Detect the encoding: byte order mark, UTF-8, UTF-16 by its zeros, or Latin-1."""
     with path.open("rb") as file:
         start = file.read(4096)
         for mark, name in _MARKS:
@@ -123,7 +119,7 @@ def find_encoding(path: Path) -> str:
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """(line, entries) of the lines that are not empty."""
+    """Yield (line, entries) of the lines that are not empty."""
     if delimiter == _SPACE:
         yield from ((i, line.split()) for i, line in enumerate(lines, start=1) if line.strip())
         return
@@ -134,7 +130,7 @@ def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
-    """How many lines come before the first one of numbers."""
+    """Return how many lines come before the first row of numbers."""
     if skip == 0:
         return 0
     with path.open(encoding=encoding, newline="") as file:
@@ -145,12 +141,10 @@ def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
 
 
 def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
-    """What cuts most lines into equally many entries; tabs and semicolons first, which no number
-    holds.
-    """
-    told = lines[0].strip().lower()
-    if told.startswith("sep=") and len(told) == 5:  # a line for Excel
-        return told[4]
+    """Find the delimiter that splits most lines into equally many entries, tabs first."""
+    first = lines[0].strip().lower()
+    if first.startswith("sep=") and len(first) == 5:  # a line for Excel
+        return first[4]
     order = ["\t", ";", "|", ",", _SPACE] if suffix != ".tsv" else ["\t"]
     if decimal == "," and suffix != ".tsv":
         order.remove(",")
@@ -170,9 +164,7 @@ def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
 
 
 def _cuts_numbers(records: list[list[str]]) -> bool:
-    """Whether commas stand inside of numbers that blanks separate, as in 1,5 2,5: most entries are
-    two numbers then.
-    """
+    """Whether commas are decimal marks of numbers that blanks separate, as in 1,5 2,5."""
     inner = [field.strip() for fields in records for field in fields[1:-1]]
     return bool(inner) and 2 * sum(re.fullmatch(r"\d+\s+[-+]?\d+", field) is not None for field in inner) > len(inner)
 
@@ -183,7 +175,7 @@ def _cuts_numbers(records: list[list[str]]) -> bool:
 def layout_of(
     path: Path, head: list[tuple[int, list[str]]], delimiter: str, options: ReadOptions, text: bool = False
 ) -> Layout:
-    """How to read records of which ``head`` are the first."""
+    """Return how to read records, judged by the first ones, ``head``."""
     records = [fields for _, fields in head]
     marked = [bool(fields) and fields[0].lstrip().startswith(("#", "%")) for fields in records]
     comments = next((i for i, mark in enumerate(marked) if not mark), len(records))
@@ -217,9 +209,7 @@ def layout_of(
 
 
 def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> bool:
-    """Whether the first of some short lines is none of the table: it has words in it, and is not a
-    header without the labels'.
-    """
+    """Whether a short line comes before the table: it has words and is not a header."""
     first, below = records[0], [fields for fields in records[1:] if len(fields) == width]
     if all(kind_of(field) == "number" for field in first):
         return False
@@ -230,7 +220,7 @@ def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> 
 def _names(
     path: Path, records: list[list[str]], comments: int, start: int, width: int, decimal: str, options: ReadOptions
 ) -> tuple[tuple[str, ...] | None, int, list[str]]:
-    """Names of the columns, how many records to skip before the numbers, and notes."""
+    """Return the column names, the number of records to skip, and notes."""
     first, below = records[start], [fields for fields in records[start + 1 :] if len(fields) == width]
     if options.header is False:
         return None, start, []
@@ -254,9 +244,7 @@ def _names(
 
 
 def _fit_names(path: Path, names: list[str], below: list[list[str]], width: int) -> tuple[str, ...]:
-    """As many names as there are columns: a last delimiter too many is forgiven, and labels of rows
-    need no name.
-    """
+    """Match names to columns: drop a trailing delimiter, and allow an unnamed label column."""
     if len(names) == width + 1 and not names[-1]:
         names = names[:-1]
     if len(names) == width - 1:

@@ -1,4 +1,4 @@
-"""Workbooks of Excel, ``.xlsx`` (extra ``data``): one sheet, read as text files are."""
+"""Excel workbooks, ``.xlsx`` (extra ``data``): one sheet, parsed like a text file."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
 
 
 def _check_archive(path: Path) -> None:
-    """Sizes that the archive declares, and no definitions of entities, which could grow without
-    bounds.
-    """
+    """Refuse declared sizes beyond the limits, and entity definitions, which can explode."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if not any(member.filename.startswith("xl/") for member in members):
@@ -62,7 +60,7 @@ def _check_archive(path: Path) -> None:
 
 
 def _records(sheet: Any) -> Iterator[tuple[int, list[str]]]:
-    """(line, entries) of the rows that are not empty."""
+    """Yield (line, entries) of the rows that are not empty."""
     for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
         fields = [_text(cell) for cell in cells]
         while fields and not fields[-1].strip():
@@ -72,7 +70,7 @@ def _records(sheet: Any) -> Iterator[tuple[int, list[str]]]:
 
 
 def _padded(fields: list[str], width: int) -> list[str]:
-    """Empty cells at the end of a row are not stored."""
+    """Append the empty cells at the end of a row, which are not stored."""
     return fields + [""] * (width - len(fields))
 
 
