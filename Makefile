@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-portable test-pages test-wheel fuzz lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-ephys test-portable test-pages test-wheel fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -21,6 +21,16 @@ test-full: $(READY) lint
 # the numerically sensitive tests with the kernels of other processors; ALL=--all repeats every test that is not slow
 test-portable: $(READY)
 	$(BIN)/python tests/portable.py $(ALL) -- -n 2 --dist worksteal
+
+# probes with SpikeInterface itself, which is in no other environment: an environment of its own, made by the first run
+test-ephys: .venv-ephys/.ready
+	.venv-ephys/bin/python -m pytest -q --noconftest tests/test_ephys.py
+
+.venv-ephys/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ephys
+	.venv-ephys/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
+	.venv-ephys/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[ephys]' pytest
+	touch .venv-ephys/.ready
 
 # reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
 test-pages: $(READY)
@@ -85,4 +95,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-wheel build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv .venv-wheel .venv-ephys build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

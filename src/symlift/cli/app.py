@@ -31,6 +31,7 @@ from symlift.cli.console import (
 )
 from symlift.cli.experiments import experiment_app
 from symlift.cli.inspection import inspect
+from symlift.cli.probe import probe_app
 from symlift.cli.reading import (
     Bin,
     Columns,
@@ -62,6 +63,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(experiment_app, name="experiment")
+app.add_typer(probe_app, name="probe")
 app.command()(inspect)
 
 
@@ -276,7 +278,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     """
     extras = {"torch": "train", "tensorboard": "train", "umap": "baselines", "h5py": "data", "pynwb": "data",
               "mlxtend": "data", "zarr": "data", "pyarrow": "data", "openpyxl": "data",
-              "SALib": "sensitivity", "dask": "cluster"}  # fmt: skip
+              "SALib": "sensitivity", "dask": "cluster", "spikeinterface": "ephys", "probeinterface": "ephys"}  # fmt: skip
     report: dict[str, Any] = {
         "symlift": __version__,
         "python": platform.python_version(),

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.solvers.fast.place.slots import LagModel, Slots, fit_lags
+from symlift.solvers.fast.place.slots import LagModel, PairClasses, fit_lags
 
 __all__ = ["costs", "exchanges", "refine"]
 
 _ROUNDS = 12
 
 
-def costs(S: NDArray, slot: NDArray, slots: Slots, model: LagModel) -> NDArray[np.float64]:
+def costs(S: NDArray, slot: NDArray, slots: PairClasses, model: LagModel) -> NDArray[np.float64]:
     """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, but for a constant, of column i in slot g while the others stay.
 
     The column that is in g takes i's slot, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is an
@@ -65,7 +65,7 @@ def exchanges(cost: NDArray, slot: NDArray, most: int | None = None) -> NDArray[
 
 
 def refine(
-    S: NDArray, slot: NDArray, slots: Slots, widths: tuple[float, ...], prior: float = 4.0, rounds: int = _ROUNDS
+    S: NDArray, slot: NDArray, slots: PairClasses, widths: tuple[float, ...], prior: float = 4.0, rounds: int = _ROUNDS
 ) -> tuple[float, NDArray[np.int64]]:
     """F and slots after descent, with lag models that are smoothed by each of ``widths`` in turn."""
     for width in widths:

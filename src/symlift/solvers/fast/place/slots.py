@@ -12,6 +12,7 @@ taken, is the bijection; eight are the bits of a number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,22 @@ from scipy.ndimage import gaussian_filter1d
 
 from symlift.core.grid import Grid
 
-__all__ = ["LagModel", "Slots", "fit_lags", "make_slots", "misfit"]
+__all__ = ["LagModel", "PairClasses", "Slots", "fit_lags", "make_slots", "misfit"]
+
+
+class PairClasses(Protocol):
+    """Places whose pairs fall in classes with a mean each: by displacement on a grid, by distance among given points."""
+
+    @property
+    def index(self) -> NDArray[np.int32]: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    def smooth(self, values: NDArray, width: float) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class LagModel:
         return 0.5 * float(np.mean(np.log(self.v)))
 
 
-def fit_lags(S: NDArray, slot: NDArray, slots: Slots, width: float = 0.0, prior: float = 4.0) -> LagModel:
+def fit_lags(S: NDArray, slot: NDArray, slots: PairClasses, width: float = 0.0, prior: float = 4.0) -> LagModel:
     """The lag model of S (m, d, d) with columns at ``slot`` (d,).
 
     Means are shrunk by ``prior`` pairs at zero: with holes about, columns at the border see lags that hardly any pair

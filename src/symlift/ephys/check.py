@@ -1,0 +1,122 @@
+"""Is a map of channels what the data say?  Exchanges that the fields ask for, and how much they ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from symlift.ephys.arrange import Arranged, arranged, contact_costs
+from symlift.ephys.fields import Fields
+from symlift.ephys.motions import motions_of
+from symlift.ephys.wiring import Channels
+from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.statistic import fisher, partial_correlations
+
+__all__ = ["Exchange", "find_exchanges"]
+
+# what undoing an exchange must cost for it to be one: right maps ask for exchanges worth less, and a true one for more
+_WORTH = 30.0
+# half of the confidence
+_HALF = 10.0
+_ROUNDS = 12
+# share of the channels from whose exchange on other starts are tried, and how many
+_MANY, _STARTS = 0.1, 4
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Channels whose contacts go round: each belongs where the next one is; how sure that is."""
+
+    channels: tuple[int, ...]
+    confidence: float
+
+
+def find_exchanges(
+    channels: Channels, positions: NDArray, claimed: NDArray[np.int64], progress: Progress = no_progress
+) -> tuple[list[Exchange], float]:
+    """Exchanges that make the ``claimed`` contacts (d,) those that the fields ask for, and the confidence that these are all."""
+    points, _ = in_steps(positions)
+    fields, living = channels.fields, channels.living
+    slot = claimed[living]
+    progress("contacts", 0.6)
+    best = _settled(fields, points, slot)
+    for start in _more_starts(channels, points, slot) if (best.slot != slot).mean() > _MANY else ():
+        best = min(best, _settled(fields, points, start), key=lambda a: a.cost)
+    progress("exchanges", 0.9)
+    found = _as_claimed(points, slot, best.slot)
+    kept = []
+    for cycle in _cycles(slot, found):
+        undone = found.copy()
+        undone[cycle] = slot[cycle]
+        worth = arranged(fields, points, undone).cost - best.cost if _is_bijection(undone) else np.inf
+        if worth > _WORTH:
+            kept.append(Exchange(tuple(int(i) for i in living[cycle]), float(worth / (worth + _HALF))))
+        else:
+            found = undone
+    return kept, _stability(fields, points, arranged(fields, points, found))
+
+
+def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator[NDArray[np.int64]]:
+    """The claimed map improved by pairs of channels, and maps made from nothing on the contacts that are taken."""
+    c, taken = channels.correlation, np.sort(slot)
+    settings = PlaceSettings()
+    S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
+    yield refine(S, slot, point_slots(points), (0.0,), settings.prior_pairs, rounds=60)[1]
+    for _, found in place_on_points(c, point_slots(points[taken]))[:_STARTS]:
+        yield taken[found]
+
+
+def _settled(fields: Fields, points: NDArray, slot: NDArray[np.int64]) -> Arranged:
+    """Channels where the sources would rather have them, on the contacts that are taken, until nothing changes."""
+    now = arranged(fields, points, slot)
+    taken = np.sort(slot)
+    for _ in range(_ROUNDS):
+        cost = contact_costs(fields, now.sources, points[taken])
+        new = arranged(fields, points, taken[linear_sum_assignment(cost)[1]])
+        if new.cost >= now.cost - 1e-6:
+            break
+        now = new
+    return now
+
+
+def _as_claimed(points: NDArray, claimed: NDArray, found: NDArray) -> NDArray[np.int64]:
+    """What was found, turned or mirrored as the geometry allows so that most is as claimed."""
+    carried = [to[found] for to in motions_of(points, found)]
+    return np.asarray(max(carried, key=lambda slot: int((slot == claimed).sum())), dtype=np.int64)
+
+
+def _cycles(claimed: NDArray, found: NDArray) -> list[NDArray[np.int64]]:
+    """Groups of channels that take each other's contacts, those that stay left out."""
+    at = {int(contact): i for i, contact in enumerate(claimed)}
+    left = set(np.flatnonzero(claimed != found).tolist())
+    groups = []
+    while left:
+        i = min(left)
+        group = []
+        while i in left:
+            left.remove(i)
+            group.append(i)
+            i = at.get(int(found[i]), -1)
+        groups.append(np.array(group))
+    return groups
+
+
+def _is_bijection(slot: NDArray) -> bool:
+    return len(np.unique(slot)) == len(slot)
+
+
+def _stability(fields: Fields, points: NDArray, now: Arranged) -> float:
+    """How sure it is that nothing else is exchanged: by the cheapest exchange of two, which would have been worth noticing."""
+    cost = contact_costs(fields, now.sources, points[now.slot])
+    change = cost - np.diag(cost)[:, None]
+    change = change + change.T
+    np.fill_diagonal(change, np.inf)
+    least = max(float(np.quantile(change.min(axis=1), 0.05)), 0.0)
+    return least / (least + _HALF)

@@ -1,0 +1,133 @@
+"""Which channel is which contact, from traces alone: the numbers behind probes, without any tool for recordings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.ephys.arrange import Arranged, arrange, contact_costs
+from symlift.ephys.events import Levels, Parts, correlate, events_of, levels_of
+from symlift.ephys.fields import Fields
+from symlift.errors import InputError
+from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
+
+__all__ = ["Channels", "Wiring", "match_contacts", "read_channels"]
+
+# correlation below which a channel goes with no other, and the deviation, in that of the usual channel, from which it floats
+_ALONE, _FLOATS = 0.03, 1.5
+# as much nearer is a copy to its original than to any other channel, and as near at least (1 - correlation)
+_TWIN, _TWIN_APART = 0.05, 0.02
+# starts that are followed
+_STARTS = 2
+# what a move of a channel must cost for its place to be sure: half of the confidence
+_SURE = 8.0
+
+
+@dataclass(frozen=True)
+class Channels:
+    """What traces say of d channels: why some have no place (reason, twin), correlations of the living ones and their fields."""
+
+    reason: NDArray[np.str_]
+    twin: NDArray[np.int64]
+    living: NDArray[np.int64]
+    correlation: NDArray[np.float64]
+    fields: Fields
+
+    def which(self, reason: str) -> NDArray[np.int64]:
+        """Channels that were set aside for ``reason``."""
+        return np.flatnonzero(self.reason == reason)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Contact of each channel (d,), -1 for those without, and how sure that is, from 0 to 1."""
+
+    contact: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    arranged: Arranged
+
+
+def read_channels(parts: Parts, rate: float, progress: Progress = no_progress, seed: int = 0) -> Channels:
+    """Read the traces three times: for levels, for correlations, for events."""
+    progress("levels", 0.0)
+    levels = levels_of(parts)
+    progress("correlations", 0.1)
+    c = correlate(parts, levels)
+    reason, twin = _set_aside(c, levels)
+    living = np.flatnonzero(reason == "")
+    if len(living) < 4:
+        raise InputError(
+            f"{len(living)} of {len(reason)} channels go with another one: give a recording with more that see the same sources"
+        )
+    inside = c[np.ix_(living, living)]
+    progress("events", 0.2)
+    fields = events_of(parts, levels, inside, living, rate, np.random.default_rng(seed))
+    return Channels(reason, twin, living, inside, fields)
+
+
+def _set_aside(c: NDArray, levels: Levels) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    """Reason of each channel without a place, "" for others: flat or without signal, floating, a copy; and what it copies."""
+    d = len(c)
+    size = np.abs(c) - np.eye(d)
+    reason = np.full(d, "", dtype="<U9")
+    alone = size.max(axis=1) < _ALONE
+    usual = float(np.median(levels.spread[levels.varies & ~alone])) if (levels.varies & ~alone).any() else 0.0
+    reason[alone] = np.where(levels.spread[alone] > _FLOATS * usual, "floating", "dead")
+    reason[~levels.varies] = "dead"
+    twin = np.full(d, -1, dtype=np.int64)
+    for i in np.flatnonzero(reason == ""):
+        nearest = np.argsort(-size[i], kind="stable")[:2]
+        j, other = int(nearest[0]), 1 - size[i, nearest[1]]
+        if j < i and 1 - size[i, j] < min(_TWIN_APART, _TWIN * other + 1e-6) and twin[j] < 0:
+            twin[i], reason[i] = j, "duplicate"
+    return reason, twin
+
+
+def match_contacts(
+    channels: Channels,
+    positions: NDArray,
+    progress: Progress = no_progress,
+) -> Wiring:
+    """The contact at ``positions`` (M, D) of each living channel."""
+    points, _ = in_steps(positions)
+    living = channels.living
+    if len(living) > len(points):
+        raise InputError(
+            f"{len(living)} living channels, but {len(points)} contacts: give the probe that they were recorded with"
+        )
+    progress("places", 0.5)
+    starts = _distinct(place_on_points(channels.correlation, point_slots(points)))[:_STARTS]
+    progress("contacts", 0.6)
+    if len(channels.fields.amplitude) < 3:
+        raise InputError(
+            "no channel ever leaves its noise: give a recording with spikes, or with a lower threshold of its filter"
+        )
+    best = arrange(channels.fields, points, starts)
+    contact = np.full(len(channels.reason), -1, dtype=np.int64)
+    contact[living] = best.slot
+    sure = np.zeros(len(channels.reason))
+    sure[living] = confidence_of(channels.fields, points, best)
+    return Wiring(contact, sure, best)
+
+
+def confidence_of(fields: Fields, points: NDArray, found: Arranged) -> NDArray[np.float64]:
+    """How sure each channel's contact is: by how much worse its best other contact is, whoever sits there."""
+    cost = contact_costs(fields, found.sources, points)
+    mine = np.arange(len(cost))
+    change = cost - cost[mine, found.slot][:, None]
+    swap = change[:, found.slot]
+    change[:, found.slot] = swap + swap.T
+    change[mine, found.slot] = np.inf
+    margin = np.maximum(change.min(axis=1), 0)
+    return np.asarray(margin / (margin + _SURE))
+
+
+def _distinct(found: list[tuple[float, NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
+    """Starts of different misfit: mirror images have the same."""
+    kept: dict[float, NDArray[np.int64]] = {}
+    for misfit, slot in found:
+        kept.setdefault(round(misfit, 6), slot)
+    return list(kept.values())

@@ -1,0 +1,152 @@
+"""Columns on points that are given: any arrangement, not only a grid; which column sits on which point is unknown.
+
+A pairwise statistic of two columns depends on the distance of their points, and columns take the points for which that
+explains most.  Points may stay empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from symlift.solvers.fast.place.embed import classical_scaling, neighbour_graph, paths_through, stress_majorisation
+from symlift.solvers.fast.place.refine import refine
+from symlift.solvers.fast.place.scatter import best_partners, monotone_scaling
+from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.solvers.fast.place.statistic import fisher, partial_correlations
+
+__all__ = ["PointSlots", "in_steps", "place_on_points", "point_slots"]
+
+# directions in which coordinates are laid over the points, and rounds of assignment and alignment
+_TURNS, _ROUNDS = 12, 6
+# distances that differ by less, in steps, are the same
+_SAME = 0.05
+
+
+@dataclass(frozen=True)
+class PointSlots:
+    """Points (M, P) in steps as places for columns; ``index`` (M, M): class of each pair, by distance."""
+
+    points: NDArray[np.float64]
+    index: NDArray[np.int32]
+    distance: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        return len(self.points)
+
+    @property
+    def classes(self) -> int:
+        return len(self.distance)
+
+    @cached_property
+    def _apart(self) -> NDArray[np.float64]:
+        return np.abs(self.distance[:, None] - self.distance[None])
+
+    def smooth(self, values: NDArray, width: float) -> NDArray[np.float64]:
+        """Functions of distance (classes,), smoothed by a Gaussian of ``width`` steps."""
+        if width <= 0:
+            return values
+        return np.asarray(np.exp(-0.5 * (self._apart / width) ** 2) @ values)
+
+
+def in_steps(positions: NDArray) -> tuple[NDArray[np.float64], float]:
+    """Positions (M, D) in the directions that they extend in, (M, P), in units of the usual distance to the nearest; the unit."""
+    centred = np.asarray(positions, dtype=np.float64) - np.mean(positions, axis=0)
+    _, size, axes = np.linalg.svd(centred, full_matrices=False)
+    flat = centred @ axes[size > 1e-6 * max(size[0], 1e-12)].T
+    apart = distances(flat)
+    np.fill_diagonal(apart, np.inf)
+    unit = float(np.median(apart.min(axis=1)))
+    return flat / unit, unit
+
+
+def distances(points: NDArray) -> NDArray[np.float64]:
+    """(M, M), of points (M, P)."""
+    return np.asarray(np.sqrt(np.sum((points[:, None] - points[None]) ** 2, axis=-1)))
+
+
+def point_slots(points: NDArray) -> PointSlots:
+    """Slots at ``points`` (M, P), given in steps."""
+    apart = distances(points)
+    level, index = np.unique(np.rint(apart / _SAME), return_inverse=True)
+    return PointSlots(points, index.reshape(apart.shape).astype(np.int32), level * _SAME)
+
+
+def place_on_points(
+    c: NDArray, slots: PointSlots, settings: PlaceSettings | None = None
+) -> list[tuple[float, NDArray[np.int64]]]:
+    """Ways to put columns with correlations c (d, d) on the points, (misfit, slot of each column), the best first."""
+    settings = settings or PlaceSettings()
+    S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
+    found: list[tuple[float, NDArray[np.int64]]] = []
+    for y in _coordinates(c, slots.points.shape[1], settings):
+        for slot in _laid_over(y, slots.points):
+            found.append(refine(S, slot, slots, settings.widths, settings.prior_pairs))
+    return sorted(found, key=lambda pair: round(pair[0], 9))
+
+
+def _coordinates(c: NDArray, dimension: int, settings: PlaceSettings) -> Iterator[NDArray[np.float64]]:
+    """Coordinates (d, P) from correlations: by how they fall with distance, and by steps in the graph of best partners."""
+    near = min(4 * dimension + 4, len(c) - 1)
+    for least in (0.15, 0.05):
+        edges = best_partners(c, near)
+        length = np.sqrt(-np.log(np.clip(c, 1e-6, 1 - 1e-9)))
+        y = monotone_scaling(c, (edges | edges.T) & (c > least), length, dimension)
+        if y is not None:
+            yield y
+            break
+    p = partial_correlations(c, settings.start_ridge)
+    paths = paths_through(neighbour_graph(p, 2 * dimension, settings.edge, squares=False))
+    values, vectors = classical_scaling(paths, dimension)
+    yield stress_majorisation(np.maximum(paths, 1e-3), vectors * np.sqrt(np.maximum(values, 1e-9)))
+
+
+def _laid_over(y: NDArray, points: NDArray) -> Iterator[NDArray[np.int64]]:
+    """Slots of columns at coordinates y (d, P), laid over the points in several directions; none twice."""
+    P = points.shape[1]
+    centred = y - y.mean(axis=0)
+    middle = points.mean(axis=0)
+    seen: set[bytes] = set()
+    long = np.linalg.svd(points - middle, full_matrices=False)[1]
+    # where the points extend much farther one way than the other, coordinates do so, too
+    _, size, axes = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ axes.T
+    scale = float(np.sqrt(np.sum(long**2) / len(points)) / max(np.sqrt(np.sum(size**2) / len(y)), 1e-12))
+    for turn in _turns(P, long):
+        slot = _nearest(turned @ turn * scale + middle, points)
+        for _ in range(_ROUNDS):
+            A = np.c_[turned, np.ones(len(turned))]
+            laid = A @ np.linalg.lstsq(A, points[slot], rcond=None)[0]
+            new = _nearest(laid, points)
+            if np.array_equal(new, slot):
+                break
+            slot = new
+        if slot.tobytes() not in seen:
+            seen.add(slot.tobytes())
+            yield slot
+
+
+def _turns(dimension: int, long: NDArray) -> Iterator[NDArray[np.float64]]:
+    """Rotations and reflections that are tried."""
+    if dimension == 1:
+        yield np.eye(1)
+    elif dimension == 2:
+        round_about = long[1] > 0.6 * long[0]
+        for angle in np.arange(_TURNS) * (2 * np.pi / _TURNS) if round_about else (0.0, np.pi):
+            turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+            yield turn
+            yield np.diag([1.0, -1.0]) @ turn
+    else:
+        for signs in np.ndindex(*(2,) * dimension):
+            yield np.diag(1.0 - 2.0 * np.array(signs))
+
+
+def _nearest(y: NDArray, points: NDArray) -> NDArray[np.int64]:
+    cost = np.sum((y[:, None] - points[None]) ** 2, axis=-1)
+    return np.asarray(linear_sum_assignment(cost)[1], dtype=np.int64)

@@ -1,0 +1,356 @@
+"""Which wire is which electrode: fields and sources, contacts, checks; on a small recording made by SpikeInterface's generator."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from symlift import InputError
+from symlift.cli import app
+from symlift.ephys import ProbeCheck, check_probe, match_probe
+from symlift.ephys.arrange import arrange, arranged
+from symlift.ephys.check import find_exchanges
+from symlift.ephys.events import correlate, levels_of
+from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
+from symlift.ephys.motions import motions_of
+from symlift.ephys.wiring import Channels, match_contacts, read_channels
+from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
+
+SMALL = Path(__file__).parent / "fixtures" / "ephys_4x4.npz"
+runner = CliRunner()
+
+
+@dataclass
+class Probe:
+    """As much of a probe as is needed."""
+
+    contact_positions: np.ndarray
+    device_channel_indices: np.ndarray | None = None
+
+    def copy(self) -> Probe:
+        return copy.deepcopy(self)
+
+    def set_device_channel_indices(self, indices: np.ndarray) -> None:
+        self.device_channel_indices = np.asarray(indices)
+
+
+@dataclass
+class Recording:
+    """As much of a recording as is needed: two segments, an hour or a minute."""
+
+    traces: np.ndarray
+    sampling_frequency: float
+    locations: np.ndarray | None
+    channel_ids: list[Any] = field(default_factory=list)
+
+    def get_num_segments(self) -> int:
+        return 2
+
+    def get_num_samples(self, segment_index: int) -> int:
+        return len(self._segment(segment_index))
+
+    def _segment(self, index: int) -> np.ndarray:
+        half = len(self.traces) // 2
+        return self.traces[:half] if index == 0 else self.traces[half:]
+
+    def get_traces(self, segment_index: int, start_frame: int, end_frame: int) -> np.ndarray:
+        return self._segment(segment_index)[start_frame:end_frame]
+
+    def has_probe(self) -> bool:
+        return self.locations is not None
+
+    def get_channel_locations(self) -> np.ndarray:
+        assert self.locations is not None
+        return self.locations
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, np.ndarray]:
+    with np.load(SMALL) as file:
+        return {name: file[name] for name in file.files}
+
+
+def recorded(small: dict[str, np.ndarray], swap: tuple[int, int] | None = None) -> Recording:
+    contact = small["contact"].copy()
+    if swap is not None:
+        contact[list(swap)] = contact[list(swap[::-1])]
+    ids = [f"ch{i}" for i in range(len(contact))]
+    return Recording(small["traces"], float(small["rate"]), small["positions"][contact], ids)
+
+
+@pytest.fixture(scope="module")
+def channels(small) -> Channels:
+    traces, length = small["traces"], round(float(small["rate"]))
+    return read_channels(lambda: (traces[i : i + length] for i in range(0, len(traces), length)), float(small["rate"]))
+
+
+def in_place(found: np.ndarray, truth: np.ndarray, positions: np.ndarray) -> float:
+    """Share of the channels on their contact, up to motions that the geometry has."""
+    return max(float(np.mean(to[truth] == found)) for to in motions_of(in_steps(positions)[0], truth))
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+
+def sources(rng: np.random.Generator, points: np.ndarray, count: int = 60) -> Sources:
+    P = points.shape[1]
+    theta = np.zeros((count, 1 + P + P * (P + 1) // 2 + 1))
+    theta[:, 0] = rng.uniform(4, 6, count)
+    theta[:, 1 : 1 + P] = points[rng.integers(len(points), size=count)] + rng.normal(0, 0.4, (count, P))
+    rows, columns = np.tril_indices(P)
+    theta[:, 1 + P : -1] = np.where(rows == columns, rng.uniform(0.5, 1.0, (count, len(rows))), 0.1)
+    theta[:, -1] = rng.uniform(0.3, 1.5, count)
+    return Sources(theta, P)
+
+
+def fields_of(rng: np.random.Generator, true: Sources, places: np.ndarray, noise: float = 0.03) -> Fields:
+    amplitude = np.exp(true.log_amplitude(places))
+    error = np.full(amplitude.shape, 1.0)
+    return Fields(amplitude * np.exp(noise * rng.normal(size=error.shape)) + 0.3 * rng.normal(size=error.shape), error)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_derivatives_of_a_field_are_finite_differences(dimension):
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(5, dimension)) * 2
+    some, error, h = sources(rng, places, 3), np.full((3, 5), 2.0), 1e-6
+    _, by_theta, by_place = _model(some, places, error)
+    for k in range(some.theta.shape[1]):
+        ends = [Sources(some.theta + s * h * np.eye(some.theta.shape[1])[k], dimension) for s in (1, -1)]
+        slope = (_model(ends[0], places, error)[0] - _model(ends[1], places, error)[0]) / (2 * h)
+        np.testing.assert_allclose(by_theta[..., k], slope, atol=1e-6)
+    for k in range(dimension):
+        step = h * np.eye(dimension)[k]
+        slope = (_model(some, places + step, error)[0] - _model(some, places - step, error)[0]) / (2 * h)
+        np.testing.assert_allclose(by_place[..., k], slope, atol=1e-6)
+
+
+def test_sources_are_found_and_channels_moved_back_to_where_they_were():
+    rng = np.random.default_rng(1)
+    points = np.stack(np.meshgrid(np.arange(6.0), np.arange(5.0)), axis=-1).reshape(-1, 2)
+    true = sources(rng, points)
+    fields = fields_of(rng, true, points)
+    found = fit_sources(fields, points)
+    assert np.median(np.linalg.norm(found.theta[:, 1:3] - true.theta[:, 1:3], axis=1)) < 0.1
+    assert np.sqrt(np.mean(residuals(fields, found, points) ** 2)) < 1.2
+    shaken = points + rng.normal(0, 0.3, points.shape)
+    moved, _ = adjust(fields, shaken, fit_sources(fields, shaken))
+    laid = np.c_[moved, np.ones(len(moved))]
+    error = laid @ np.linalg.lstsq(laid, points, rcond=None)[0] - points
+    assert np.sqrt(np.mean(error**2)) < 0.1
+
+
+def test_gaps_on_a_line_are_found():
+    rng = np.random.default_rng(2)
+    points = np.arange(16.0)[:, None]
+    living = np.setdiff1d(np.arange(16), [4, 11])
+    fields = fields_of(rng, sources(rng, points), points[living])
+    start = np.arange(14)
+    assert in_place(start, living, points) < 0.5
+    found = arrange(fields, points, [start])
+    assert in_place(found.slot, living, points) == 1.0
+    assert found.cost <= arranged(fields, points, living).cost + 1e-6
+
+
+# -- given points ------------------------------------------------------------------------------------------------------
+
+
+def test_columns_take_points_of_any_arrangement():
+    rng = np.random.default_rng(3)
+    points = rng.uniform(0, 5, (24, 2)) * np.array([2.0, 1.0])
+    slots = point_slots(in_steps(points)[0])
+    apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    order = rng.permutation(24)
+    c = np.exp(-((apart / 2.5) ** 2))[np.ix_(order, order)]
+    assert np.mean(place_on_points(c, slots)[0][1] == order) > 0.95
+
+
+def test_motions_of_a_square_and_of_a_line_with_its_end_missing():
+    square = np.stack(np.meshgrid(np.arange(3.0), np.arange(3.0)), axis=-1).reshape(-1, 2)
+    assert len(motions_of(square, np.arange(9))) == 8
+    line = np.arange(5.0)[:, None]
+    assert len(motions_of(line, np.arange(5))) == 2
+    assert len(motions_of(line, np.arange(4))) == 4  # and each of them one contact on
+    np.testing.assert_array_equal(motions_of(line, np.arange(5))[0], np.arange(5))
+
+
+# -- a recording -------------------------------------------------------------------------------------------------------
+
+
+def test_levels_and_correlations_do_not_depend_on_parts(small):
+    traces = small["traces"][:4000]
+    whole = levels_of(lambda: iter([traces]))
+    np.testing.assert_allclose(whole.spread, levels_of(lambda: iter([traces[:2000], traces[2000:]])).spread)
+    c = correlate(lambda: iter([traces]), whole)
+    np.testing.assert_allclose(np.diag(c), 1)
+    assert np.abs(c - c.T).max() < 1e-6
+
+
+def test_the_dead_channel_is_set_aside_and_all_others_are_placed(small, channels):
+    dead = int(small["dead"])
+    np.testing.assert_array_equal(channels.which("dead"), [dead])
+    found = match_contacts(channels, small["positions"])
+    truth = small["contact"][channels.living]
+    assert found.contact[dead] == -1
+    assert found.confidence[dead] == 0
+    assert in_place(found.contact[channels.living], truth, small["positions"]) == 1.0
+    assert found.confidence[channels.living].min() > 0.5
+
+
+def test_a_right_map_raises_no_alarm_and_exchanges_are_found(small, channels):
+    positions, count = small["positions"][small["contact"]], len(small["contact"])
+    assert find_exchanges(channels, positions, np.arange(count))[0] == []
+    claimed = np.arange(count)
+    pairs = [tuple(channels.living[i : i + 2].tolist()) for i in (0, 5, 9)]
+    for a, b in pairs:
+        claimed[[a, b]] = claimed[[b, a]]
+    exchanges, sure = find_exchanges(channels, positions, claimed)
+    assert sorted(tuple(sorted(one.channels)) for one in exchanges) == pairs
+    assert all(one.confidence > 0.5 for one in exchanges)
+    assert sure > 0.5
+
+
+def test_probes_are_matched_and_checked_through_a_recording(small):
+    recording = recorded(small)
+    found = match_probe(recording, Probe(small["positions"]))
+    device = found.probe.device_channel_indices
+    living = np.setdiff1d(np.arange(16), [int(small["dead"])])
+    contact = np.array([int(np.flatnonzero(device == i)[0]) for i in living])
+    assert in_place(contact, small["contact"][living], small["positions"]) == 1.0
+    assert sorted(device) == list(range(16))  # the dead one has what is left
+    assert found.confidence[int(small["dead"])] == 0
+    assert check_probe(recording).ok
+    a, b = (int(i) for i in living[[3, 8]])
+    wrong = check_probe(recorded(small, (a, b)))
+    assert isinstance(wrong, ProbeCheck)
+    assert not wrong.ok
+    assert wrong.swapped == ((f"ch{a}", f"ch{b}"),)
+    assert wrong.dead == (f"ch{int(small['dead'])}",)
+    # the same through a wired probe instead of the recording's own map
+    device = np.argsort(small["contact"])
+    assert check_probe(recorded(small, (a, b)), Probe(small["positions"], device)).ok
+
+
+def test_copies_and_floating_channels_are_named(small):
+    recording = recorded(small)
+    dead, rng = int(small["dead"]), np.random.default_rng(0)
+    copied, original, floating = (i for i in (14, 2, 7))
+    assert dead not in (copied, original, floating)
+    traces = recording.traces.copy()
+    traces[:, copied] = traces[:, original]
+    traces[:, floating] = rng.normal(0, 200, len(traces))
+    recording.traces = traces
+    found = check_probe(recording)
+    assert found.duplicated == ((f"ch{copied}", f"ch{original}"),)
+    assert found.floating == (f"ch{floating}",)
+    assert found.dead == (f"ch{dead}",)
+
+
+def test_what_cannot_be_done_is_refused_in_one_line(small):
+    recording = recorded(small)
+    for probe, message in (
+        (Probe(small["positions"][:3]), "four are the fewest"),
+        (Probe(np.zeros((16, 2))), "same position"),
+        (Probe(small["positions"][:12]), "15 living channels, but 12 contacts"),
+    ):
+        with pytest.raises(InputError, match=message):
+            match_probe(recording, probe)
+    with pytest.raises(InputError, match="not wired"):
+        check_probe(recording, Probe(small["positions"]))
+    with pytest.raises(InputError, match="not wired to the 16 channels"):
+        check_probe(recording, Probe(small["positions"], np.zeros(16, dtype=int)))
+    with pytest.raises(InputError, match="no probe"):
+        check_probe(Recording(small["traces"], float(small["rate"]), None, list(range(16))))
+    with pytest.raises(InputError, match="0 s long"):
+        match_probe(Recording(small["traces"][:300], float(small["rate"]), None), Probe(small["positions"]))
+    gaps = small["traces"].astype(float)
+    gaps[5, 5] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity between 0 and 1 s"):
+        match_probe(Recording(gaps, float(small["rate"]), None), Probe(small["positions"]))
+    noise = np.random.default_rng(0).normal(size=small["traces"].shape)
+    with pytest.raises(InputError, match="go with another one"):
+        match_probe(Recording(noise, float(small["rate"]), None), Probe(small["positions"]))
+
+
+@pytest.mark.parametrize("command", ["check", "match", "recover"])
+def test_commands_have_an_example(command):
+    shown = runner.invoke(app, ["probe", command, "--help"])
+    assert shown.exit_code == 0
+    assert "Example: symlift probe" in shown.output
+
+
+def test_without_the_extra_a_command_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("symlift.cli.probe.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="pip install"):
+        runner.invoke(app, ["probe", "check", "nothing"], catch_exceptions=False)
+
+
+# -- with SpikeInterface itself (make test-ephys) ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    """The small recording as SpikeInterface saves it, with its probe, and the probe's file."""
+    core = pytest.importorskip("spikeinterface.core")
+    pi = pytest.importorskip("probeinterface")
+    recording = core.NumpyRecording([small["traces"]], float(small["rate"]))
+    probe = pi.Probe(ndim=2, si_units="um")
+    probe.set_contacts(positions=small["positions"], shapes="circle", shape_params={"radius": 5})
+    unwired = probe.copy()
+    pi.write_probeinterface(tmp_path / "geometry.json", unwired)
+    probe.set_device_channel_indices(np.argsort(small["contact"]))
+    recording.set_probe(probe)
+    recording.save(folder=tmp_path / "recording", verbose=False)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_spikeinterface_saves_checks_matches_and_loads_back(saved, small):
+    from probeinterface import read_probeinterface
+    from spikeinterface.core import load
+
+    checked = runner.invoke(app, ["probe", "check", str(saved / "recording"), "--json", "-q"])
+    assert json.loads(checked.stdout)["ok"] is True
+    for words in (["match", "--probe", str(saved / "geometry.json")], ["recover", "--grid", "4x4", "--pitch", "30"]):
+        out = saved / f"{words[0]}.json"
+        done = runner.invoke(app, ["probe", words[0], str(saved / "recording"), *words[1:], "--out", str(out), "-q"])
+        assert done.exit_code == 0, done.output
+        probe = read_probeinterface(out).probes[0]
+        recording = load(saved / "recording")
+        recording.set_probe(probe)
+        living = np.setdiff1d(np.arange(16), [int(small["dead"])])
+        where = recording.get_channel_locations()
+        where = where - where.min(axis=0) + small["positions"].min(axis=0)
+        contact = np.argmin(np.sum((small["positions"][None] - where[:, None]) ** 2, axis=-1), axis=1)[living]
+        assert in_place(contact, small["contact"][living], small["positions"]) == 1.0
+        again = runner.invoke(app, ["probe", words[0], str(saved / "recording"), *words[1:], "--out", str(out)])
+        assert isinstance(again.exception, InputError)  # it exists
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check", "nowhere"], "does not exist"),
+        (["check", "junk.raw"], "no recording that SpikeInterface reads"),
+        (["match", "recording"], "needs the geometry"),
+        (["match", "recording", "--probe", "junk.raw"], "no probe of probeinterface"),
+        (["recover", "recording", "--grid", "4x4", "--out", "none/probe.json"], "not a folder"),
+        (["recover", "recording", "--grid", "2x2x4"], "has 3 axes"),
+        (["recover", "recording", "--grid", "4x4", "--pitch", "-1"], "not a distance"),
+    ],
+)
+def test_commands_refuse_in_one_line(saved, monkeypatch, words, message):
+    monkeypatch.chdir(saved)
+    (saved / "junk.raw").write_bytes(b"junk")
+    before = sorted(saved.iterdir())
+    with pytest.raises(InputError, match=message):
+        runner.invoke(app, ["probe", *words], catch_exceptions=False)
+    assert sorted(saved.iterdir()) == before
