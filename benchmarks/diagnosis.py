@@ -58,9 +58,9 @@ CHANGES_AFTER_UNSEEN = (
     "Angles: `ahead`, the lead over the next best plane (from recordings); all curves fitted once more to the seen half.",
     "Angles: `ahead` of 0.05 instead of 0.25 (a test of eleven sharply tuned cells); bits are judged by their heaviest third. "
     "Neither was read off these families, and the table was not made again.",
-    "`partners_beside` joined the curve of columns in places, and its curve and that of components were fitted once more to the seen "
-    "half, to fits of the engine that knows places between points; `gaps` of at least 0.5. Both came from single cases (whole digits, "
-    "a line with holes).",
+    "`partners_beside` joined the curve of columns in places; that curve and the one of components were fitted once more to the "
+    "seen half, to fits of the engine that knows places between points; `gaps` of at least 0.5. Both came from single cases "
+    "(whole digits, a line with holes).",
 )
 #: what was read before any of them, with the solver as it was then
 FIRST_READING = (
