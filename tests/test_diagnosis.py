@@ -2,22 +2,30 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter1d
 
 from symlift import Grid, LatentDomain, Verdict
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn, ising, random_orthogonal, ring_population
-from symlift.diagnosis import Test
+from symlift.diagnosis import Asked, Diagnosis, Test
 from symlift.diagnosis.bootstrap import survival
 from symlift.diagnosis.confidence import CURVES
-from symlift.diagnosis.measures import Measures, freedom, halves_of, take_sample
-from symlift.diagnosis.places import rows_in_places, share_across_pairs
+from symlift.diagnosis.gaps import Gaps, gaps_by_correlations
+from symlift.diagnosis.measures import Measures, freedom, halves_of, measure, take_sample
+from symlift.diagnosis.places import partners_beside, rows_in_places, share_across_pairs
 from symlift.diagnosis.refits import rows_that_would_do
-from symlift.diagnosis.verdict import Further, make_tests, verdict_of
+from symlift.diagnosis.steps import looks_tuned, next_steps
+from symlift.diagnosis.verdict import Further, further_probability, make_tests, verdict_of
 from symlift.errors import FitWarning, InputError
+from symlift.metrics.placement import placement_agreement
 from symlift.solvers.contract import Evidence
+from symlift.solvers.fast.place.halves import Halves
+from symlift.solvers.fast.place.rows import read_rows
+from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import make_slots
 from symlift.statistics.selection import HeldOut
 
@@ -224,6 +232,46 @@ def test_a_mixing_that_was_called_a_shuffle_is_tried_as_a_mixing():
     assert diagnosis(X, 15, True, **found.next_steps[0].params).verdict is Verdict.PRESENT
 
 
+@pytest.mark.parametrize("wraps", [False, True], ids=["line", "ring"])
+def test_missing_points_are_told_where_they_are(wraps, rng):
+    d, gone, n = 24, [7, 13, 20], 1_500
+    field = gaussian_filter1d(rng.normal(size=(n, d if wraps else d + 10)), 1.2, axis=1, mode="wrap")
+    field = field[:, :d] / field.std() + 0.1 * rng.normal(size=(n, d))
+    order = rng.permutation(np.setdiff1d(np.arange(d), gone))
+    rows = read_rows(field[:, order], rng, PlaceSettings(rows=n))
+    halves = Halves(rows, np.arange(len(order)), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges)
+    slots = make_slots(Grid((d,), wraps))
+    assert gaps_by_correlations(halves, order, slots).stay == 1.0
+    # in the right order, with all missing points at one end
+    tight = np.argsort(np.argsort(order))
+    found = gaps_by_correlations(halves, tight, slots)
+    truth = np.sort(order)
+    apart = {frozenset((int(a), int(b))) for a, b in pairwise(truth) if b - a > 1}
+    assert {frozenset(int(order[i]) for i in pair) for pair in found.between} == apart
+    assert found.stay == placement_agreement(order, tight, Grid((d,), wraps), shift_open=True) < 0.7
+    full = Halves(rows, np.arange(8), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges)
+    assert gaps_by_correlations(full, np.arange(8), make_slots(Grid((8,)))) is None  # nothing is missing
+
+
+def test_a_line_whose_gaps_sit_elsewhere_is_not_called_present():
+    X = gsn(600, 12, transform="permutation", random_state=1).X
+    est = quiet_fit(X, grid=12, mixing="shuffled")
+    sample = take_sample(X)
+    measures = measure(est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves))
+    elsewhere = replace(measures, places=replace(measures.places, gaps=Gaps(0.4, ((0, 4),))))
+    tests = make_tests(elsewhere, est.model_, Further())
+    assert verdict_of(tests, placed=True) is Verdict.UNIDENTIFIABLE
+    assert next(test.value for test in tests if test.name == "confidence") <= 0.3
+    steps = next_steps(Verdict.UNIDENTIFIABLE, tests, est.solution_, Further(), X, Asked(), gaps=[(0, 4)])
+    assert "missing points between column 1 and column 5" in steps[0].text
+
+
+def test_images_of_digits_are_not_sent_to_a_ring():
+    from sklearn.datasets import load_digits
+
+    assert not looks_tuned(load_digits().data[::3])
+
+
 def test_rows_that_would_do_grow_with_disagreement():
     assert rows_that_would_do(0.6, 0.7, 1_000) > rows_that_would_do(0.6, 0.85, 1_000) > 1_000
     assert rows_that_would_do(0.8, 0.6, 1_000) is None
@@ -250,6 +298,28 @@ def test_verdicts_follow_from_the_tests():
     assert verdict_of(named(**unsure | {"locality": (0.3, False)}), placed=True) is Verdict.ABSENT
     assert verdict_of(named(**good | {"agreement_of_halves": (0.4, False)}), placed=True) is Verdict.UNIDENTIFIABLE
     assert verdict_of(named(**good | {"settled": (0.4, False)}), placed=True) is Verdict.ABSENT
+
+
+def test_other_fits_never_raise_the_confidence():
+    assert further_probability(0.8, 1.0) == pytest.approx(0.8)
+    assert further_probability(0.8, 0.9) == pytest.approx(0.8)
+    assert further_probability(0.8, 0.5) < 0.01
+
+
+def test_a_tally_names_what_was_not_passed():
+    tests = (*named(locality=(0.9, True), agreement_of_halves=(0.2, False)), Test("resolution", 1.0))
+    assert Diagnosis(Verdict.ABSENT, 0.1, tests).tally == "1 of 2 tests passed; not passed: agreement of halves"
+    assert Diagnosis(Verdict.PRESENT, 0.9, tests[:1]).tally == "1 of 1 tests passed"
+
+
+def test_best_partners_sit_beside_a_column_where_it_is_in_place(rng):
+    grid = Grid((6, 7))
+    apart = np.linalg.norm(grid.indices()[:, None] - grid.indices()[None], axis=-1)
+    # strong at one end and weak at the other: in place, and not stationary
+    S = (np.exp(-apart) * np.linspace(1, 0.2, 42) * np.linspace(1, 0.2, 42)[:, None])[None]
+    slots = make_slots(grid)
+    assert partners_beside(S, np.arange(42), slots) > 0.8
+    assert partners_beside(S, rng.permutation(42), slots) < 0.4
 
 
 def test_verdicts_are_codes_and_words():

@@ -32,42 +32,43 @@ _NUMBERS = (
 
 def write_page(
     records: list[dict[str, Any]],
-    found: dict[str, Any],
-    fresh: dict[str, Any] | None,
+    columns: dict[str, dict[str, Any]],
     bins_of: Callable[[NDArray, NDArray], list[tuple[float, float, int]]],
     notes: tuple[str, ...],
 ) -> None:
-    """Put the table into docs/reading-the-diagnosis.md, and the diagram beside its other pictures."""
+    """Put the table into docs/reading-the-diagnosis.md, and the diagram of ``records`` beside its other pictures."""
     p, y = np.array([r["confidence"] for r in records]), np.array([r["right"] for r in records], dtype=float)
     _draw(bins_of(p, y), DOCS / "images" / "reliability.svg")
+    put(START, END, table(columns, notes))
+
+
+def put(start: str, end: str, text: str) -> None:
+    """Replace what stands between two marks of docs/reading-the-diagnosis.md."""
     page = DOCS / "reading-the-diagnosis.md"
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
-    page.write_text(before + START + "\n" + table(found, fresh, notes) + "\n" + END + after, encoding="utf-8")
+    before, rest = page.read_text(encoding="utf-8").split(start)
+    page.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
 
 
-def table(found: dict[str, Any], fresh: dict[str, Any] | None, notes: tuple[str, ...]) -> str:
-    """Markdown: the unseen half, the fresh families beside it; of ``notes`` all but the last are changes made after reading it."""
-    columns = [found] if fresh is None else [found, fresh]
+def table(columns: dict[str, dict[str, Any]], notes: tuple[str, ...]) -> str:
+    """Markdown: one column for each set of families; of ``notes`` all but the last are changes made after reading the first."""
     *changes, first = notes
+    found = list(columns.values())
+    sizes = "; ".join(
+        f"{name}: {c['results']} results of {c['data_sets']} data sets in {c['families']} families"
+        for name, c in columns.items()
+    )
     lines = [
-        f"{found['results']} results of {found['data_sets']} data sets in {found['families']} families"
-        + (
-            f"; beside them {fresh['results']} of {fresh['families']} families that were written after all changes:"
-            if fresh
-            else ":"
-        ),
+        f"{sizes[:1].upper()}{sizes[1:]}.",
         "",
-        "| | unseen half |" + (" fresh families |" if fresh else "") + " aim |",
-        "|---|---|" + ("---|" if fresh else "") + "---|",
+        f"| | {' | '.join(columns)} | aim |",
+        "|---|" + "---|" * (len(found) + 1),
     ]
     for words, name, aim in _ROWS:
-        shares = [f"{c[name][0]} of {c[name][1]} ({100 * c[name][0] / max(c[name][1], 1):.1f} %)" for c in columns]
+        shares = [f"{c[name][0]} of {c[name][1]} ({100 * c[name][0] / max(c[name][1], 1):.1f} %)" for c in found]
         lines.append(f"| {words} | {' | '.join(shares)} | {aim} |")
     for words, name, aim in _NUMBERS:
-        lines.append(f"| {words} | {' | '.join(f'{c[name]:.3f}' for c in columns)} | {aim} |")
-    lines += ["", f"Changes of thresholds after the unseen half had been read: {len(changes)}.", ""]
+        lines.append(f"| {words} | {' | '.join(f'{c[name]:.3f}' for c in found)} | {aim} |")
+    lines += ["", f"Changes of thresholds or curves after the unseen half had been read: {len(changes)}.", ""]
     lines += [*(f"- {change}" for change in changes), "", first]
     return "\n".join(lines)
 

@@ -16,6 +16,7 @@ from symlift.core.grid import Grid
 from symlift.metrics.placement import placement_agreement
 from symlift.solvers.fast.place.halves import Halves
 from symlift.solvers.fast.place.judge import explained_elsewhere
+from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 from symlift.solvers.fast.place.statistic import fisher
 
@@ -43,21 +44,23 @@ def gaps_by_correlations(halves: Halves, slot: NDArray, slots: Slots) -> Gaps | 
     if grid.ndim > 1 or slots.depth > 1 or not 0 < missing <= _MOST_MISSING or grid.size > _MOST_POINTS:
         return None
     S, held = (fisher(c)[None] for c in halves.correlations)
-    best = _moved(S, slot, slots)
+    # means of few pairs are shrunk: far displacements, which one pair has, would explain that pair wherever it is
+    prior = PlaceSettings().prior_pairs
+    best = _moved((S + held) / 2, slot, slots, prior)
 
     def known(at: NDArray) -> float:
-        return sum(explained_elsewhere(a, b, at, slots, 0.0)[0] for a, b in ((S, held), (held, S)))
+        return sum(explained_elsewhere(a, b, at, slots, prior)[0] for a, b in ((S, held), (held, S)))
 
     if best is slot or known(best) <= known(slot):
         return Gaps(1.0)
     return Gaps(placement_agreement(slot, best, grid, shift_open=True), tuple(_between(best, grid)))
 
 
-def _moved(S: NDArray, slot: NDArray, slots: Slots) -> NDArray:
+def _moved(S: NDArray, slot: NDArray, slots: Slots, prior: float) -> NDArray:
     """The arrangement from which no single move of one gap takes away a worthwhile part of the misfit."""
 
     def left(at: NDArray) -> float:
-        return float(fit_lags(S, at, slots, 0.0, 0.0).v[0])
+        return float(fit_lags(S, at, slots, 0.0, prior).v[0])
 
     here = left(slot)
     for _ in range(2 * _MOST_MISSING):

@@ -20,6 +20,8 @@ __all__ = ["looks_tuned", "next_steps"]
 _LARGEST_COUNT, _TUNED_ROWS = 10_000, 3_000
 _RING, _TORUS = 30, 20
 _MOST_GAPS = 4
+# share of best partners that are neighbours from which the grid is taken to be the right one
+_MOSTLY = 0.7
 
 
 def next_steps(
@@ -154,6 +156,12 @@ def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[Ne
         return [NextStep(f"two halves of the rows disagree: give at least {2 * n:,} rows, or check the grid")]
     if not _passed(tests, "settled") and _passed(tests, "locality"):
         return [NextStep(f"held-out rows would rather have columns elsewhere: give at least {2 * n:,} rows")]
+    beside = tests.get("partners_beside")
+    if beside is not None and (beside.value or 0.0) >= _MOSTLY and not _passed(tests, "stationarity"):
+        return [NextStep(
+            f"{beside.value:.0%} of the columns' best partners are neighbours on this grid, but the order is not sure yet: give at "
+            f"least {2 * n:,} rows, or leave columns out that hardly vary"
+        )]  # fmt: skip
     return []
 
 
