@@ -69,3 +69,8 @@ def test_completion_shows_public_names_only(module):
     package = importlib.import_module(module)
     assert dir(package) == sorted(package.__all__)
     assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_the_changelog_has_a_section_for_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[{re.escape(symlift.__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)

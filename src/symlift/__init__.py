@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public names and where they live; imported on first use, so that `import symlift` itself costs next to nothing.
 _HOME = {
