@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
 from symlift.metrics import signal_recovery
+from symlift.solvers.fast.dense import all_one_way
+from symlift.solvers.fast.mode_moments import mode_moments
 from symlift.solvers.fast.phases import innovation_phases, minimum_phase, sharpest_phase, turned
 
 pytestmark = pytest.mark.portable
@@ -64,3 +67,20 @@ def test_the_sharpest_copy_is_the_field_itself(kernel):
     # and what is sharp already stays as it is
     again, _ = sharpest_phase(found, f[:4_000], f[4_000:], 4_000, 0.01)
     np.testing.assert_array_equal(again, found)
+
+
+def test_modes_that_run_backwards_are_turned_round():
+    """Stationarity sees them, and no small step turns them."""
+    _, f = pulses(6_000, 15, 5, 0.6 ** np.arange(15))
+    f = (f - f.mean(axis=0)) / f.std()
+    modes = mode_moments(f)
+    in_modes, noise = modes.gap(0.5, LagClasses(Grid((15,), True)))
+
+    def gap(W):
+        value, gradient = in_modes(W @ modes.basis.T)
+        return value, gradient @ modes.basis
+
+    wave = np.cos(2 * np.pi * 4 * np.arange(15) / 15 + 0.3)[:, None] * np.sqrt(2 / 15)
+    backwards = np.eye(15) - 2 * wave @ wave.T
+    assert gap(backwards)[0] > 3 * noise
+    assert gap(all_one_way(backwards, gap))[0] < 1.5 * noise

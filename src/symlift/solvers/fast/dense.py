@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.arrange import explained_elsewhere, similarities
-from symlift.solvers.fast.eigenbasis import Arrival, eigenbasis_frame
+from symlift.solvers.fast.eigenbasis import Arrival, Gap, eigenbasis_frame
 from symlift.solvers.fast.fourth_moments import fourth_modes
 from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments, third_sums
 from symlift.solvers.fast.phases import sharpest_phase
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
-from symlift.solvers.fast.stationary import Invariant
+from symlift.solvers.fast.stationary import Invariant, minimise_over_rotations
 from symlift.statistics.moments import stationarity
 
-__all__ = ["DenseFrame", "confirmed", "dense_frame", "explained_third_moment"]
+__all__ = ["DenseFrame", "all_one_way", "confirmed", "dense_frame", "explained_third_moment"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ def _by_third_order(
         return None
     W, ratio, agreement = _sharper(found, modes, X, held, grid, settings)
     explained = explained_third_moment(W, modes, held, grid, settings.ranked_at)
-    near = settings.ring_arrived if grid.is_ring else settings.eigenbasis_arrived
-    arrived = found.last < near and explained > settings.dense_explained
+    last = ratio if grid.is_ring else found.last
+    arrived = last < settings.eigenbasis_arrived and explained > settings.dense_explained
     # on a ring every phase is stationary: the gap cannot say that it is the right one, entropy and third moment can
     arrived = arrived and (not all(grid.periodic) or agreement > settings.same_phase)
     numbers = {"sharpened": round(ratio, 3)} | ({"agreement": agreement} if grid.is_ring else {})
@@ -124,18 +124,36 @@ def _sharper(
     """
     some, test = (part[: settings.sharpen_rows] for part in (X, held))
     W = found.W @ modes.basis
-    if found.gap is None or found.last > settings.sharpen_gap:
+    if found.gap is None or found.last > (settings.ring_gap if grid.is_ring else settings.sharpen_gap):
         return W, found.last, 0.0
-    agreement = 0.0
+    last, agreement = found.last, 0.0
     if grid.is_ring:
-        W, numbers = sharpest_phase(W, some, test, settings.phase_rows, 0.0)
-        agreement = numbers["agreement"]
+        for _ in range(settings.ring_rounds):
+            W, numbers = sharpest_phase(all_one_way(W, found.gap), some, test, settings.phase_rows, 0.0)
+            W, value = minimise_over_rotations(found.gap, W, settings.path_steps[0])
+            last, agreement = value / found.noise, numbers["agreement"]
     sharp = sharpen(W, some, found.gap, settings.third_sharpen_strength * found.noise)
     before, after = (pooled_entropy(test @ V.T)[0] for V in (W, sharp))
     ratio = found.gap(sharp)[0] / found.noise
-    if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(1.0, found.last):
+    if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(1.0, last):
         return sharp, ratio, agreement
-    return W, found.last, agreement
+    return W, last, agreement
+
+
+def all_one_way(W: NDArray, gap: Gap) -> NDArray[np.float64]:
+    """Ring: turn modes that run against the others round, one at a time, while that lowers the gap.
+
+    Eigenvectors of a ring come in planes without an orientation; steps cannot turn one over.  Any phase of the mode will do.
+    """
+    n = len(W)
+    best = gap(W)[0]
+    for k in range(1, (n + 1) // 2):
+        wave = np.sin(2 * np.pi * k * np.arange(n) / n)[:, None] * np.sqrt(2 / n)
+        other = W - 2 * wave @ (wave.T @ W)
+        value = gap(other)[0]
+        if value < best:
+            W, best = other, value
+    return np.asarray(W, dtype=np.float64)
 
 
 def explained_third_moment(W: NDArray, modes: ModeMoments, held: NDArray, grid: Grid, a: float) -> float:

@@ -29,6 +29,7 @@ from symlift.solvers.fast.stationary import minimise_over_rotations
 
 __all__ = [
     "Arrival",
+    "Gap",
     "coarser",
     "eigenbasis_frame",
     "finer_start",
@@ -189,8 +190,6 @@ def eigenbasis_frame(
     way = (settings.ranked_at, last) if not large else tuple(path.gaps) if modes.order == 3 else rank
     ways = [path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5) for W in frames]
     found = min(ways, key=lambda arrival: arrival.last)
-    if grid.is_ring and found.last > settings.eigenbasis_arrived and modes.order == 3:
-        found = path.walk(found.W, (last,), settings.ring_steps)
     if grid.size <= settings.max_third_order:
         found = _flip_strongest(path, found, V, settings)
     return replace(found, gap=_in_data(path.gaps[last], modes.basis), noise=path.noise[last])

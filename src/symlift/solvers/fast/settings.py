@@ -117,8 +117,6 @@ class FastSettings:
     #: starts that go all the way on the last grid: basins of nearly the same gap differ by a mild all-pass filter (0.99, 0.9997)
     finalists: int = 2
     path_steps: tuple[int, int] = (200, 80)
-    #: further steps on a ring, where phases are free and the way is flat: decays stood at 0.3 to 7.7 times the noise before
-    ring_steps: int = 400
     #: a convincing frame of components has this gap half whitened, in units of the noise: shot noise 0.5; decays that ended in a
     #: wrong minimum (r 0.98) 2.0
     confirmed_gap: float = 1.4
@@ -149,8 +147,10 @@ class FastSettings:
     sharper_phase: float = 0.01
     #: how well the sharpest phase agrees with the third moment's own where one attempt is enough
     same_phase: float = 0.97
-    #: and there the last gap of a frame from the eigenbasis, in units of the noise (decays: 1.5 with r 0.99, 4.3 with 0.99)
-    ring_arrived: float = 2.5
+    #: gaps from which modes that run backwards are turned round (decays: 0.3 to 8.9 times the noise before, 0.3 to 0.9 after), and
+    #: how often phases and steps take turns
+    ring_gap: float = 12.0
+    ring_rounds: int = 2
 
     # -- maps that need not be orthogonal
     max_resolve: int = 300
