@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -253,6 +255,20 @@ def test_copies_and_floating_channels_are_named(small):
     assert found.dead == (f"ch{dead}",)
 
 
+def test_the_example_checks_and_wires_and_draws(small, tmp_path, capsys):
+    path = Path(__file__).parents[1] / "examples" / "which_wire_is_which_electrode.py"
+    spec = importlib.util.spec_from_file_location("which_wire", path)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    found = example.main(recorded(small, (2, 9)), Probe(small["positions"]), tmp_path)
+    assert found["check"].swapped == (("ch2", "ch9"),)
+    assert sorted(found["match"].probe.device_channel_indices) == list(range(16))
+    assert (tmp_path / "electrodes.png").stat().st_size > 1000
+    assert "the map is not right" in capsys.readouterr().out
+
+
 def test_what_cannot_be_done_is_refused_in_one_line(small):
     recording = recorded(small)
     for probe, message in (
@@ -354,3 +370,16 @@ def test_commands_refuse_in_one_line(saved, monkeypatch, words, message):
     with pytest.raises(InputError, match=message):
         runner.invoke(app, ["probe", *words], catch_exceptions=False)
     assert sorted(saved.iterdir()) == before
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_tutorial_runs_word_for_word(tmp_path, monkeypatch):
+    pytest.importorskip("spikeinterface.core")
+    page = (Path(__file__).parents[1] / "docs" / "tutorials" / "electrodes.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {}
+    for code in re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
+        exec(code, scope)  # noqa: S102 - that is the test
+    assert scope["check"].swapped == (("10", "45"),)
+    assert sorted(scope["found"].device_channel_indices) == list(range(64))

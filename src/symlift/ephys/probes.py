@@ -163,7 +163,7 @@ def check_probe(recording: Any, probe: Probe | None = None, *, progress: Progres
     positions = _channel_positions(recording, probe)
     channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
     exchanges, sure = find_exchanges(channels, positions, np.arange(len(positions)), progress)
-    ids = list(recording.channel_ids)
+    ids = np.asarray(recording.channel_ids).tolist()
 
     def names(reason: str) -> tuple[Any, ...]:
         return tuple(ids[i] for i in channels.which(reason))
