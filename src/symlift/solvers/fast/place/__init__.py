@@ -1,1 +1,4 @@
-"""The placement engine: which column sits where on the grid, with holes, duplicates, strangers and several columns at a point."""
+"""The placement engine: which column belongs to which grid point.
+
+Handles empty points, duplicated columns, unrelated columns, and several columns per point.
+"""

@@ -1,4 +1,4 @@
-"""Annealed restarts: soft places that harden, from coordinates that were shaken."""
+"""Annealed restarts: soft assignments that harden, started from perturbed coordinates."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _COLDEST = 0.05
 
 
 def shake(y: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Coordinates bent by a smooth wave, jittered, and half of the time broken along a line, by amounts drawn anew each time.
+    """Perturbed coordinates: bent by a smooth wave, jittered, and often cut along a line.
 
-    Local optima are arrangements whose one part has slipped by a step or is mirrored: a break undoes in one move what
-    no exchange can.
+    All amounts are drawn anew on each call; half of the calls cut. Local optima are arrangements of
+    which one part is shifted by a step or mirrored: a cut undoes in one move what no exchange of
+    columns can.
     """
     dimension = y.shape[1]
     wave, phase = rng.normal(size=(dimension, dimension)), rng.uniform(0, 2 * np.pi, size=dimension)
@@ -37,13 +38,13 @@ def shake(y: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def anneal(S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Slots from coordinates y (d, P): each column's share in each slot is softened, then sharpened by falling temperature."""
+    """Slots from coordinates y (d, P), by soft assignments that sharpen as temperature falls."""
     depth_points = slots.grid.indices()[slots.point]
     apart = np.abs(y[:, None] - depth_points[None])
     apart = np.where(
         slots.grid.periodic, np.abs(apart - np.array(slots.grid.shape) * np.rint(apart / slots.grid.shape)), apart
     )
-    # single precision: the descent that follows is exact
+    # single precision is enough: the descent that follows is exact
     S = S.astype(np.float32)
     share = _balanced((-np.sum(apart**2, axis=-1) / (2 * rng.uniform(0.8, 2.0) ** 2)).astype(np.float32))
     expected = [k[slots.index] for k in model.K.astype(np.float32)]
@@ -66,7 +67,7 @@ def anneal(S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random
 
 
 def _balanced(log_share: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Shares whose rows sum to 1 and whose columns sum to 1 at most: an empty column takes what is left over."""
+    """Shares whose rows sum to 1 and whose columns sum to at most 1; ``spare`` takes the rest."""
     d, slots = log_share.shape
     share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
     spare = np.full(slots, max(slots - d, 0) / slots, dtype=np.float32)

@@ -1,10 +1,10 @@
-"""Several columns at a point: where they are, and which of them is the same channel everywhere.
+"""Several columns per point: where they are, and which of them belong to the same channel.
 
-Partial correlations of such arrays (colour, bits) are strong in two cases only: other channels of the same point, and
-the same channel one
-step off.  Two kinds of start follow from that, and compete like all starts: columns placed by what they have in common,
-channels then told
-apart from point to point; or one channel placed alone, those columns that go with others most, and the next ones put beside it.
+Partial correlations of such arrays (colour, bits) are strong in two cases only: between channels of
+the same point, and between neighbouring points of the same channel. Two kinds of start follow from
+that, and compete like all starts: all columns are placed by what they have in common, and channels
+are then distinguished from point to point; or one channel is placed alone (the columns with the
+strongest correlations), and the others are placed relative to it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from symlift.solvers.fast.place.slots import make_slots
 
 __all__ = ["families", "matched_channels", "shared_places", "staggered_places"]
 
-#: a link that counts
+#: the least |partial correlation| that counts as a link
 _LINK = 0.1
 
 
 def shared_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Point of each column, at most ``depth`` columns a point, from one similarity and the lag model of columns that
-    share points.
+    """Point of each column, at most ``depth`` columns per point.
+
+    Uses one similarity s (d, d) and the lag model of columns that share points.
     """
     places, _ = bit_places.place(np.asarray(s, dtype=np.float32), grid, rng)
     counts = np.bincount(places.point, minlength=grid.size)
@@ -44,18 +45,18 @@ def shared_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) 
 
 
 def matched_channels(s: NDArray, point: NDArray, grid: Grid, depth: int) -> NDArray[np.int64]:
-    """Slots: within each point, columns take the channels of those columns around that they go with most.
+    """Slots: each column takes the channel of the neighbouring columns that it is most similar to.
 
-    From the middle outwards, then a few rounds with all neighbours.
+    Runs from the middle outwards, then a few rounds with all neighbours.
     """
     at = [np.flatnonzero(point == p) for p in range(grid.size)]
-    beside = next_to(grid)
+    neighbours = next_to(grid)
     centre = int(np.argmin(np.sum(grid.coordinates() ** 2, axis=1)))
     channel = np.full(len(point), -1)
     channel[at[centre]] = np.arange(len(at[centre]))
     for _ in range(4):
         for p in _outwards(grid, centre):
-            near = [j for q in beside[p] if q < grid.size for j in at[q] if channel[j] >= 0]
+            near = [j for q in neighbours[p] if q < grid.size for j in at[q] if channel[j] >= 0]
             if p == centre and (channel >= 0).sum() == len(at[centre]):
                 continue
             gain = np.zeros((len(at[p]), depth))
@@ -67,13 +68,13 @@ def matched_channels(s: NDArray, point: NDArray, grid: Grid, depth: int) -> NDAr
 
 
 def staggered_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
-    """Slots of channels whose points lie between each other's, as those of differences along each axis do, or None.
+    """Slots of channels on staggered grids, such as differences along each axis, or None.
 
-    Four differences around a square sum to zero, so each column is strongly linked, with either sign, to the six that it
-    shares a square with, whatever their channel.  Coordinates follow from the links' size, and channels from where columns
-    sit within a step.
+    Four differences around a square sum to zero, so each column is strongly linked, with either
+    sign, to the six that it shares a square with, whatever their channel. Coordinates follow from
+    the strength of the links, and channels from the position of a column within a step.
     """
-    from sklearn.cluster import KMeans  # takes as long to import as everything else together
+    from sklearn.cluster import KMeans  # slow to import: as long as all other imports together
 
     if any(grid.periodic):
         return None
@@ -85,7 +86,8 @@ def staggered_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generato
     y, _ = in_box(y, grid, rng)
     phase = np.empty_like(y)
     for axis, n in enumerate(grid.shape):
-        # channels half a step apart: the columns' extent is up to half a step longer than the grid's, and twice as fine a lattice
+        # channels are half a step apart: the columns extend up to half a step farther than the
+        # grid, on a lattice that is twice as fine
         stretch = 1 + np.linspace(-0.2, 1.0, 61) / max(n - 1, 1)
         waves = np.exp(4j * np.pi * y[:, axis, None] * stretch)
         fits = int(np.abs(waves.mean(axis=0)).argmax())
@@ -111,17 +113,22 @@ def _outwards(grid: Grid, centre: int) -> NDArray[np.int64]:
 
 
 def families(level: NDArray, points: int) -> Iterator[NDArray[np.int64]]:
-    """Columns in groups of ``points``, those with the strongest links first: columns of one channel have links alike."""
+    """Columns in groups of ``points``, those with the strongest links first.
+
+    Columns of one channel have links of similar strength.
+    """
     order = np.argsort(-level, kind="stable")
     for start in range(0, len(order), points):
         yield np.sort(order[start : start + points])
 
 
-def beside(S: NDArray, placed: NDArray, slot: NDArray, new: NDArray, grid: Grid, prior: float) -> NDArray[np.int64]:
-    """Points of the columns ``new``, one each, next to those ``placed`` at ``slot``: where partial links are strongest,
-    then by lags.
+def place_next_to(
+    S: NDArray, placed: NDArray, slot: NDArray, new: NDArray, grid: Grid, prior: float
+) -> NDArray[np.int64]:
+    """Points of the columns ``new``, one each, relative to those ``placed`` at ``slot``.
 
-    S (m, d, d) over all columns.  The columns that are placed stay.
+    First by the strongest partial correlations, then by the lag model. S (m, d, d) is over all
+    columns. The columns that are already placed do not move.
     """
     at = np.full(grid.size, -1)
     at[slot] = placed
@@ -131,6 +138,6 @@ def beside(S: NDArray, placed: NDArray, slot: NDArray, new: NDArray, grid: Grid,
     point = linear_sum_assignment(cost)[1]
     pair = make_slots(grid, 2, matched=True)
     both = np.r_[placed, new]
-    _, found = refine(S[:, both][:, :, both], np.r_[slot * 2, point * 2 + 1], pair, (0.0,), prior)
-    moved = found[len(placed) :]
+    _, refined = refine(S[:, both][:, :, both], np.r_[slot * 2, point * 2 + 1], pair, (0.0,), prior)
+    moved = refined[len(placed) :]
     return np.asarray(moved // 2 if (moved % 2 == 1).all() else point, dtype=np.int64)

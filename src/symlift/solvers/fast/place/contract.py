@@ -16,8 +16,9 @@ __all__ = ["Placed", "PlacementStatistics"]
 
 @dataclass(frozen=True)
 class PlacementStatistics:
-    """What carried the result ("lags": plain correlations, "partial": local ones), and how far rows that were held out
-    believe it.
+    """Which statistic gave the result, and how well held-out rows support it.
+
+    ``carried`` is "lags" (plain correlations), "partial" (partial correlations) or "distances".
     """
 
     carried: str
@@ -31,7 +32,7 @@ class PlacementStatistics:
 
 @dataclass(frozen=True)
 class Placed:
-    """A placement, the lifting map (points · channels, d) that follows from it, channels fastest, and what speaks for it."""
+    """A placement, its lifting map (points · channels, d), channels fastest, and statistics."""
 
     placement: Placement
     n_channels: int

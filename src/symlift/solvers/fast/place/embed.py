@@ -1,4 +1,7 @@
-"""Coordinates from neighbours: a graph, shortest paths, stress majorisation, axes along the edges, and a lattice through them."""
+"""Coordinates from a graph of neighbours.
+
+Shortest paths, stress majorisation, axes along the edges, and a lattice fitted to the edges.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,10 @@ _LATTICE_ROUNDS = 15
 def neighbour_graph(s: NDArray, count: int, least: float, squares: bool) -> NDArray[np.bool_]:
     """Edges between best neighbours (``count`` of each, at least ``least``), made connected.
 
-    Mutual ones; with ``squares``, also one-sided ones that two square faces speak for, and no mutual one that no face
-    does: in a grid every edge is the side of a square, a short cut across it is not (digits: 5 wrong edges of 1,027
-    are left instead of 13).
+    Edges are mutual best neighbours. With ``squares``, one-sided ones that are a side of at least
+    two squares are added, and mutual ones that are a side of none are removed: in a grid every edge
+    is the side of a square, and a shortcut is not (digits: of 1,027 edges, 5 wrong ones remain
+    instead of 13).
     """
     d = len(s)
     t = s.copy()
@@ -46,14 +50,17 @@ def neighbour_graph(s: NDArray, count: int, least: float, squares: bool) -> NDAr
 
 
 def _faces(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Squares that each edge is a side of: paths of three edges between its ends, less those along the edge itself."""
+    """Number of squares that each edge is a side of.
+
+    Counts paths of three edges between its ends, without those along the edge itself.
+    """
     e = edges.astype(np.float32)
     degree = e.sum(axis=1)
     return np.where(edges, e @ e @ e - degree[:, None] - degree[None] + 1, 0)
 
 
 def _connected(edges: NDArray[np.bool_], s: NDArray) -> NDArray[np.bool_]:
-    """Edges, and the strongest links between their components."""
+    """The edges, and the strongest links that connect their components."""
     if connected_components(csr_matrix(edges, dtype=np.int8), directed=False)[0] == 1:
         return edges
     length = np.where(edges, 1e-6, 2.0 - np.clip(s, -1, 1))
@@ -63,8 +70,9 @@ def _connected(edges: NDArray[np.bool_], s: NDArray) -> NDArray[np.bool_]:
 
 
 def _cleaned(y: NDArray, edges: NDArray, s: NDArray, least: float, grid: Grid) -> NDArray[np.bool_]:
-    """Edges that the coordinates agree with, and those that they propose: on digits one such round takes starts from
-    0.53 to 0.99.
+    """Edges that the coordinates confirm, and those that they suggest.
+
+    On digits, one such round improves the starts from 0.53 to 0.99 of the columns in their places.
     """
     square = np.zeros(edges.shape)
     for axis, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
@@ -75,7 +83,7 @@ def _cleaned(y: NDArray, edges: NDArray, s: NDArray, least: float, grid: Grid) -
 
 
 def paths_through(edges: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Shortest paths; an edge is 1 long, the diagonal of a square face √2."""
+    """Lengths of shortest paths; an edge has length 1, the diagonal of a square √2."""
     e = edges.astype(np.float32)
     diagonal = (e @ e >= 2) & ~edges
     np.fill_diagonal(diagonal, False)
@@ -85,14 +93,14 @@ def paths_through(edges: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def classical_scaling(paths: NDArray, dimension: int) -> tuple[NDArray, NDArray]:
-    """Eigenvalues and eigenvectors of the doubly centred squares."""
+    """Leading eigenvalues and eigenvectors of the doubly centred squared path lengths."""
     b = paths**2
     b = b - b.mean(axis=0) - b.mean(axis=1)[:, None] + b.mean()
     return eigh(-0.5 * b, subset_by_index=[max(len(b) - dimension, 0), len(b) - 1])
 
 
 def stress_majorisation(paths: NDArray, start: NDArray) -> NDArray[np.float64]:
-    """Coordinates whose distances are the paths', near ones counting more (weights 1/path²)."""
+    """Coordinates whose distances approximate the path lengths, weighted by 1/path²."""
     weight = 1 / np.maximum(paths, 1) ** 2
     np.fill_diagonal(weight, 0.0)
     laplacian = np.diag(weight.sum(axis=1)) - weight
@@ -112,7 +120,7 @@ def stress_majorisation(paths: NDArray, start: NDArray) -> NDArray[np.float64]:
 
 
 def along_edges(y: NDArray, edges: NDArray | csr_matrix, rng: np.random.Generator) -> NDArray[np.float64]:
-    """y turned so that edges run along the axes (largest sum of fourth powers), one edge long a step."""
+    """y rotated so that edges run along the axes (largest sum of fourth powers), of unit length."""
     i, j = _ends(edges)
     v = y[j] - y[i]
     length = np.linalg.norm(v, axis=1)
@@ -124,7 +132,8 @@ def along_edges(y: NDArray, edges: NDArray | csr_matrix, rng: np.random.Generato
         R = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
         for _ in range(100):
             turned = v @ R
-            left, _, right = np.linalg.svd(v.T @ (turned * turned * turned))  # `** 3` takes ten times as long
+            # `** 3` is ten times slower
+            left, _, right = np.linalg.svd(v.T @ (turned * turned * turned))
             R, old = left @ right, R
             if np.abs(np.abs(np.sum(R * old, axis=0)) - 1).max() < 1e-9:
                 break
@@ -135,10 +144,11 @@ def along_edges(y: NDArray, edges: NDArray | csr_matrix, rng: np.random.Generato
 
 
 def lattice(y: NDArray, edges: NDArray | csr_matrix, grid: Grid) -> NDArray[np.float64]:
-    """Coordinates in which every edge is one step along one axis, as nearly as all of them agree.
+    """Coordinates in which every edge is one step along one axis, as nearly as possible.
 
-    Each edge is rounded to the axis that it is nearest to, and least squares find the coordinates that have those steps; edges that
-    do not fit count less.  Straightens what an embedding bends, as long as it turns no edge by more than 45°.
+    Each edge is rounded to its nearest axis, and weighted least squares find the coordinates with
+    those steps; edges that do not fit get smaller weights. This straightens a bent embedding in
+    which no edge is turned by more than 45°.
     """
     d, P = y.shape
     i, j = _ends(edges)
@@ -163,7 +173,7 @@ def lattice(y: NDArray, edges: NDArray | csr_matrix, grid: Grid) -> NDArray[np.f
 
 
 def _ends(edges: NDArray | csr_matrix) -> tuple[NDArray, NDArray]:
-    """Both ends of every edge, each once."""
+    """Both ends of every edge, each edge once."""
     if not isinstance(edges, np.ndarray):
         upper = triu(edges, 1).tocoo()
         return upper.row, upper.col
@@ -182,7 +192,7 @@ def _laplacian(i: NDArray, j: NDArray, weight: NDArray, d: int) -> csc_matrix:
 
 
 def into_box(y: NDArray, grid: Grid) -> NDArray[np.float64]:
-    """y moved so that most columns sit at whole numbers inside of the grid."""
+    """y shifted so that most columns are at whole numbers inside the grid."""
     out = y.copy()
     for axis, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
         z = y[:, axis] - np.angle(np.exp(2j * np.pi * y[:, axis]).mean()) / (2 * np.pi)
@@ -199,14 +209,17 @@ def into_box(y: NDArray, grid: Grid) -> NDArray[np.float64]:
 def coordinates_from(
     s: NDArray, grid: Grid, least: float, squares: bool, rng: np.random.Generator
 ) -> list[NDArray[np.float64]]:
-    """Grid coordinates of columns from a similarity, one array for each way to match axes of different kinds."""
+    """Grid coordinates of columns from a similarity.
+
+    One array for each way to match axes of different kinds.
+    """
     edges = neighbour_graph(s, 2 * grid.ndim, least, squares)
-    found = []
+    coordinates = []
     for y in _embedded(edges, grid, rng):
         cleaned = _cleaned(y, edges, s, least, grid)
         again = _embedded(cleaned, grid, rng) if not any(grid.periodic) else [lattice(y, cleaned, grid)]
-        found += [into_box(z, grid) for z in again]
-    return found
+        coordinates += [into_box(z, grid) for z in again]
+    return coordinates
 
 
 def _embedded(edges: NDArray[np.bool_], grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -222,8 +235,9 @@ def _embedded(edges: NDArray[np.bool_], grid: Grid, rng: np.random.Generator) ->
 
 
 def spectral_coordinates(c: NDArray, grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """From the leading eigenvectors of correlations, the first left out: they average over all pairs, so noise hardly
-    moves them.
+    """Coordinates from the leading eigenvectors of correlations, without the first.
+
+    They average over all pairs, so noise hardly moves them.
     """
     dimension = grid.ndim + sum(grid.periodic)
     if len(c) < dimension + 2:
@@ -236,7 +250,7 @@ def spectral_coordinates(c: NDArray, grid: Grid, rng: np.random.Generator) -> li
 def starts_from(
     c: NDArray, grid: Grid, rng: np.random.Generator, settings: PlaceSettings
 ) -> Iterator[NDArray[np.float64]]:
-    """Coordinates from several graphs over correlations c, those that were right most often first."""
+    """Coordinates from several graphs over correlations c, the most reliable first."""
     low, high = settings.ridges
     partial = {r: partial_correlations(c, r) for r in (settings.start_ridge, low, high)}
     faces = grid.ndim > 1
@@ -248,7 +262,7 @@ def starts_from(
 
 
 def _axis_orders(y: NDArray, grid: Grid) -> list[list[int]]:
-    """Orders of the axes that fit the grid: the longest extent on the longest axis; equal lengths need no other order."""
+    """Orders of the axes that fit the grid: the longest extent on the longest axis."""
     extent = np.argsort(-np.ptp(y, axis=0), kind="stable")
     order = np.empty(grid.ndim, dtype=np.int64)
     order[np.argsort(-np.array(grid.shape), kind="stable")] = extent

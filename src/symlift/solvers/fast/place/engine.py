@@ -1,4 +1,4 @@
-"""Put columns in their places: the one door of the placement engine."""
+"""Assign columns to grid points: the entry point of the placement engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from symlift.solvers.fast.place.judge import (
 from symlift.solvers.fast.place.large import place_large
 from symlift.solvers.fast.place.rows import Rows, independent_rows, read_rows, split_rows
 from symlift.solvers.fast.place.scatter import scatter
-from symlift.solvers.fast.place.search import Found, search
+from symlift.solvers.fast.place.search import SearchResult, search
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.several import polarities, search_channels
 from symlift.solvers.fast.place.slips import PRIORS, search_slips
@@ -48,22 +48,24 @@ def place_columns(
     settings: PlaceSettings | None = None,
     progress: Progress = no_progress,
 ) -> Placed:
-    """Where each column of X (n, d) sits on ``grid``, and the lifting map that follows; sees nothing else.
+    """Place each column of X (n, d) on ``grid``, and derive the lifting map.
 
-    Columns and points need not match in number.  NaN are left out pair by pair; infinity is refused.
+    The numbers of columns and points may differ. NaN are left out pair by pair; infinity is
+    refused.
     """
     settings = settings or PlaceSettings()
     raw = np.asarray(X)
     progress("rows", 0.0)
     rows = read_rows(raw, rng, settings)
-    c = correlations(rows.scores, rows.there)
+    c = correlations(rows.scores, rows.present)
     progress("triage", 0.2)
     sorted_out = triage(rows, c, independent_rows(rows), settings)
     progress("place", 0.3)
     sign = np.ones(raw.shape[1])
-    if rows.two_valued and len(sorted_out.kept) > 1.5 * grid.size:  # bits, of which some may be inverted
-        kept = sorted_out.kept
-        sign[kept] = polarities(c[np.ix_(kept, kept)], grid)
+    # bits, some of which may be inverted
+    if rows.two_valued and len(sorted_out.to_place) > 1.5 * grid.size:
+        columns = sorted_out.to_place
+        sign[columns] = polarities(c[np.ix_(columns, columns)], grid)
         rows, c = replace(rows, scores=rows.scores * sign.astype(np.float32)), c * sign * sign[:, None]
     settled = _settle(rows, c, sorted_out, grid, rng, settings, channels)
     progress("fill", 0.9)
@@ -80,20 +82,20 @@ def _settle(
     settings: PlaceSettings,
     channels: Channels,
 ) -> Settled:
-    """Find the slots of the columns that triage kept."""
-    if len(out.kept) < _least(grid):
+    """Find the slots of the columns that triage did not set aside."""
+    if len(out.to_place) < _least(grid):
         nothing = PlacementStatistics("lags", 0.0, 0.0, False, 0.0, 0, 0)
-        few = out.kept[: grid.size]
+        few = out.to_place[: grid.size]
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
-    if len(out.kept) > settings.dense:
+    if len(out.to_place) > settings.dense:
         return _settle_large(rows, c, out, grid, rng, settings)
-    halves = halves_of(rows, out.kept, rng, settings)
-    depth = _depth(len(out.kept), grid, channels, rows.two_valued)
+    halves = halves_of(rows, out.to_place, rng, settings)
+    depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
         several = _settle_channels(halves, c, out, make_slots(grid, depth, matched=True), rng, settings)
         if several.statistics.accepted or channels != "auto":
             return several
-    core, late = core_columns(rows, c, out.kept, grid, settings)
+    core, late = core_columns(rows, c, out.to_place, grid, settings)
     slots, inner = make_slots(grid), halves.of(core)
     single = settle_single(inner, c, slots, rng, settings)
     if single.trace["share"] < settings.on_grid and not rows.two_valued:
@@ -105,12 +107,15 @@ def _settle(
 
 
 def _least(grid: Grid) -> int:
-    """Columns that an embedding takes: a periodic axis needs two dimensions."""
+    """The fewest columns for an embedding: a periodic axis needs two dimensions."""
     return grid.ndim + sum(grid.periodic) + 2
 
 
 def _depth(columns: int, grid: Grid, channels: Channels, two_valued: bool) -> int:
-    """Columns a point: as told, or as many as the columns fill the points; low bits are noise here and there, so bits round up."""
+    """Columns per point: ``channels``, or the number of columns divided by that of points.
+
+    For bits this is rounded up, because some low bits are noise and set aside.
+    """
     if channels != "auto":
         return int(channels)
     share = columns / grid.size
@@ -120,13 +125,16 @@ def _depth(columns: int, grid: Grid, channels: Channels, two_valued: bool) -> in
 def _settle_large(
     rows: Rows, c: NDArray, out: Triage, grid: Grid, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled:
-    """Thousands of columns, one a point, by local statistics alone; judged by what neighbours predict on held-out rows."""
-    kept = out.kept
+    """Place thousands of columns, one per point, by local statistics alone.
+
+    The result is judged by how well neighbours predict each column on held-out rows.
+    """
+    columns = out.to_place
     _, held = split_rows(len(rows.scores), settings.held, rng)
-    c_held = correlations(*rows.take(held, kept))
+    c_held = correlations(*rows.take(held, columns))
     # the correlations of the other rows follow without another product: scores have mean 0
     share = len(held) / len(rows.scores)
-    c_fit = (c[np.ix_(kept, kept)] - share * c_held) / (1 - share)
+    c_fit = (c[np.ix_(columns, columns)] - share * c_held) / (1 - share)
     np.fill_diagonal(c_fit, 1.0)
     p = partial_correlations(c_fit, settings.start_ridge)
     point, _ = place_large(p, grid, settings.edge, rng)
@@ -138,81 +146,81 @@ def _settle_large(
     sums = links(p, point, grid)[at]
     whole = float(np.clip((explained / max(ceiling, 1e-9) - 0.2) / 0.5, 0, 1)) * 0.98 if believed else 0.0
     sure = whole * np.clip(0.6 + sums / max(float(np.median(sums)), 1e-9), 0.1, 1)
-    figures = PlacementStatistics("partial", float(explained), float(ceiling), believed, 0.0, 1, 1)
-    return Settled(make_slots(grid), kept[at], point[at], sure, figures, {"links": float(sums.mean())})
+    statistics = PlacementStatistics("partial", float(explained), float(ceiling), believed, 0.0, 1, 1)
+    return Settled(make_slots(grid), columns[at], point[at], sure, statistics, {"links": float(sums.mean())})
 
 
 def _settle_channels(
     halves: Halves, c: NDArray, out: Triage, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled:
-    """Several columns a point."""
-    rows, halves = halves.rows, halves.of(_strongest(c, out.kept, slots.size))
+    """Place several columns per point."""
+    rows, halves = halves.rows, halves.of(_strongest(c, out.to_place, slots.size))
     S, S_held = halves.partial
-    z, there = rows.take(halves.fit, halves.columns)
-    found = search_channels(z, there, S, S_held, slots, rng, settings, rows.two_valued)
-    judged = explained_elsewhere(S, S_held, found.slot, slots, settings.prior_pairs)
-    full = np.bincount(found.slot // slots.depth, minlength=slots.grid.size)
+    z, present = rows.take(halves.fit, halves.columns)
+    result = search_channels(z, present, S, S_held, slots, rng, settings, rows.two_valued)
+    judged = explained_elsewhere(S, S_held, result.slot, slots, settings.prior_pairs)
+    full = np.bincount(result.slot // slots.depth, minlength=slots.grid.size)
     whole = rows.two_valued or float(np.mean(full[full > 0] == slots.depth)) >= settings.full_points
-    return _judged("partial", halves, found, judged, S, slots, settings, whole)
+    return _judged("partial", halves, result, judged, S, slots, settings, whole)
 
 
 def settle_single(
     halves: Halves, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled:
-    """One column a point."""
+    """Place one column per point."""
     rows, core = halves.rows, halves.columns
     few = len(rows.scores) < settings.few_rows
-    tried: dict[str, tuple[Found, tuple[float, float, float]]] = {}
+    tried: dict[str, tuple[SearchResult, tuple[float, float, float]]] = {}
     for kind in ("partial", "lags"):
         tried[kind] = _try(kind, halves, slots, rng, settings, 0.2 if few else 1.0)
         explained, ceiling, _ = tried[kind][1]
         if explained > settings.convinced * ceiling:
             break
     kind = _carried(tried, halves, slots.grid)
-    found, judged = tried[kind]
+    result, judged = tried[kind]
     S = statistics_of(kind, *rows.take(np.arange(len(rows.scores)), core), settings.ridges)
     if few:
-        found = _again(found, S, c[np.ix_(core, core)], slots, rng, settings)
-    return _judged(kind, halves, found, judged, S, slots, settings, _is_local(halves, found.slot, slots, settings))
+        result = _again(result, S, c[np.ix_(core, core)], slots, rng, settings)
+    return _judged(kind, halves, result, judged, S, slots, settings, _is_local(halves, result.slot, slots, settings))
 
 
 def _settle_scattered(
     settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled | None:
-    """Columns at places between the points of the grid, where held-out rows know that they are, else None.
+    """Columns at places between the grid points, where held-out rows support that, else None.
 
-    Three things speak for it: distances explain all that is real in correlations, displacements on the grid do not, and
-    the columns are not as far from their nearest as a lattice would have them.
+    Three conditions: distances explain what is real in the correlations, displacements on the grid
+    do not, and the distances to the nearest column vary more than on a lattice.
     """
-    grid, kept = settled.slots.grid, halves.columns
+    grid, columns = settled.slots.grid, halves.columns
     S, S_held = (fisher(c)[None] for c in halves.correlations)
-    found = scatter(halves.correlations[0], S[0], S_held[0], grid, rng)
-    if found is None:
+    scattered = scatter(halves.correlations[0], S[0], S_held[0], grid, rng)
+    if scattered is None:
         return None
-    mine = np.searchsorted(kept, settled.placed)
+    mine = np.searchsorted(columns, settled.placed)
     inside = np.ix_(np.arange(1), mine, mine)
-    # means that are not shrunk: nothing is fitted any more, and on a short line four pairs weigh much
+    # means are not shrunk: nothing is fitted any more, and on a short line four pairs matter
     on_grid, real, _ = explained_elsewhere(S[inside], S_held[inside], settled.slot, settled.slots, 0.0)
-    _, ceiling, z = explained_elsewhere(S, S_held, np.zeros(len(kept), dtype=np.int64), settled.slots, 0.0)
-    share = found.explained / ceiling if ceiling > 0 else 0.0
+    _, ceiling, z = explained_elsewhere(S, S_held, np.zeros(len(columns), dtype=np.int64), settled.slots, 0.0)
+    share = scattered.explained / ceiling if ceiling > 0 else 0.0
     believed = (
         ceiling > settings.scattered_ceiling
         and share > settings.scattered
         and share > on_grid / max(real, 1e-12) + settings.scattered_gain
-        and found.irregularity > settings.irregular
+        and scattered.irregularity > settings.irregular
         and z > settings.significant
     )
     if not believed:
         return None
-    figures = PlacementStatistics("distances", found.explained, ceiling, True, 0.0, 1, 1)
-    point = grid.flat(np.clip(np.rint(found.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64))
-    sure = np.full(len(kept), 0.98 * min(share, 1.0))
-    trace = {"share": share, "z": z, "irregularity": found.irregularity}
-    return Settled(settled.slots, kept, point, sure, figures, trace, found)
+    statistics = PlacementStatistics("distances", scattered.explained, ceiling, True, 0.0, 1, 1)
+    point = grid.flat(np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64))
+    sure = np.full(len(columns), 0.98 * min(share, 1.0))
+    trace = {"share": share, "z": z, "irregularity": scattered.irregularity}
+    return Settled(settled.slots, columns, point, sure, statistics, trace, scattered)
 
 
 def _settle_slips(settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings) -> Settled:
-    """A small field that is far from stationary, searched again by near displacements; others as they are."""
+    """Search small fields that are far from stationary again, by near displacements."""
     slots = settled.slots
     S, S_held = (fisher(c)[None] for c in halves.correlations)
     plain, real, _ = explained_elsewhere(S, S_held, settled.slot, slots, settings.prior_pairs)
@@ -225,14 +233,14 @@ def _settle_slips(settled: Settled, halves: Halves, rng: np.random.Generator, se
         quick = replace(settings, prior_pairs=prior, restarts=settings.restarts // 5)
         coordinates = starts_from(halves.correlations[0], slots.grid, rng, settings)
         starts.append(search(S, slots, coordinates, rng, quick).slot)
-    found = search_slips(S, slots, starts, rng)
-    judged = explained_elsewhere(S, S_held, found.slot, slots, settings.prior_pairs)
-    whole = _is_local(halves, found.slot, slots, settings)
-    return _judged("partial", halves, found, judged, S, slots, settings, whole)
+    result = search_slips(S, slots, starts, rng)
+    judged = explained_elsewhere(S, S_held, result.slot, slots, settings.prior_pairs)
+    whole = _is_local(halves, result.slot, slots, settings)
+    return _judged("partial", halves, result, judged, S, slots, settings, whole)
 
 
 def _with_late(settled: Settled, rows: Rows, late: NDArray, settings: PlaceSettings) -> Settled:
-    """What was settled, and columns that few rows speak for in the slots that are left."""
+    """Add the columns that few rows support, in the slots that are still free."""
     if not len(late) or settled.slots.size == len(settled.placed):
         return settled
     kind = settled.statistics.carried
@@ -247,11 +255,12 @@ def _with_late(settled: Settled, rows: Rows, late: NDArray, settings: PlaceSetti
 
 
 def _is_local(halves: Halves, slot: NDArray, slots: Slots, settings: PlaceSettings) -> bool:
-    """Whether columns really are like their neighbours, or plain correlations of values and magnitudes a function of lags.
+    """Whether neighbours predict columns, or lags explain plain correlations.
 
-    Behind a sine transform of a field with ends, what little correlation is left has an order, too, that of frequencies: partial
-    correlations explain 0.6 of it, but neighbours predict 0.01 of a column (digits 0.6, faces 0.9), and lags explain 0.3 of plain
-    correlations (a field under ten times its power of noise 0.9).
+    After a sine transform of a field with ends, the weak correlations that remain are ordered, too,
+    by frequency: partial correlations explain 0.6 of them, but neighbours predict 0.01 of a column
+    (digits 0.6, faces 0.9), and lags explain 0.3 of plain correlations (0.9 for a field with ten
+    times its power of added noise).
     """
     if 1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean()) > settings.predicted:
         return True
@@ -262,42 +271,43 @@ def _is_local(halves: Halves, slot: NDArray, slots: Slots, settings: PlaceSettin
 def _judged(
     kind: str,
     halves: Halves,
-    found: Found,
+    result: SearchResult,
     judged: tuple[float, float, float],
     S: NDArray,
     slots: Slots,
     settings: PlaceSettings,
     whole: bool,
 ) -> Settled:
-    """What was found, and whether it is believed."""
+    """The result of a search with its confidence, and whether it is accepted."""
     explained, ceiling, z = judged
     share = explained / ceiling if ceiling > 0 else 0.0
     believed = settings.believed_lags if kind == "lags" else settings.believed
     accepted = bool(whole and z > settings.significant and share > believed)
-    model = fit_lags(S, found.slot, slots, 0.0, settings.prior_pairs)
-    margin = margins(halves.statistics(kind)[1], found.slot, slots, model)
-    sure = _confidence(margin, share if accepted else 0.0, found)
-    figures = PlacementStatistics(kind, explained, ceiling, accepted, found.misfit, found.starts, found.agreeing)
-    return Settled(slots, halves.columns, found.slot, sure, figures, {"share": share, "z": z})
+    model = fit_lags(S, result.slot, slots, 0.0, settings.prior_pairs)
+    margin = margins(halves.statistics(kind)[1], result.slot, slots, model)
+    sure = _confidence(margin, share if accepted else 0.0, result)
+    statistics = PlacementStatistics(kind, explained, ceiling, accepted, result.misfit, result.starts, result.agreeing)
+    return Settled(slots, halves.columns, result.slot, sure, statistics, {"share": share, "z": z})
 
 
 def core_columns(
-    rows: Rows, c: NDArray, kept: NDArray, grid: Grid, settings: PlaceSettings
+    rows: Rows, c: NDArray, columns: NDArray, grid: Grid, settings: PlaceSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns that are placed first, and those that few rows speak for (pixels that hardly ever light up), which come later.
+    """Columns to place first, and columns that few rows support, to place afterwards.
 
-    How many rows a column rests on is n over its kurtosis.
+    The latter are, for example, pixels that are hardly ever lit. The number of rows that support a
+    column is n over its kurtosis.
     """
-    square = rows.scores[:, kept] ** 2
+    square = rows.scores[:, columns] ** 2
     fourth = np.einsum("ij,ij->j", square, square, dtype=np.float64) / len(square)
     worth = len(rows.scores) / np.maximum(fourth, 1e-9)
     thin = worth < min(settings.thin_rows, 0.1 * float(np.median(worth)) if len(worth) else 0.0)
-    core, late = _strongest(c, kept[~thin], grid.size), kept[thin]
-    return (core, late) if len(core) >= _least(grid) else (_strongest(c, kept, grid.size), kept[:0])
+    core, late = _strongest(c, columns[~thin], grid.size), columns[thin]
+    return (core, late) if len(core) >= _least(grid) else (_strongest(c, columns, grid.size), columns[:0])
 
 
 def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:
-    """Where there are more columns than places, those that go with others least are left out."""
+    """The ``room`` columns with the strongest correlations, if there are more columns than that."""
     if len(columns) <= room:
         return columns
     size = np.abs(c[np.ix_(columns, columns)]) - np.eye(len(columns))
@@ -307,8 +317,11 @@ def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:
 
 def _try(
     kind: str, halves: Halves, slots: Slots, rng: np.random.Generator, settings: PlaceSettings, share: float
-) -> tuple[Found, tuple[float, float, float]]:
-    """A search by one kind of statistic on rows to fit, and what held-out rows say of it: explained, ceiling, z."""
+) -> tuple[SearchResult, tuple[float, float, float]]:
+    """Search by one kind of statistic on the fitted rows, and judge on the held-out rows.
+
+    The second value is (explained, ceiling, z).
+    """
     S, S_held = halves.statistics(kind)
 
     def judged(slot: NDArray) -> tuple[float, float, float]:
@@ -319,24 +332,25 @@ def _try(
         return explained > settings.hopeless * ceiling
 
     starts = starts_from(halves.correlations[0], slots.grid, rng, settings)
-    enough = len(halves.rows.scores) >= settings.few_rows  # a few held-out rows say nothing yet
-    found = search(S, slots, starts, rng, settings, share, promising if enough else None)
-    return found, judged(found.slot)
+    # with fewer rows, the held-out ones decide nothing
+    enough = len(halves.rows.scores) >= settings.few_rows
+    result = search(S, slots, starts, rng, settings, share, promising if enough else None)
+    return result, judged(result.slot)
 
 
 def _again(
-    found: Found, S: NDArray, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
-) -> Found:
-    """The search once more with all rows, from where it ended and from new starts: few rows are all needed."""
+    result: SearchResult, S: NDArray, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+) -> SearchResult:
+    """Search again with all rows, from the previous result and new starts; used for few rows."""
 
     def starts() -> Iterator[NDArray]:
-        yield slots.grid.indices()[found.slot // slots.depth].astype(float)
+        yield slots.grid.indices()[result.slot // slots.depth].astype(float)
         yield from starts_from(c, slots.grid, rng, settings)
 
     return search(S, slots, starts(), rng, settings, 0.5)
 
 
-def _carried(tried: dict[str, tuple[Found, tuple[float, float, float]]], halves: Halves, grid: Grid) -> str:
+def _carried(tried: dict[str, tuple[SearchResult, tuple[float, float, float]]], halves: Halves, grid: Grid) -> str:
     """The kind whose placement predicts columns from their neighbours best, on held-out rows."""
     if len(tried) == 1:
         return next(iter(tried))
@@ -345,14 +359,16 @@ def _carried(tried: dict[str, tuple[Found, tuple[float, float, float]]], halves:
     return min(left, key=lambda kind: left[kind])
 
 
-def _confidence(margin: NDArray, share: float, found: Found) -> NDArray[np.float64]:
-    """Between 0 and 1: how much of what is real the placement accounts for, whether starts agreed, and the column's own margin.
+def _confidence(margin: NDArray, share: float, result: SearchResult) -> NDArray[np.float64]:
+    """Confidence between 0 and 1 for each column.
 
-    Textures, 50 to 500 rows: where no second start ended at the best optimum, 0.02 to 0.97 of the columns were right
-    (median 0.4), else 0.97 to 1.  Where held-out rows would rather have most columns elsewhere, as with the signal 10 dB below its
-    noise, hardly any is in its place.
+    Combines the share of real structure that the placement explains, whether starts agreed, and the
+    column's own margin. Textures, 50 to 500 rows: where no second start ended at the best optimum,
+    0.02 to 0.97 of the columns were right (median 0.4), else 0.97 to 1. Where held-out rows prefer
+    other slots for most columns, as with a signal 10 dB below the noise, hardly any column is
+    placed correctly.
     """
-    whole = np.clip((share - 0.2) / 0.5, 0, 1) * (0.98 if found.agreeing >= 2 else 0.5)
+    whole = np.clip((share - 0.2) / 0.5, 0, 1) * (0.98 if result.agreeing >= 2 else 0.5)
     usual = float(np.median(margin))
     if usual <= 0:
         return np.full(len(margin), 0.2 * whole)
@@ -362,7 +378,7 @@ def _confidence(margin: NDArray, share: float, found: Found) -> NDArray[np.float
 def _attach(
     kind: str, rows: Rows, core: NDArray, late: NDArray, slot: NDArray, slots: Slots, settings: PlaceSettings
 ) -> tuple[NDArray, NDArray]:
-    """Late columns in the slots that are left, where their correlations with the placed ones fit best."""
+    """Late columns in the free slots where their correlations with the placed columns fit best."""
     both = np.r_[core, late]
     S = statistics_of(kind, *rows.take(np.arange(len(rows.scores)), both), settings.ridges)
     k = len(core)

@@ -1,4 +1,4 @@
-"""The lifting map that follows from a placement: columns where there are some, linear prediction where there are none."""
+"""The lifting map of a placement: columns at occupied points, linear prediction at empty ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from symlift.solvers.fast.place.slots import Slots, fit_lags
 
 __all__ = ["AROUND", "lifting_map", "nearest", "prediction", "usual_scale"]
 
-# columns around a hole that it is predicted from, and the noise that they are taken to have
+# number of nearby columns that an empty point is predicted from, and their assumed noise variance
 AROUND, _NUGGET = 24, 1e-3
 
 
@@ -19,9 +19,10 @@ def lifting_map(
 ) -> csr_matrix:
     """W (slots, d), acting on X - mean.
 
-    ``columns`` (k,) at ``slot`` (k,) with ``weight`` (k,), which sum to 1 in a slot; c (k, k): their correlations;
-    scale (d,): the columns' deviations.  A hole takes the best linear prediction of a standard field from the columns
-    around it, under the covariance that lags have on average, times the deviation that is usual around it.
+    ``columns`` (k,) at ``slot`` (k,) with ``weight`` (k,), which sum to 1 per slot; c (k, k): their
+    correlations; scale (d,): the standard deviations of the columns. An empty slot gets the best
+    linear prediction of a standardised field from the nearby columns, under the mean covariance of
+    each lag, times the typical standard deviation around it.
     """
     parts = [(slot, columns, weight)]
     holes = np.setdiff1d(np.arange(slots.size), slot)
@@ -35,7 +36,8 @@ def _predictions(
     c: NDArray, columns: NDArray, slot: NDArray, scale: NDArray, slots: Slots, holes: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Rows, columns and weights of the predicted slots."""
-    first = np.unique(slot, return_index=True)[1]  # one column a slot: copies would make the system singular
+    # one column per slot: copies would make the system singular
+    first = np.unique(slot, return_index=True)[1]
     columns, slot, c = columns[first], slot[first], c[np.ix_(first, first)]
     lag = c - np.eye(len(c))
     K = fit_lags(lag[None], slot, slots, 0.0, 0.5).K[0]
@@ -58,18 +60,18 @@ def nearest(distance: NDArray, count: int) -> NDArray[np.int64]:
 
 
 def prediction(gram: NDArray, toward: NDArray) -> NDArray[np.float64]:
-    """Weights (m, k) of the best linear prediction from k standard columns, gram (m, k, k), each with its own noise."""
+    """Weights (m, k) of the best linear prediction from k standardised columns, gram (m, k, k)."""
     gram = gram.copy()
     own = np.arange(gram.shape[1])
     gram[:, own, own] = 1.0
     values, vectors = np.linalg.eigh(gram)
-    # means over pairs need not be a covariance: negative directions are noise
+    # means over pairs need not form a covariance matrix: negative directions are noise
     inverse = np.einsum("hij,hj,hkj->hik", vectors, 1 / (np.maximum(values, 0.0) + _NUGGET), vectors)
     return np.einsum("hij,hj->hi", inverse, toward)
 
 
 def usual_scale(scale: NDArray, distance: NDArray, near: NDArray) -> NDArray[np.float64]:
-    """The deviation that is usual around each point, over those of the columns ``near`` (m, k) there."""
+    """The typical deviation around each point, divided by that of each column ``near`` (m, k)."""
     usual = np.maximum(scale[near], 1e-300)
     nearness = 1 / (1 + np.take_along_axis(distance, near, axis=1) ** 2)
     local = np.exp(np.sum(np.log(usual) * nearness, axis=1) / np.sum(nearness, axis=1))

@@ -1,4 +1,4 @@
-"""From slots to what is returned: the placement of all columns, and the lifting map."""
+"""From slots to the result: the placement of all columns, and the lifting map."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ __all__ = ["Settled", "as_numbers", "finish"]
 
 @dataclass(frozen=True)
 class Settled:
-    """Slots of the columns ``placed``, how sure each is, what was measured on the way, and coordinates where the columns do not
-    sit on points.
+    """Slots of the columns ``placed``, with confidence and statistics.
+
+    ``scattered`` holds coordinates if the columns are not on grid points.
     """
 
     slots: Slots
@@ -37,7 +38,7 @@ class Settled:
 
 
 def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
-    """Placement of all columns, duplicates beside their twins, and the lifting map."""
+    """Placement of all columns, duplicates at the points of their twins, and the lifting map."""
     slots, d = settled.slots, len(out.reason)
     slot, sure = np.full(d, -1, dtype=np.int64), np.zeros(d)
     slot[settled.placed], sure[settled.placed] = _canonical(settled.slot, slots), settled.confidence
@@ -74,7 +75,10 @@ def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
 
 
 def as_numbers(placed: Placed, rows: Rows, c: NDArray, raw: NDArray, sign: NDArray) -> Placed:
-    """Two-valued columns at one point are the bits of a number: one channel, and ``channel`` is the significance."""
+    """Treat two-valued columns at one point as bits of a number.
+
+    The result has one channel, and ``channel`` of a column is its significance.
+    """
     at = np.flatnonzero((placed.placement.point >= 0) & (placed.placement.reason == ""))
     planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
     point, channel = placed.placement.point[at], placed.placement.channel[at]
@@ -95,11 +99,11 @@ def _sure_of_leaving_out(reason: NDArray) -> NDArray[np.float64]:
 
 
 def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and deviation of each column over the entries that are there, batch by batch; 0 and 1 where there are none."""
+    """Mean and standard deviation of each column without NaN; 0 and 1 where all are NaN."""
     d = raw.shape[1]
     first = np.asarray(raw[: min(len(raw), 1_000)], dtype=np.float64)
     blank = np.isnan(first).all(axis=0)
-    # about some row's size, so that sums of squares lose no digits
+    # subtract a typical value, so that sums of squares lose no digits
     origin = np.where(blank, 0.0, np.nanmedian(np.where(blank, 0.0, first), axis=0))
     count, total, square = np.zeros((3, d))
     for part in row_batches(len(raw), 2 * d):
@@ -116,7 +120,10 @@ def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _canonical(slot: NDArray, slots: Slots) -> NDArray[np.int64]:
-    """Periodic axes: the first placed column at 0, the next distinct one in the lower half."""
+    """Fix shift and direction of periodic axes.
+
+    The first placed column is at 0, and the next distinct one in the lower half.
+    """
     grid = slots.grid
     if not any(grid.periodic) or not len(slot):
         return slot

@@ -1,4 +1,4 @@
-"""Statistics of columns on rows to fit and on rows that only judge, each computed once."""
+"""Statistics of columns on fitted rows and on held-out rows, each computed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Halves:
-    """``columns`` of ``rows``, split into ``fit`` and ``held``; every statistic is a pair, fitted and held out."""
+    """``columns`` of ``rows``, split into ``fit`` and ``held``; every statistic is a pair, fitted
+    and held out.
+    """
 
     rows: Rows
     columns: NDArray[np.int64]
@@ -32,7 +34,10 @@ class Halves:
         return Halves(self.rows, columns, self.fit, self.held, self.ridges)
 
     def statistics(self, kind: str) -> Pair:
-        """(m, d, d) each: "partial", one for each ridge; "lags", plain correlations of scores and of their magnitudes."""
+        """Statistics (m, d, d) of one kind, on fitted and on held-out rows.
+
+        "partial": one for each ridge; "lags": plain correlations of scores and of their magnitudes.
+        """
         return self.partial if kind == "partial" else self.lags
 
     @cached_property
@@ -50,11 +55,11 @@ class Halves:
 
     @cached_property
     def lags(self) -> Pair:
-        found = []
+        pair = []
         for part, c in zip((self.fit, self.held), self.correlations, strict=True):
-            z, there = self.rows.take(part, self.columns)
-            found.append(np.stack([fisher(c), fisher(correlations(magnitudes(z, there), there))]))
-        return found[0], found[1]
+            z, present = self.rows.take(part, self.columns)
+            pair.append(np.stack([fisher(c), fisher(correlations(magnitudes(z, present), present))]))
+        return pair[0], pair[1]
 
 
 def halves_of(rows: Rows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings) -> Halves:

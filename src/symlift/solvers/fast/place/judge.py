@@ -1,4 +1,4 @@
-"""What rows that were held out say of a placement."""
+"""Judge a placement on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ __all__ = ["explained_elsewhere", "links", "margins", "neighbour_prediction", "n
 def explained_elsewhere(
     S: NDArray, held: NDArray, slot: NDArray, slots: Slots, prior: float
 ) -> tuple[float, float, float]:
-    """Part of the variance of held-out statistics that the fitted lag means account for, the part that is not sampling noise (the
-    ceiling), and the z score of the latter.
+    """Share of the variance of held-out statistics that the fitted lag means explain.
 
-    The noise of fitted and held-out statistics is independent: covariances between the two see only what is real.  No scale is
-    compared, because partial correlations from fewer rows are smaller as a whole.
+    Returns that share, the share that is not sampling noise (the ceiling), and the z score of the
+    latter. The noise of fitted and held-out statistics is independent, so covariances between the
+    two contain only what is real. Scales are not compared, because all partial correlations are
+    smaller when estimated from fewer rows.
     """
     model = fit_lags(S, slot, slots, 0.0, prior)
     index = slots.index[np.ix_(slot, slot)]
     pairs = np.triu(np.ones(index.shape, dtype=bool), 1)
-    found = []
+    measured = []
     for s, h, k in zip(S, held, model.K, strict=True):
         a, b, m = s[pairs], h[pairs], k[index][pairs]
         a, b, m = a - a.mean(), b - b.mean(), m - m.mean()
         variance = max(float(np.mean(b**2)), 1e-12)
         real = float(np.mean(a * b))
         z = real / np.sqrt(max(float(np.mean(a**2)), 1e-12) * variance) * np.sqrt(len(a))
-        found.append((float(np.mean(m * b)) / variance, real / variance, z))
-    explained, ceiling, z = np.mean(found, axis=0)
+        measured.append((float(np.mean(m * b)) / variance, real / variance, z))
+    explained, ceiling, z = np.mean(measured, axis=0)
     return float(explained), float(ceiling), float(z)
 
 
 def neighbour_prediction(c: NDArray, c_held: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
-    """log of what is left of each column, on held-out rows, by the linear prediction from its neighbours on the grid.
+    """Log of the held-out residual variance of each column, predicted from its grid neighbours.
 
-    A yardstick that neither statistic was fitted to: it asks of the field only that neighbours are alike.
+    Neither statistic was fitted to this criterion: it only assumes that neighbours are similar.
     """
     at = np.full(grid.size + 1, -1)
     at[point] = np.arange(len(point))
@@ -47,27 +48,33 @@ def neighbour_prediction(c: NDArray, c_held: NDArray, point: NDArray, grid: Grid
 
 
 def partner_prediction(p: NDArray, c: NDArray, c_held: NDArray, count: int) -> NDArray[np.float64]:
-    """The same from the ``count`` columns that each goes with most (partial correlations p): what no placement can much exceed."""
+    """The same from the ``count`` columns of largest partial correlation p.
+
+    No placement can predict much better than that.
+    """
     return _left_by(c, c_held, np.argpartition(-p, count - 1, axis=1)[:, :count])
 
 
 def _left_by(c: NDArray, c_held: NDArray, neighbours: NDArray) -> NDArray[np.float64]:
-    """log of the held-out residual variance of each column given ``neighbours`` (d, k), -1 where there is none."""
-    there = neighbours >= 0
-    j = np.where(there, neighbours, 0)
-    both = there[:, :, None] & there[:, None, :]
+    """Log of the held-out residual variance of each column given ``neighbours`` (d, k).
+
+    -1 stands for no neighbour.
+    """
+    exists = neighbours >= 0
+    j = np.where(exists, neighbours, 0)
+    both = exists[:, :, None] & exists[:, None, :]
     eye = np.eye(j.shape[1])
     gram = np.where(both, c[j[:, :, None], j[:, None, :]], eye) + 1e-3 * eye
     mine = np.arange(len(j))[:, None]
-    b = np.linalg.solve(gram, np.where(there, c[mine, j], 0.0)[..., None])[..., 0]
+    b = np.linalg.solve(gram, np.where(exists, c[mine, j], 0.0)[..., None])[..., 0]
     gram_held = np.where(both, c_held[j[:, :, None], j[:, None, :]], 0.0)
-    toward_held = np.where(there, c_held[mine, j], 0.0)
+    toward_held = np.where(exists, c_held[mine, j], 0.0)
     left = 1 - 2 * np.sum(b * toward_held, axis=1) + np.einsum("di,dij,dj->d", b, gram_held, b)
     return np.log(np.maximum(left, 1e-6))
 
 
 def next_to(grid: Grid) -> NDArray[np.int64]:
-    """Points one step off each point, (size, 2P); ``size`` where there is none."""
+    """The neighbouring points of each point, (size, 2P); ``size`` where there is none."""
     index, columns = grid.indices(), []
     for axis in range(grid.ndim):
         for by in (-1, 1):
@@ -90,7 +97,7 @@ def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
 
 
 def margins(S: NDArray, slot: NDArray, slots: Slots, model: LagModel) -> NDArray[np.float64]:
-    """How much worse, in units of the model's cost, the best other slot of each column is on statistics S (held-out ones)."""
+    """Increase of the cost on held-out statistics S if each column moves to its best other slot."""
     change = changes(costs(S, slot, slots, model), slot)
     change[np.arange(len(slot)), slot] = np.inf
     return change.min(axis=1)

@@ -1,8 +1,8 @@
-"""Thousands of columns: the same graph, lattice and local statistics, with nothing dense but the correlations themselves.
+"""Thousands of columns: the same graph, lattice and local statistics, with sparse matrices.
 
-Shortest paths run from landmarks, the lattice straightens what they bend, and columns that do not go with their
-neighbours on the grid are
-taken off and put where they do.  No assignment is larger than the columns that are in dispute.
+Only the correlations are dense. Shortest paths run from landmarks, the lattice fit straightens the
+embedding, and columns that do not correlate with their grid neighbours are removed and placed
+again. Assignments involve only those columns.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _ROUNDS = 12
 
 
 def place_large(p: NDArray, grid: Grid, least: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], float]:
-    """Point of each column (-1: none found) from partial correlations p (d, d), and the mean link between neighbours on
-    the grid.
+    """Point of each column (-1: none) from partial correlations p (d, d).
+
+    Also returns the mean over columns of the summed partial correlations with grid neighbours.
     """
     edges = _graph(p, 2 * grid.ndim, least)
-    found: list[tuple[float, NDArray[np.int64]]] = []
+    candidates: list[tuple[float, NDArray[np.int64]]] = []
     for start in _coordinates(edges, grid, rng):
         y = lattice(start, edges, grid)
         y = lattice(y, _cleaned(y, edges, p, least, grid), grid)
         point = _settle(p, _rounded(into_box(y, grid), grid), grid)
-        found.append((float(links(p, point, grid).mean()), point))
-    value, point = max(found, key=lambda pair: pair[0])
+        candidates.append((float(links(p, point, grid).mean()), point))
+    value, point = max(candidates, key=lambda pair: pair[0])
     return point, value
 
 
 def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
-    """Mutual best neighbours that are the side of a square face (on a line, all mutual ones), the largest component."""
+    """Edges between mutual best neighbours that are sides of a square (line: all mutual ones)."""
     d = len(p)
     near = np.argpartition(-p, count - 1, axis=1)[:, :count]
     value = np.take_along_axis(p, near, axis=1)
@@ -62,8 +63,9 @@ def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
 
 
 def _coordinates(edges: csr_matrix, grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Landmark scaling of shortest paths: edges are 1 long, diagonals of faces √2; columns outside of the largest part
-    start at 0.
+    """Landmark scaling of shortest paths: edges have length 1, diagonals of squares √2.
+
+    Columns outside the largest component start at 0.
     """
     two = (edges @ edges).tocoo()
     corner = (two.data >= 2) & (two.row != two.col)
@@ -91,7 +93,7 @@ def _coordinates(edges: csr_matrix, grid: Grid, rng: np.random.Generator) -> lis
 
 
 def _cleaned(y: NDArray, edges: csr_matrix, p: NDArray, least: float, grid: Grid) -> csr_matrix:
-    """Edges that the coordinates agree with, and those that they propose."""
+    """Edges that the coordinates confirm, and those that they suggest."""
     box = [n if wraps else 1e9 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
     shifted = np.mod(y, box) if any(grid.periodic) else y - y.min(axis=0)
     tree = cKDTree(shifted, boxsize=np.array(box)) if any(grid.periodic) else cKDTree(shifted)
@@ -108,7 +110,7 @@ def _cleaned(y: NDArray, edges: csr_matrix, p: NDArray, least: float, grid: Grid
 
 
 def _rounded(y: NDArray, grid: Grid) -> NDArray[np.int64]:
-    """Nearest points, one column each: the nearest has it, others have none for now."""
+    """Nearest point of each column; of several columns the nearest gets it, others get -1."""
     whole = np.rint(y).astype(np.int64)
     shape = np.array(grid.shape)
     inside = (np.asarray(grid.periodic) | ((whole >= 0) & (whole < shape))).all(axis=1)
@@ -124,8 +126,11 @@ def _rounded(y: NDArray, grid: Grid) -> NDArray[np.int64]:
 
 
 def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
-    """Take off the columns that go with their neighbours least, and put them, with those that have no place, where they go best."""
-    beside = next_to(grid)
+    """Repeatedly remove the columns with the weakest links, and place them again.
+
+    Columns that have no point yet are placed with them.
+    """
+    neighbours = next_to(grid)
     best, value = point, -np.inf
     for turn in range(_ROUNDS):
         sums = np.where(point >= 0, links(p, point, grid), -np.inf)
@@ -133,17 +138,17 @@ def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
         loose = sums < 0.6 * usual
         if loose.sum() > _DISPUTED:
             loose = np.argsort(np.argsort(sums, kind="stable")) < _DISPUTED
-        if turn:  # their neighbours may stand in the wrong place for their sake
+        if turn:  # their neighbours may be misplaced because of them
             point_of = np.full(grid.size + 1, -1)
             point_of[point[point >= 0]] = np.flatnonzero(point >= 0)
-            around = point_of[beside[point[loose & (point >= 0)]]].ravel()
+            around = point_of[neighbours[point[loose & (point >= 0)]]].ravel()
             if loose.sum() + len(around) <= _DISPUTED:
                 loose[around[around >= 0]] = True
         columns = np.flatnonzero(loose | (point < 0))
         stay = point.copy()
         stay[columns] = -1
         for _ in range(3):
-            stay = _put(p, stay, columns, beside, grid)
+            stay = _put(p, stay, columns, neighbours, grid)
         total = float(links(p, stay, grid).sum())
         if total <= value + 1e-6:
             break
@@ -151,9 +156,10 @@ def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
     return best
 
 
-def _put(p: NDArray, point: NDArray, columns: NDArray, beside: NDArray, grid: Grid) -> NDArray[np.int64]:
-    """Columns on the points that they have left, by the links to what stands around; columns of this turn count where
-    they stood.
+def _put(p: NDArray, point: NDArray, columns: NDArray, neighbours: NDArray, grid: Grid) -> NDArray[np.int64]:
+    """Assign ``columns`` to the free points by their links to the columns around each point.
+
+    Links to columns that are assigned in the same call use their previous points.
     """
     at = np.full(grid.size + 1, -1)
     at[point[point >= 0]] = np.flatnonzero(point >= 0)
@@ -162,9 +168,9 @@ def _put(p: NDArray, point: NDArray, columns: NDArray, beside: NDArray, grid: Gr
     taken[mine[mine >= 0]] = -1
     free = np.flatnonzero(taken[:-1] < 0)
     gain = np.zeros((len(columns), len(free)))
-    for near in at[beside[free]].T:
-        there = near >= 0
-        gain[:, there] += p[np.ix_(columns, near[there])]
+    for near in at[neighbours[free]].T:
+        occupied = near >= 0
+        gain[:, occupied] += p[np.ix_(columns, near[occupied])]
     which, where = linear_sum_assignment(-gain)
     out = point.copy()
     out[columns] = -1

@@ -1,7 +1,7 @@
-"""Columns on points that are given: any arrangement, not only a grid; which column sits on which point is unknown.
+"""Assign columns to given points in any arrangement, not only a grid.
 
-A pairwise statistic of two columns depends on the distance of their points, and columns take the points for which that
-explains most.  Points may stay empty.
+A pairwise statistic of two columns is modelled as a function of the distance between their points,
+and columns are assigned so that this explains most. Points may stay empty.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from symlift.solvers.fast.place.statistic import fisher, partial_correlations
 
 __all__ = ["PointSlots", "in_steps", "place_on_points", "point_slots"]
 
-# directions in which coordinates are laid over the points, and rounds of assignment and alignment
+# rotations with which coordinates are aligned to the points, and rounds of assignment and alignment
 _TURNS, _ROUNDS = 12, 6
-# distances that differ by less, in steps, are the same
+# distances that differ by less than this, in steps, are in the same class
 _SAME = 0.05
 
 
 @dataclass(frozen=True)
 class PointSlots:
-    """Points (M, P) in steps as places for columns; ``index`` (M, M): class of each pair, by distance."""
+    """Points (M, P), in steps, as slots; ``index`` (M, M): distance class of each pair."""
 
     points: NDArray[np.float64]
     index: NDArray[np.int32]
@@ -56,7 +56,10 @@ class PointSlots:
 
 
 def in_steps(positions: NDArray) -> tuple[NDArray[np.float64], float]:
-    """Positions (M, D) in the directions that they extend in, (M, P), in units of the usual distance to the nearest; the unit."""
+    """Positions (M, D) in the P directions that they extend in, (M, P), in steps; and the step.
+
+    A step is the median distance to the nearest point.
+    """
     centred = np.asarray(positions, dtype=np.float64) - np.mean(positions, axis=0)
     _, size, axes = np.linalg.svd(centred, full_matrices=False)
     flat = centred @ axes[size > 1e-6 * max(size[0], 1e-12)].T
@@ -67,7 +70,7 @@ def in_steps(positions: NDArray) -> tuple[NDArray[np.float64], float]:
 
 
 def distances(points: NDArray) -> NDArray[np.float64]:
-    """(M, M), of points (M, P)."""
+    """Distances (M, M) between points (M, P)."""
     return np.asarray(np.sqrt(np.sum((points[:, None] - points[None]) ** 2, axis=-1)))
 
 
@@ -81,18 +84,21 @@ def point_slots(points: NDArray) -> PointSlots:
 def place_on_points(
     c: NDArray, slots: PointSlots, settings: PlaceSettings | None = None
 ) -> list[tuple[float, NDArray[np.int64]]]:
-    """Ways to put columns with correlations c (d, d) on the points, (misfit, slot of each column), the best first."""
+    """Assignments of columns with correlations c (d, d) to the points, the best first.
+
+    Each is (misfit, slot of each column).
+    """
     settings = settings or PlaceSettings()
     S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
-    found: list[tuple[float, NDArray[np.int64]]] = []
+    refined: list[tuple[float, NDArray[np.int64]]] = []
     for y in _coordinates(c, slots.points.shape[1], settings):
         for slot in _laid_over(y, slots.points):
-            found.append(refine(S, slot, slots, settings.widths, settings.prior_pairs))
-    return sorted(found, key=lambda pair: round(pair[0], 9))
+            refined.append(refine(S, slot, slots, settings.widths, settings.prior_pairs))
+    return sorted(refined, key=lambda pair: round(pair[0], 9))
 
 
 def _coordinates(c: NDArray, dimension: int, settings: PlaceSettings) -> Iterator[NDArray[np.float64]]:
-    """Coordinates (d, P) from correlations: by how they fall with distance, and by steps in the graph of best partners."""
+    """Coordinates (d, P) by monotone scaling of correlations, and by paths in a neighbour graph."""
     near = min(4 * dimension + 4, len(c) - 1)
     for least in (0.15, 0.05):
         edges = best_partners(c, near)
@@ -108,13 +114,13 @@ def _coordinates(c: NDArray, dimension: int, settings: PlaceSettings) -> Iterato
 
 
 def _laid_over(y: NDArray, points: NDArray) -> Iterator[NDArray[np.int64]]:
-    """Slots of columns at coordinates y (d, P), laid over the points in several directions; none twice."""
+    """Distinct slots of columns at coordinates y (d, P), aligned to the points in several ways."""
     P = points.shape[1]
     centred = y - y.mean(axis=0)
     middle = points.mean(axis=0)
     seen: set[bytes] = set()
     long = np.linalg.svd(points - middle, full_matrices=False)[1]
-    # where the points extend much farther one way than the other, coordinates do so, too
+    # principal axes: if the points extend much farther in one direction, so do the coordinates
     _, size, axes = np.linalg.svd(centred, full_matrices=False)
     turned = centred @ axes.T
     scale = float(np.sqrt(np.sum(long**2) / len(points)) / max(np.sqrt(np.sum(size**2) / len(y)), 1e-12))

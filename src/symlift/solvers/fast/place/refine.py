@@ -1,4 +1,4 @@
-"""Descent of the misfit F: the lag model given the places, then the places given the lag model."""
+"""Minimise the misfit F: alternate between fitting the lag model and improving the slots."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ROUNDS = 12
 
 
 def costs(S: NDArray, slot: NDArray, slots: PairClasses, model: LagModel) -> NDArray[np.float64]:
-    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, but for a constant, of column i in slot g while the others stay.
+    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, up to a constant: column i moves to slot g.
 
-    The column that is in g takes i's slot, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is an
-    exchange's exact change.
+    The other columns stay, except that a column in g takes the slot of i, so that cost[i, p_j] +
+    cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is the exact change of the cost by an exchange.
     """
     now = slots.index[np.ix_(slot, slot)]
     cost = np.zeros((len(slot), slots.size))
@@ -27,17 +27,17 @@ def costs(S: NDArray, slot: NDArray, slots: PairClasses, model: LagModel) -> NDA
         expected = k[index]
         square = expected * expected
         part = square.sum(axis=0) - square - 2 * (s @ expected)
-        own = expected[columns, slot]  # of a column with itself: there is no such pair
-        there = k[now]
-        there[columns, columns] = 0.0
-        part[:, slot] += there * there - own * own - 2 * s * (there - own)
+        own = expected[columns, slot]  # a column has no pair with itself
+        pair_mean = k[now]
+        pair_mean[columns, columns] = 0.0
+        part[:, slot] += pair_mean * pair_mean - own * own - 2 * s * (pair_mean - own)
         part[columns, slot] += own * own
         cost += part / (2 * variance * len(S))
     return cost
 
 
 def changes(cost: NDArray, slot: NDArray) -> NDArray[np.float64]:
-    """Change of the cost if column i goes to slot g, and the column there, if any, to i's."""
+    """Change of the cost if column i moves to slot g, and a column in g to the slot of i."""
     own = cost[np.arange(len(slot)), slot]
     change = cost - own[:, None]
     swap = change[:, slot]
@@ -46,7 +46,10 @@ def changes(cost: NDArray, slot: NDArray) -> NDArray[np.float64]:
 
 
 def exchanges(cost: NDArray, slot: NDArray, most: int | None = None) -> NDArray[np.int64]:
-    """The disjoint exchanges of two columns, and moves into empty slots, that lower the cost most; ``most`` of them at most."""
+    """Slots after the disjoint exchanges, and moves into empty slots, that lower the cost most.
+
+    At most ``most`` of them are made.
+    """
     change = changes(cost, slot)
     at = np.full(cost.shape[1], -1)
     at[slot] = np.arange(len(slot))
@@ -55,28 +58,28 @@ def exchanges(cost: NDArray, slot: NDArray, most: int | None = None) -> NDArray[
     free = np.ones(cost.shape[1], dtype=bool)
     new = slot.copy()
     for i in np.argsort(gain, kind="stable")[: int((gain < -1e-9).sum())][:most]:
-        here, there = slot[i], goal[i]
-        if free[here] and free[there]:
-            free[here] = free[there] = False
-            new[i] = there
-            if at[there] >= 0:
-                new[at[there]] = here
+        origin, target = slot[i], goal[i]
+        if free[origin] and free[target]:
+            free[origin] = free[target] = False
+            new[i] = target
+            if at[target] >= 0:
+                new[at[target]] = origin
     return new
 
 
 def refine(
     S: NDArray, slot: NDArray, slots: PairClasses, widths: tuple[float, ...], prior: float = 4.0, rounds: int = _ROUNDS
 ) -> tuple[float, NDArray[np.int64]]:
-    """F and slots after descent, with lag models that are smoothed by each of ``widths`` in turn."""
+    """F and slots after descent, with lag models smoothed by each of ``widths`` in turn."""
     for width in widths:
         model = fit_lags(S, slot, slots, width, prior)
         for _ in range(rounds):
             cost = costs(S, slot, slots, model)
             for propose in (_assignment, exchanges, _one_exchange):
                 proposal = propose(cost, slot)
-                found = fit_lags(S, proposal, slots, width, prior)
-                if found.misfit < model.misfit - 1e-9:
-                    slot, model = proposal, found
+                proposed = fit_lags(S, proposal, slots, width, prior)
+                if proposed.misfit < model.misfit - 1e-9:
+                    slot, model = proposal, proposed
                     break
             else:
                 break
@@ -88,5 +91,5 @@ def _assignment(cost: NDArray, slot: NDArray) -> NDArray[np.int64]:  # noqa: ARG
 
 
 def _one_exchange(cost: NDArray, slot: NDArray) -> NDArray[np.int64]:
-    """The best exchange alone: the change of several at once is not the sum of theirs."""
+    """The best exchange alone: the change by several exchanges is not the sum of their changes."""
     return exchanges(cost, slot, 1)

@@ -1,6 +1,6 @@
-"""Rows as statistics want them: wild rows dropped, every column ranked to normal scores, gaps counted as gaps.
+"""Prepare rows for statistics: drop outliers, rank to normal scores, mark missing entries.
 
-Ranks make gains, offsets, single wild entries and heavy tails harmless; what remains of a monotone distortion is nothing.
+Ranks remove the effect of gains, offsets, single outliers, heavy tails and any monotone distortion.
 """
 
 from __future__ import annotations
@@ -20,23 +20,27 @@ from symlift.statistics import dependence
 __all__ = ["FEWEST_BIT_ROWS", "Rows", "independent_rows", "read_rows", "split_rows"]
 
 _BLOCK = 16
-#: with fewer rows, any column may have two values only
+#: with fewer rows, any column may have only two values by chance
 FEWEST_BIT_ROWS = 16
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Scores (n, d) of mean 0 and variance 1, 0 where missing; ``there`` (n, d) or None; row numbers; columns that vary."""
+    """Scores (n, d) of mean 0 and variance 1, 0 where an entry is missing.
+
+    ``present`` (n, d) is 1 where an entry is not missing, or None if none is; ``number`` (n,) are
+    row numbers; ``alive`` (d,) marks columns that vary.
+    """
 
     scores: NDArray[np.float32]
-    there: NDArray[np.float32] | None
+    present: NDArray[np.float32] | None
     number: NDArray[np.int64]
     alive: NDArray[np.bool_]
     two_valued: bool
 
     def take(self, rows: NDArray, columns: NDArray) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Scores of some rows and columns, and which of them are there."""
-        return self.scores[rows][:, columns], None if self.there is None else self.there[rows][:, columns]
+        """Scores of some rows and columns, and which of them are present."""
+        return self.scores[rows][:, columns], None if self.present is None else self.present[rows][:, columns]
 
 
 def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> Rows:
@@ -52,23 +56,27 @@ def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -
         row, column = np.argwhere(np.isinf(x))[0]
         raise InputError(f"X holds infinity (row {number[row]}, column {column}): drop or impute it first")
     gaps = np.isnan(x)
-    there = None if not gaps.any() else ~gaps
+    present = None if not gaps.any() else ~gaps
     spread = _spread(x, rng)
     number, keep = _tame(x, spread, number, settings)
-    x, there = x[keep], None if there is None else there[keep]
+    x, present = x[keep], None if present is None else present[keep]
     alive = varying(x)
     two_valued = bool(alive.any()) and len(x) >= FEWEST_BIT_ROWS and _two_valued(x, alive)
     if two_valued or x.shape[1] > settings.rank_columns:
         scores = np.clip((x - spread[0]) / spread[1], -settings.clip, settings.clip)
     else:
-        scores = _normal_scores(x, there)
+        scores = _normal_scores(x, present)
     return Rows(
-        _standard(scores, there), None if there is None else there.astype(np.float32), number, alive, two_valued
+        _standard(scores, present), None if present is None else present.astype(np.float32), number, alive, two_valued
     )
 
 
 def _spread(x: NDArray, rng: np.random.Generator, rows: int = 2_000) -> tuple[NDArray, NDArray]:
-    """Median and robust deviation of each column; where half of its entries are equal, a wider quantile, else the deviation."""
+    """Median and robust deviation of each column.
+
+    Where half of the entries are equal, a wider quantile or the largest deviation replaces the
+    median deviation.
+    """
     some = x if len(x) <= rows else x[np.sort(rng.permutation(len(x))[:rows])]
     if np.isnan(some).any():
         some = np.where(np.isnan(some), np.nanmedian(np.where(np.isnan(some).all(axis=0), 0, some), axis=0), some)
@@ -86,7 +94,7 @@ def _spread(x: NDArray, rng: np.random.Generator, rows: int = 2_000) -> tuple[ND
 def _tame(
     x: NDArray, spread: tuple[NDArray, NDArray], number: NDArray, settings: PlaceSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows without those that are wild as a whole (their mean clipped deviation is many times that of the median row)."""
+    """Drop rows whose mean clipped deviation is many times that of the median row."""
     size = np.empty(len(x))
     for part in np.array_split(np.arange(len(x)), 1 + x.size // 4_000_000):
         apart = np.minimum(np.abs((x[part] - spread[0]) / spread[1]), 50)
@@ -104,32 +112,35 @@ def _two_valued(x: NDArray, alive: NDArray) -> bool:
     return bool(((x == low) | (x == high) | np.isnan(x))[:, alive].all())
 
 
-def _normal_scores(x: NDArray, there: NDArray | None) -> NDArray[np.float32]:
-    """Normal quantiles of the (mean) ranks of each column's entries."""
-    filled = x if there is None else np.where(there, x, np.inf)
-    count = np.full(x.shape[1], len(x)) if there is None else np.maximum(there.sum(axis=0), 1)
+def _normal_scores(x: NDArray, present: NDArray | None) -> NDArray[np.float32]:
+    """Normal quantiles of the ranks of each column's entries; ties have their mean rank."""
+    filled = x if present is None else np.where(present, x, np.inf)
+    count = np.full(x.shape[1], len(x)) if present is None else np.maximum(present.sum(axis=0), 1)
     rank = rankdata(filled, axis=0).astype(np.float32)
     return ndtri(np.clip((rank - 0.5) / count.astype(np.float32), 1e-6, 1 - 1e-6)).astype(np.float32)
 
 
-def _standard(scores: NDArray, there: NDArray | None) -> NDArray[np.float32]:
-    """Mean 0 and variance 1 over what is there, 0 elsewhere."""
+def _standard(scores: NDArray, present: NDArray | None) -> NDArray[np.float32]:
+    """Scale to mean 0 and variance 1 over the entries that are present, 0 elsewhere."""
     z = np.asarray(scores, dtype=np.float32)
-    count = float(len(z)) if there is None else np.maximum(there.sum(axis=0), 1)
-    z = z if there is None else np.where(there, z, 0)
+    count = float(len(z)) if present is None else np.maximum(present.sum(axis=0), 1)
+    z = z if present is None else np.where(present, z, 0)
     z = z - z.sum(axis=0, dtype=np.float64).astype(np.float32) / np.float32(count)
-    z = z if there is None else np.where(there, z, 0)
+    z = z if present is None else np.where(present, z, 0)
     size = np.sqrt(np.einsum("ij,ij->j", z, z, dtype=np.float64) / count)
     return np.asarray(z / np.where(size > 1e-6, size, np.inf), dtype=np.float32)
 
 
 def independent_rows(rows: Rows) -> float:
-    """How many independent rows the rows are worth (:func:`symlift.statistics.dependence.independent_rows`)."""
+    """Effective number of independent rows.
+
+    See :func:`symlift.statistics.dependence.independent_rows`.
+    """
     return dependence.independent_rows(rows.scores[:, rows.alive])
 
 
 def split_rows(n: int, share: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to fit and rows to judge, in blocks, so that neighbours in time stay together."""
+    """Rows to fit and held-out rows, in blocks, so that neighbours in time stay together."""
     block = np.arange(n) // (_BLOCK if n >= 40 * _BLOCK else 1)
     held = rng.random(block[-1] + 1) < share
     if not held.any() or held.all():

@@ -1,8 +1,9 @@
-"""Columns at arbitrary places: coordinates that need not be whole numbers, and the field on the grid predicted from them.
+"""Columns at arbitrary places: real coordinates, and the field on the grid predicted from them.
 
-Where correlations fall with distance alone, they say how far apart two columns are, up to a monotone function.  Shortest paths
-over near columns, stress majorisation and isotonic regression find both, the places and the function.  300 sensors at random
-places see smooth bumps: coordinates with R² of 0.9997, in a third of a second.
+Where correlations depend on distance alone, they give the distance between two columns up to a
+monotone function. Shortest paths over near columns, stress majorisation and isotonic regression
+estimate both the places and the function. Example: 300 sensors at random places that observe smooth
+bumps give coordinates with R² = 0.9997 in a third of a second.
 """
 
 from __future__ import annotations
@@ -24,19 +25,23 @@ from symlift.solvers.fast.place.fill import AROUND, nearest, prediction, usual_s
 
 __all__ = ["Scattered", "best_partners", "in_box", "monotone_scaling", "scatter", "scattered_map"]
 
-# near columns that a distance is read from, and rounds of distances and the function that gives them
+# near columns whose distances are estimated, and rounds of distances and their monotone function
 _NEAR, _ROUNDS = 20, 2
-# smaller correlations say little about distance, and by chance join the ends of a line
+# smaller correlations carry little information on distance, and may join the ends of a line by
+# chance
 _LEAST = 0.15
-# angles that are tried for the axes, and distances between which a covariance is interpolated
+# angles that are tried for the axes, and knots between which a covariance is interpolated
 _ANGLES, _KNOTS = 91, 64
 
 
 @dataclass(frozen=True)
 class Scattered:
-    """Coordinates (d, P) in steps of the grid, and the length of a step on each axis in units in which correlations depend on
-    distance alone; the spread of distances to the nearest column (0 on a lattice, 0.5 at random places of a square); the part of
-    held-out statistics that distances explain.
+    """Coordinates (d, P) of columns in steps of the grid, and how well they are supported.
+
+    ``step`` is the length of a step on each axis, in units in which correlations depend on distance
+    alone; ``irregularity`` the relative spread of distances to the nearest column (0 on a lattice,
+    0.5 at random places of a square); ``explained`` the share of held-out statistics that distances
+    explain.
     """
 
     coordinates: NDArray[np.float64]
@@ -46,7 +51,10 @@ class Scattered:
 
 
 def scatter(c: NDArray, s: NDArray, s_held: NDArray, grid: Grid, rng: np.random.Generator) -> Scattered | None:
-    """Places of columns with correlations c (d, d) and statistics s, judged by held-out ones; None where there are none."""
+    """Places of columns from correlations c (d, d), or None.
+
+    They are judged by the statistics s and s_held of fitted and held-out rows.
+    """
     if any(grid.periodic) or len(c) <= _NEAR:
         return None
     y = _places(c, grid.ndim)
@@ -80,8 +88,10 @@ def best_partners(s: NDArray, count: int) -> NDArray[np.bool_]:
 def monotone_scaling(
     s: NDArray, edges: NDArray[np.bool_], length: NDArray, dimension: int
 ) -> NDArray[np.float64] | None:
-    """Coordinates whose distances along ``edges`` are a decreasing function of the similarity s, at first ``length``; the median
-    edge is 1 long.  None where the graph falls apart.
+    """Coordinates whose distances along ``edges`` are a decreasing function of the similarity s.
+
+    The function starts as ``length`` (d, d); the median edge has length 1. None where the graph is
+    not connected.
     """
     if connected_components(csr_matrix(edges, dtype=np.int8), directed=False)[0] > 1:
         return None
@@ -104,15 +114,17 @@ def _distances(y: NDArray) -> NDArray[np.float64]:
 
 
 def in_box(y: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """y turned so that its bounding box is smallest, the longest side along the longest axis, in steps of the grid; the steps.
+    """y rotated to its smallest bounding box and scaled to steps of the grid; and the steps.
 
-    Correlations know no unit of length and no direction: the box that the columns fill, which is the grid, gives both.
+    The longest side is along the longest axis. Correlations determine neither the unit of length
+    nor the direction: the box that the columns fill, which is the grid, gives both.
     """
     centred = y - y.mean(axis=0)
     left, size, _ = np.linalg.svd(centred, full_matrices=False)
     white = left * np.sqrt(len(y))
     turn = np.linalg.lstsq(white, independent_axes(white, rng), rcond=None)[0]
-    # the rotation of the whitened cloud, undone in length: axes of a box are axes of its covariance as well
+    # the rotation of the whitened points, with lengths restored: axes of a box are axes of its
+    # covariance as well
     turned = white @ turn * (np.sqrt((turn**2 * size[:, None] ** 2).sum(axis=0)) / np.sqrt(len(y)))
     turned = _smallest_box(turned)
     order = np.empty(grid.ndim, dtype=np.int64)
@@ -123,10 +135,11 @@ def in_box(y: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[np
 
 
 def _smallest_box(y: NDArray) -> NDArray[np.float64]:
-    """y turned in each plane of two axes, by the angle at which its bounding box has the least area."""
+    """y rotated in each plane of two axes by the angle of least bounding box area."""
     y = y.copy()
     angles = np.linspace(-np.pi / 4, np.pi / 4, _ANGLES)
-    angles = angles[np.argsort(np.abs(angles), kind="stable")]  # of equal boxes, the one that turns least
+    # of equal boxes, the smallest rotation
+    angles = angles[np.argsort(np.abs(angles), kind="stable")]
     for a in range(y.shape[1]):
         for b in range(a + 1, y.shape[1]):
             u = np.outer(np.cos(angles), y[:, a]) + np.outer(np.sin(angles), y[:, b])
@@ -137,9 +150,10 @@ def _smallest_box(y: NDArray) -> NDArray[np.float64]:
 
 
 def scattered_map(c: NDArray, columns: NDArray, places: Scattered, scale: NDArray, grid: Grid, d: int) -> csr_matrix:
-    """W (points, d), acting on X - mean: the field on the grid as the best linear prediction from ``columns`` (k,).
+    """W (points, d), acting on X - mean: the field on the grid as the best linear prediction from
+    ``columns`` (k,).
 
-    c (k, k): their correlations; scale (d,): the deviations of all columns.
+    c (k, k): their correlations; scale (d,): the standard deviations of all columns.
     """
     at = places.coordinates * places.step
     covariance = _covariance(c, _distances(at))
@@ -154,7 +168,7 @@ def scattered_map(c: NDArray, columns: NDArray, places: Scattered, scale: NDArra
 
 
 def _covariance(c: NDArray, apart: NDArray) -> Callable[[NDArray], NDArray[np.float64]]:
-    """Correlation as a decreasing function of distance, interpolated between means of equally many pairs."""
+    """Correlation as a decreasing function of distance, interpolated between means of pairs."""
     pairs = np.triu_indices(len(c), 1)
     order = np.argsort(apart[pairs], kind="stable")
     falling = IsotonicRegression(increasing=False).fit_transform(apart[pairs], c[pairs])

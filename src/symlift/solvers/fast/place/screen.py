@@ -1,8 +1,10 @@
-"""Which grid do columns that are points form?  Screened by the distances in their graph, decided by placing them.
+"""Find the grid of columns that are points: screen by graph distances, decide by placing the
+columns.
 
-Columns that are neighbours on a grid are best partners, so steps through the graph of best partners are steps on the grid.  How
-often each number of steps occurs between two columns is known for every grid in closed form: a line of 24 and a rectangle of 4x6
-have nothing in common there.  The few grids that come nearest are then filled by the placement engine, and held-out rows decide.
+Neighbours on a grid have the largest partial correlations, so paths in the graph of best neighbours
+follow the grid. The distribution of path lengths is known for every grid in closed form, and
+differs much between a line of 24 points and a rectangle of 4x6. The few nearest grids are then
+filled by the placement engine, and held-out rows decide.
 """
 
 from __future__ import annotations
@@ -29,12 +31,13 @@ from symlift.solvers.fast.place.triage import triage
 
 __all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps_apart"]
 
-# columns below which a grid cannot be distinguished from chance, the aspect that is allowed, and grids of each kind that are placed
+# columns below which a grid cannot be distinguished from chance, the largest aspect ratio, and the
+# number of grids of each kind that are placed
 _FEWEST, _MAX_ASPECT = 6, 8
 _PLACED = {(1, False): 1, (1, True): 1, (2, False): 4, (2, True): 4, (3, False): 1}
-# starts for each of them: on the right grid the first ones agree, on a wrong one none does, however many
+# starts for each of them: on the right grid the first ones agree, on a wrong one none do
 _STARTS = 3
-# points that may be missing, as a share of the columns that are there
+# points that may be empty, as a share of the number of columns
 _HOLES = 0.06
 _KINDS = ("partial", "lags")
 _FLAGS = ((False, False), (True, True), (False, True), (True, False))
@@ -42,7 +45,7 @@ _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 
 @dataclass(frozen=True)
 class Screened:
-    """A grid that was filled: the part of held-out statistics that it explains, the part that is real, and its displacements."""
+    """A grid that was filled, and the shares of held-out statistics that are explained and real."""
 
     grid: Grid
     explained: float
@@ -51,19 +54,22 @@ class Screened:
 
     @property
     def share(self) -> float:
-        """Of what is real in the statistics, the part that the grid explains."""
+        """The share of what is real in the statistics that the grid explains."""
         return self.explained / self.ceiling if self.ceiling > 0 else 0.0
 
     @property
     def displacements(self) -> int:
-        """Distinct displacements of the grid: the simpler of two grids has fewer."""
+        """Number of distinct displacements: the simpler of two grids has fewer."""
         return int(
             np.prod([n if wraps else 2 * n - 1 for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)])
         )
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
-    """Line and ring of d points; rectangles up to 1:8 and boxes, with a few points more than columns; tori and cylinders without.
+    """Grids that d columns can fill.
+
+    A line and a ring of d points; rectangles up to 1:8 and boxes, with a few more points than
+    columns; tori and cylinders of exactly d points.
 
     >>> [str(g) for g in candidate_shapes(11) if g.ndim == 2]
     ['2x6', '3x4']
@@ -84,7 +90,7 @@ def candidate_shapes(d: int) -> Iterator[Grid]:
 
 
 def step_distribution(grid: Grid) -> NDArray[np.float64]:
-    """Share of the pairs of points that are 0, 1, 2, … steps apart, along the axes.
+    """Share of the pairs of points that are 0, 1, 2, … steps along the axes apart.
 
     >>> step_distribution(Grid((3,))).round(3)
     array([0.333, 0.444, 0.222])
@@ -99,7 +105,7 @@ def step_distribution(grid: Grid) -> NDArray[np.float64]:
 
 
 def _apart(steps: NDArray, grid: Grid) -> float:
-    """Mean difference of the two distributions of steps, in units of the grid's mean."""
+    """Distance between the two cumulative distributions of steps, relative to the grid's mean."""
     expected = step_distribution(grid)
     size = max(len(expected), len(steps))
     a, b = (np.cumsum(np.pad(part, (0, size - len(part)))) for part in (steps, expected))
@@ -109,51 +115,57 @@ def _apart(steps: NDArray, grid: Grid) -> float:
 def screen(
     X: NDArray, rng: np.random.Generator, settings: PlaceSettings, rows: int, progress: Progress = no_progress
 ) -> list[Screened]:
-    """The grids that fit the graph of the columns of X best, filled, by the share that they explain; empty where there is none."""
+    """The grids that fit the graph of the columns of X best, filled, the best first.
+
+    They are ordered by the share that they explain; the list is empty where there are too few
+    columns.
+    """
     number = np.sort(rng.choice(len(X), rows, replace=False)) if len(X) > rows else np.arange(len(X))
     some = np.asarray(X[number])
     read = read_rows(some, rng, settings)
-    c = correlations(read.scores, read.there)
-    kept = triage(read, c, independent_rows(read), settings).kept
-    if len(kept) < _FEWEST:
+    c = correlations(read.scores, read.present)
+    columns = triage(read, c, independent_rows(read), settings).to_place
+    if len(columns) < _FEWEST:
         return []
-    p = partial_correlations(c[np.ix_(kept, kept)], settings.start_ridge)
+    p = partial_correlations(c[np.ix_(columns, columns)], settings.start_ridge)
     chosen = _nearest(sorted(_ranked(p, settings), key=lambda pair: pair[0]))
     quick = replace(settings, restarts=0, starts=_STARTS)
-    # the same rows are held out for each grid, and where all columns find room, statistics are those of the grid before
-    halves = halves_of(read, kept, np.random.default_rng(0), settings)
-    found = []
+    # the same rows are held out for each grid, and where all columns fit, the statistics of the
+    # previous grid are reused
+    halves = halves_of(read, columns, np.random.default_rng(0), settings)
+    screened = []
     for count, grid in enumerate(chosen):
         progress(f"grid {grid}, candidate {count + 1} of {len(chosen)}", count / len(chosen))
-        core, _ = core_columns(read, c, kept, grid, quick)
+        core, _ = core_columns(read, c, columns, grid, quick)
         halves = halves if np.array_equal(core, halves.columns) else halves.of(core)
         slots = make_slots(grid)
         settled = settle_single(halves, c, slots, np.random.default_rng(0), quick)
-        # grids are compared by the same statistics, whichever carried them: a long rectangle laid out as a line explains plain
-        # correlations (0.97), but not partial ones
+        # grids are compared by the same statistics, whichever gave the placement: a long rectangle
+        # placed as a line explains plain correlations (0.97), but not partial ones
         parts = [
             explained_elsewhere(*halves.statistics(kind), settled.slot, slots, settings.prior_pairs)[:2]
             for kind in _KINDS
         ]
         explained, ceiling = np.mean(parts, axis=0)
-        found.append(Screened(grid, float(explained), float(ceiling), settled.statistics.accepted))
-    return sorted(found, key=lambda one: -one.share)
+        screened.append(Screened(grid, float(explained), float(ceiling), settled.statistics.accepted))
+    return sorted(screened, key=lambda one: -one.share)
 
 
 def _nearest(ranked: list[tuple[float, Grid]]) -> list[Grid]:
     """The nearest few of each kind: lines and rings, open rectangles, closed ones, boxes."""
-    kept: dict[tuple[int, bool], list[Grid]] = {}
+    by_kind: dict[tuple[int, bool], list[Grid]] = {}
     for _, grid in ranked:
         key = (grid.ndim, any(grid.periodic))
-        if len(kept.setdefault(key, [])) < _PLACED[key]:
-            kept[key].append(grid)
-    return [grid for kind in kept.values() for grid in kind]
+        if len(by_kind.setdefault(key, [])) < _PLACED[key]:
+            by_kind[key].append(grid)
+    return [grid for grids in by_kind.values() for grid in grids]
 
 
 def steps_apart(p: NDArray, grid: Grid, edge: float) -> float:
-    """How far the steps between columns, in the graph of their best partners, are from those on ``grid``; 0 where they are alike.
+    """Distance between the path lengths in the graph of best neighbours and those on ``grid``.
 
-    ``p`` (d, d) are partial correlations, those below ``edge`` are no links.
+    0 where the two distributions are equal. ``p`` (d, d) are partial correlations; those below
+    ``edge`` are no links.
     """
     return _apart(_steps(p, grid.ndim, edge), grid)
 

@@ -1,4 +1,7 @@
-"""Starts compete: each is refined, the least misfit wins, and two that end at the same optimum end the search."""
+"""Search from several starts: each is refined, the least misfit wins.
+
+The search ends once two starts reach the same optimum.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,18 @@ from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 
-__all__ = ["SAME", "Found", "distinct", "search"]
+__all__ = ["SAME", "SearchResult", "distinct", "search"]
 
 SAME = 1e-6
 _POPULATION = 4
 _MORE = 2
-# an optimum that restarts fall back to so often is the end of it, except on grids that are small
+# restarts that must return to the same optimum to end the search, and the slots up to which they do
+# not
 _HITS, _SMALL = 4, 100
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The best slots, their misfit, and how many starts were tried and ended there."""
 
     misfit: float
@@ -41,11 +45,12 @@ def search(
     settings: PlaceSettings,
     share: float = 1.0,
     promising: Callable[[NDArray], bool] | None = None,
-) -> Found:
-    """Refine coordinates from ``starts`` until two agree; then shake and anneal the best ones.
+) -> SearchResult:
+    """Refine coordinates from ``starts`` until two agree; then perturb and anneal the best ones.
 
-    The number of restarts follows from the size of the grid, not from a clock: the same seed gives the same result.  ``share`` of
-    it is spent.  ``promising`` says of the best slots so far whether restarts are worth it.
+    The number of restarts depends on the size of the grid, not on time: the same seed gives the
+    same result. ``share`` of that number is used. ``promising`` decides from the best slots so far
+    whether restarts are worthwhile.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
     for y in starts:
@@ -54,7 +59,8 @@ def search(
         )
         if _agreeing(results) >= settings.agreeing or len(results) == settings.starts:
             break
-    # where slots are free, starts may agree on two columns that a hole keeps apart: a few restarts more see to that
+    # with free slots, starts may agree although two columns are separated by an empty slot: a few
+    # more restarts correct that
     wanted = settings.agreeing + _MORE if _agreeing(results) >= settings.agreeing else _HITS
     if slots.size == S.shape[1] and _agreeing(results) >= settings.agreeing:
         return _best(results)
@@ -66,14 +72,14 @@ def search(
         model = fit_lags(S, slot, slots, 0.5, settings.prior_pairs)
         y = shake(slots.grid.indices()[slot // slots.depth].astype(float), rng)
         results.append(refine(S, anneal(S, y, slots, model, rng), slots, settings.widths, settings.prior_pairs))
-        # small grids restart in 15 ms: there, a few returns to one optimum say little
+        # on small grids a restart takes 15 ms, and a few returns to one optimum prove little
         if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
     return _best(results)
 
 
 def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
-    """So many restarts as are worth their time: one takes 15 ms at 64 slots, 30 at 81, 250 at 256."""
+    """Number of restarts; one takes 15 ms at 64 slots, 30 ms at 81 and 250 ms at 256."""
     if size > settings.restart_slots or not settings.restarts:
         return 0
     return max(2, round(share * settings.restarts * min(1.0, (81 / size) ** 2)))
@@ -85,14 +91,14 @@ def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:
 
 
 def distinct(results: list[tuple[float, NDArray[np.int64]]]) -> list[tuple[float, NDArray[np.int64]]]:
-    """The best few, none twice."""
-    kept: list[tuple[float, NDArray[np.int64]]] = []
+    """The best few distinct results."""
+    best: list[tuple[float, NDArray[np.int64]]] = []
     for value, slot in sorted(results, key=lambda r: r[0]):
-        if not kept or value > kept[-1][0] + SAME:
-            kept.append((value, slot))
-    return kept[:_POPULATION]
+        if not best or value > best[-1][0] + SAME:
+            best.append((value, slot))
+    return best[:_POPULATION]
 
 
-def _best(results: list[tuple[float, NDArray[np.int64]]]) -> Found:
+def _best(results: list[tuple[float, NDArray[np.int64]]]) -> SearchResult:
     value, slot = min(results, key=lambda r: r[0])
-    return Found(value, slot, len(results), _agreeing(results))
+    return SearchResult(value, slot, len(results), _agreeing(results))

@@ -1,4 +1,4 @@
-"""Columns that share points: the starts of several channels, their contest, and the numbers that bits write."""
+"""Columns that share points: the search over several channels, and the numbers that bits encode."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.solvers.fast import bit_places, bits
-from symlift.solvers.fast.place.channels import beside, families, matched_channels, shared_places, staggered_places
+from symlift.solvers.fast.place.channels import (
+    families,
+    matched_channels,
+    place_next_to,
+    shared_places,
+    staggered_places,
+)
 from symlift.solvers.fast.place.embed import starts_from
 from symlift.solvers.fast.place.judge import explained_elsewhere
 from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.search import Found, search
+from symlift.solvers.fast.place.search import SearchResult, search
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, make_slots
 from symlift.solvers.fast.place.statistic import correlations, fisher, magnitudes, partial_correlations
@@ -25,24 +31,26 @@ _SAME = 1e-6
 
 def search_channels(
     z: NDArray,
-    there: NDArray | None,
+    present: NDArray | None,
     S: NDArray,
     S_held: NDArray,
     slots: Slots,
     rng: np.random.Generator,
     settings: PlaceSettings,
     two_valued: bool,
-) -> Found:
-    """Slots (points and channels) of columns with scores z (n, d) and statistics S, the best of several starts.
+) -> SearchResult:
+    """Slots (points and channels) of columns with scores z (n, d) and statistics S, the best of
+    several starts.
 
-    Two that agree end it.  Bits end it with the first that held-out statistics believe: only one of the starts is
-    right there, and the others take minutes.  Colour does not: a family that was mixed from two channels is believed,
-    too (0.92), with 0.975 of it right.
+    The search ends when two starts agree. For bits it ends with the first start that held-out
+    statistics support: only one of the starts is right, and the others take minutes. Not so for
+    colour, where a group mixed from two channels is supported, too (0.92), with 0.975 of its
+    columns right.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
     # bits: one start takes 20 s at 648 slots
     most = 2 if two_valued and slots.size > settings.many_slots else settings.channel_starts
-    for start in _starts(z, there, S, slots, rng, settings, two_valued):
+    for start in _starts(z, present, S, slots, rng, settings, two_valued):
         results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
         explained, ceiling, _ = explained_elsewhere(S, S_held, results[-1][1], slots, settings.prior_pairs)
         believed = two_valued and explained > settings.channels_convinced * ceiling
@@ -51,12 +59,12 @@ def search_channels(
         if believed or agreeing >= settings.agreeing or len(results) == most:
             break
     value, slot = min(results, key=lambda r: r[0])
-    return Found(value, slot, len(results), settings.agreeing if believed else agreeing)
+    return SearchResult(value, slot, len(results), settings.agreeing if believed else agreeing)
 
 
 def _starts(
     z: NDArray,
-    there: NDArray | None,
+    present: NDArray | None,
     S: NDArray,
     slots: Slots,
     rng: np.random.Generator,
@@ -64,7 +72,7 @@ def _starts(
     two_valued: bool,
 ) -> Iterator[NDArray[np.int64]]:
     grid, depth = slots.grid, slots.depth
-    c = correlations(z, there)
+    c = correlations(z, present)
     strongest = np.sort(np.abs(c) - np.eye(len(c)), axis=1)[:, -4:].mean(axis=1)
     if two_valued:
         yield _by_families(c, S, strongest, grid, depth, rng, settings)
@@ -73,7 +81,7 @@ def _starts(
             staggered = staggered_places(partial_correlations(c, ridge), grid, depth, rng)
             if staggered is not None:
                 yield staggered
-    energy = correlations(magnitudes(z, there), there)
+    energy = correlations(magnitudes(z, present), present)
     shared = (
         (c, settings.ridges[1]),
         (energy, settings.start_ridge),
@@ -90,21 +98,26 @@ def _starts(
 def _by_families(
     c: NDArray, S: NDArray, level: NDArray, grid: Grid, depth: int, rng: np.random.Generator, settings: PlaceSettings
 ) -> NDArray[np.int64]:
-    """One channel placed alone, the others beside it.  Bits of photographs: every family pure, every column in its place."""
+    """Place one channel alone, then the others relative to it.
+
+    On bits of photographs, every group holds one channel, and every column is placed correctly.
+    """
     groups = list(families(level, grid.size))
     anchor = groups[0]
     own = c[np.ix_(anchor, anchor)]
     S_own = np.stack([fisher(partial_correlations(own, ridge)) for ridge in settings.ridges])
-    found = search(S_own, make_slots(grid), starts_from(own, grid, rng, settings), rng, settings)
+    anchored = search(S_own, make_slots(grid), starts_from(own, grid, rng, settings), rng, settings)
     slot = np.empty(len(c), dtype=np.int64)
-    slot[anchor] = found.slot * depth + depth - 1
+    slot[anchor] = anchored.slot * depth + depth - 1
     for rank, group in enumerate(groups[1:], start=1):
-        slot[group] = beside(S, anchor, found.slot, group, grid, settings.prior_pairs) * depth + depth - 1 - rank
+        slot[group] = (
+            place_next_to(S, anchor, anchored.slot, group, grid, settings.prior_pairs) * depth + depth - 1 - rank
+        )
     return slot
 
 
 def polarities(c: NDArray, grid: Grid) -> NDArray[np.float64]:
-    """±1 for each two-valued column, so that the strongest links between columns are positive: bits may be inverted."""
+    """±1 for each two-valued column, which may be inverted: the strongest links become positive."""
     graph = bit_places.nearest_columns(c - np.eye(len(c)), neighbours=2 * grid.ndim)
     return bit_places.polarities(graph, c)
 
@@ -112,9 +125,10 @@ def polarities(c: NDArray, grid: Grid) -> NDArray[np.float64]:
 def number_map(
     planes: NDArray[np.uint8], c: NDArray, point: NDArray, channel: NDArray, grid: Grid
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The map (N, d) from bits, 0 or 1, to the number that they write, and the significance of each column, 0 the lowest.
+    """The map (N, d) from bits, 0 or 1, to the number that they encode, and each bit's
+    significance.
 
-    planes (d, n), upright; c (d, d) their correlations.
+    The lowest significance is 0. planes (d, n) are not inverted; c (d, d): their correlations.
     """
     near = bits.Neighbourhoods(point, grid)
     slopes = bits.bit_weights(planes, near, channel)

@@ -1,8 +1,9 @@
-"""Small fields that are far from stationary: near displacements alone judge, and parts of the arrangement move as a whole.
+"""Small fields that are far from stationary: use near displacements, and move parts as a whole.
 
-Digits of 8 x 8 pixels have strokes that go together across the whole picture.  Far displacements then mean nothing, and the best
-arrangements by all displacements are halves that slipped by a step (F = -3.095, the truth -3.081).  Lag means shrunk by many
-pairs, and the links between neighbours, prefer the truth, and a part that slipped comes back in one move.
+Digits of 8 x 8 pixels have strokes that are correlated across the whole picture. Far displacements
+then carry no information, and the best arrangements by all displacements have one half shifted by a
+step (F = -3.095, the truth -3.081). Strongly shrunk lag means and the links between neighbours
+prefer the truth, and one move brings a shifted part (a "slip") back.
 """
 
 from __future__ import annotations
@@ -16,26 +17,32 @@ from symlift.solvers.fast.place.anneal import anneal, shake
 from symlift.solvers.fast.place.embed import nearest_slots
 from symlift.solvers.fast.place.judge import links
 from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.search import SAME, Found, distinct
+from symlift.solvers.fast.place.search import SAME, SearchResult, distinct
 from symlift.solvers.fast.place.slots import Slots, fit_lags, misfit
 
 __all__ = ["local_value", "search_slips", "slips"]
 
-#: pairs by which lag means are shrunk in turn, and the weight of the links between neighbours next to the misfit
+#: pseudo-pairs by which lag means are shrunk, in turn, and the weight of links between neighbours
+#: relative to the misfit
 PRIORS, _LINKS = (30.0, 100.0), 0.15
 _ROUNDS = 20
-#: an arrangement that is worse than the best by more is not worth its slips
+#: slips are not tried on an arrangement that is worse than the best by more than this
 _BEHIND = 0.03
 
 
 def local_value(S: NDArray, slot: NDArray, slots: Slots) -> float:
-    """To be minimised: the misfit with lag means that only frequent displacements move, less the mean link to neighbours."""
+    """Objective to minimise: the misfit with strongly shrunk lag means, minus the weighted mean
+    link.
+    """
     link = float(links(S[-1], slot, slots.grid).mean())
     return misfit(S, slot, slots, PRIORS[-1]) - _LINKS * link
 
 
 def slips(slot: NDArray, slots: Slots) -> Iterator[NDArray[np.float64]]:
-    """Coordinates after each move of a part: the whole rolled by a step, one side of a cut moved by a step or mirrored."""
+    """Coordinates after each possible move.
+
+    All columns rolled by a step, or one side of a cut shifted by a step or mirrored.
+    """
     at = slots.grid.indices()[slot].astype(np.float64)
     axes = range(at.shape[1])
     for along in axes:
@@ -55,8 +62,11 @@ def slips(slot: NDArray, slots: Slots) -> Iterator[NDArray[np.float64]]:
                         yield moved
 
 
-def search_slips(S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng: np.random.Generator) -> Found:
-    """The best arrangement by near displacements, from ``starts`` and from restarts, each improved by slips until none helps."""
+def search_slips(S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng: np.random.Generator) -> SearchResult:
+    """The best arrangement by near displacements, from ``starts`` and from restarts.
+
+    Each is improved by slips until none helps.
+    """
 
     def value(slot: NDArray) -> float:
         return local_value(S, slot, slots)
@@ -75,13 +85,13 @@ def search_slips(S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng:
             ends.append(population[-1][0])
     best, slot = distinct(population)[0]
     agreeing = sum(end < best + SAME for end in ends)
-    return Found(misfit(S, slot, slots), slot, len(ends), agreeing)
+    return SearchResult(misfit(S, slot, slots), slot, len(ends), agreeing)
 
 
 def _slipped(
     S: NDArray, slot: NDArray, slots: Slots, prior: float, value: Callable[[NDArray], float]
 ) -> tuple[float, NDArray[np.int64]]:
-    """The value and slots once no slip, each followed by descent, lowers the value."""
+    """Value and slots once no slip, followed by descent, lowers the value."""
     best, improved = value(slot), True
     while improved:
         improved = False

@@ -1,12 +1,13 @@
-"""Places that columns can take, and the lag model: what pairs of places at equal displacement have in common.
+"""Slots that columns can take, and the lag model: the mean statistic of pairs at equal
+displacement.
 
-A slot is a point of the grid and a channel there.  A pairwise statistic of two columns depends on the displacement of their points
-and, once channels are told apart, on the two channels:
+A slot is a point of the grid and a channel. A pairwise statistic of two columns depends on the
+displacement between their points and, once channels are distinguished, on the two channels:
 
     s_ij = K_{b_i b_j}(p_i - p_j) + noise.
 
-Columns need not fill the slots (holes), and a point has as many slots as it can hold columns.  One slot a point, all of them
-taken, is the bijection; eight are the bits of a number.
+Slots may stay empty, and a point has as many slots as it can hold columns. One slot per point, all
+of them occupied, is a bijection; eight slots per point are the bits of a number.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["LagModel", "PairClasses", "Slots", "fit_lags", "make_slots", "misfit
 
 
 class PairClasses(Protocol):
-    """Places whose pairs fall in classes with a mean each: by displacement on a grid, by distance among given points."""
+    """Slots whose pairs form classes: by displacement on a grid, by distance for given points."""
 
     @property
     def index(self) -> NDArray[np.int32]: ...
@@ -40,8 +41,10 @@ class PairClasses(Protocol):
 
 @dataclass(frozen=True)
 class Slots:
-    """``index`` (M, M): class of each pair of slots, slot = point · depth + channel; classes run over kinds of channel
-    pairs, then lags.
+    """Slots of a grid: slot = point · depth + channel.
+
+    ``index`` (M, M) is the class of each pair of slots; classes run over kinds of channel pairs,
+    then lags.
     """
 
     grid: Grid
@@ -73,7 +76,9 @@ class Slots:
 
 
 def make_slots(grid: Grid, depth: int = 1, matched: bool = False) -> Slots:
-    """Slots of ``depth`` columns a point; ``matched``: each channel pair has a lag function of its own."""
+    """Slots for ``depth`` columns per point; ``matched``: each channel pair has its own lag
+    function.
+    """
     lags = grid.lags().astype(np.int32)
     lag_shape = tuple(n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True))
     if depth == 1:
@@ -87,22 +92,25 @@ def make_slots(grid: Grid, depth: int = 1, matched: bool = False) -> Slots:
 
 @dataclass(frozen=True)
 class LagModel:
-    """Mean K of each statistic in each class, (m, classes), and the mean squared residual v of each, (m,)."""
+    """Mean K of each statistic in each class, (m, classes), and the mean squared residual v of
+    each, (m,).
+    """
 
     K: NDArray[np.float64]
     v: NDArray[np.float64]
 
     @property
     def misfit(self) -> float:
-        """F = mean_m ½ log v_m: one variance for each statistic, so that far lags of little variance do not rule."""
+        """F = mean_m ½ log v_m: one variance per statistic, so that far lags do not dominate."""
         return 0.5 * float(np.mean(np.log(self.v)))
 
 
 def fit_lags(S: NDArray, slot: NDArray, slots: PairClasses, width: float = 0.0, prior: float = 4.0) -> LagModel:
     """The lag model of S (m, d, d) with columns at ``slot`` (d,).
 
-    Means are shrunk by ``prior`` pairs at zero: with holes about, columns at the border see lags that hardly any pair
-    has, and would be explained exactly by them (digits: an arrangement torn in two beats the truth without it).
+    Means are shrunk by ``prior`` pseudo-pairs of value zero: with empty slots, columns at the
+    border have lags that hardly any other pair has, and that would fit them exactly (digits:
+    without shrinkage, an arrangement split in two has less misfit than the truth).
     """
     index = slots.index[np.ix_(slot, slot)]
     flat = index.ravel()

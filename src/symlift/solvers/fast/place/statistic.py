@@ -1,4 +1,4 @@
-"""Pairwise statistics of columns: plain and partial correlations, made alike in their noise."""
+"""Pairwise statistics of columns: plain and partial correlations, with variance stabilised."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from scipy.linalg import lapack
 __all__ = ["correlations", "fisher", "magnitudes", "partial_correlations", "statistics_of"]
 
 
-def correlations(z: NDArray, there: NDArray | None) -> NDArray[np.float64]:
-    """Correlations of standard scores (n, d), each over the rows that hold both columns; unit diagonal."""
+def correlations(z: NDArray, present: NDArray | None) -> NDArray[np.float64]:
+    """Correlations of scores (n, d), each over the rows where both columns are present; unit
+    diagonal.
+    """
     z = np.asarray(z, dtype=np.float32)
-    if there is None:
+    if present is None:
         c = (z.T @ z).astype(np.float64)
         size = np.sqrt(np.maximum(np.diag(c), 1e-12))
         c /= size
         c /= size[:, None]
     else:
-        square, m = z * z, there.astype(np.float32)
+        square, m = z * z, present.astype(np.float32)
         scale = (square.T @ m).astype(np.float64)
         c = (z.T @ z) / np.sqrt(np.maximum(scale * scale.T, 1e-12))
     np.clip(c, -1, 1, out=c)
@@ -27,7 +29,9 @@ def correlations(z: NDArray, there: NDArray | None) -> NDArray[np.float64]:
 
 
 def partial_correlations(c: NDArray, ridge: float) -> NDArray[np.float64]:
-    """Correlations of each two columns given all others, from (1 - ridge) c + ridge; zero diagonal."""
+    """Correlations of each two columns given all others, from (1 - ridge) c + ridge I; zero
+    diagonal.
+    """
     a = (1 - ridge) * c
     a[np.diag_indices_from(a)] += ridge
     precision = _inverse(a)
@@ -38,7 +42,7 @@ def partial_correlations(c: NDArray, ridge: float) -> NDArray[np.float64]:
 
 
 def _inverse(a: NDArray) -> NDArray:
-    """Inverse of a symmetric matrix; pairwise correlations need not be positive, so it may take more ridge."""
+    """Inverse of a symmetric matrix, with more ridge where it is not positive definite."""
     for more in (0.0, 0.02, 0.1, 0.5):
         factor, failed = lapack.dpotrf(a + more * np.eye(len(a)), lower=1)
         if not failed:
@@ -49,7 +53,7 @@ def _inverse(a: NDArray) -> NDArray:
 
 
 def fisher(c: NDArray) -> NDArray[np.float64]:
-    """atanh of correlations, which makes their noise alike, less their mean; zero diagonal."""
+    """atanh of correlations, which stabilises their variance, minus the mean; zero diagonal."""
     s = np.arctanh(np.clip(c, -1 + 1e-6, 1 - 1e-6))
     np.fill_diagonal(s, 0.0)
     d = len(s)
@@ -58,18 +62,21 @@ def fisher(c: NDArray) -> NDArray[np.float64]:
     return s
 
 
-def statistics_of(kind: str, z: NDArray, there: NDArray | None, ridges: tuple[float, ...]) -> NDArray[np.float64]:
-    """(m, d, d): "partial", one for each ridge; "lags", plain correlations of scores and of their magnitudes."""
+def statistics_of(kind: str, z: NDArray, present: NDArray | None, ridges: tuple[float, ...]) -> NDArray[np.float64]:
+    """Statistics (m, d, d) of one kind.
+
+    "partial": one for each ridge; "lags": plain correlations of scores and of their magnitudes.
+    """
     if kind == "partial":
-        c = correlations(z, there)
+        c = correlations(z, present)
         return np.stack([fisher(partial_correlations(c, ridge)) for ridge in ridges])
-    return np.stack([fisher(correlations(z, there)), fisher(correlations(magnitudes(z, there), there))])
+    return np.stack([fisher(correlations(z, present)), fisher(correlations(magnitudes(z, present), present))])
 
 
-def magnitudes(z: NDArray, there: NDArray | None) -> NDArray[np.float32]:
-    """|z|, centred over what is there."""
+def magnitudes(z: NDArray, present: NDArray | None) -> NDArray[np.float32]:
+    """|z|, centred over the entries that are present."""
     size = np.abs(z)
-    if there is None:
+    if present is None:
         return size - size.mean(axis=0)
-    mean = (size * there).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    return np.asarray(np.where(there > 0, size - mean, 0), dtype=np.float32)
+    mean = (size * present).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    return np.asarray(np.where(present > 0, size - mean, 0), dtype=np.float32)

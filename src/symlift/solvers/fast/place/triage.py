@@ -1,6 +1,7 @@
-"""Columns that have no place of their own: dead ones, row numbers, duplicates, strangers.
+"""Set aside columns that have no point of their own: constants, row numbers, duplicates, noise.
 
-All of it before any embedding: one noise column that is let in bends shortest paths, one duplicate is a point too many.
+This comes before any embedding: one noise column distorts shortest paths, and one duplicate takes a
+point too many.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ __all__ = ["Triage", "triage"]
 
 @dataclass(frozen=True)
 class Triage:
-    """``reason`` (d,) of what was set aside, ``twin`` (d,), and the columns that are left to place, in order."""
+    """``reason`` (d,) why a column is set aside, ``twin`` (d,), and the columns left to place."""
 
     reason: NDArray[np.str_]
     twin: NDArray[np.int64]
-    kept: NDArray[np.int64]
+    to_place: NDArray[np.int64]
 
 
 def triage(rows: Rows, c: NDArray, independent: float, settings: PlaceSettings) -> Triage:
-    """Sort columns out by their correlations c (d, d), which were taken from ``rows``."""
+    """Sort the columns by their correlations c (d, d), which were computed from ``rows``."""
     d = len(c)
     reason = np.full(d, "", dtype="<U9")
     reason[~rows.alive] = "dead"
     ramps = rows.alive & _index_like(rows, settings)
-    # where most columns rise or fall with the row number, that is the field, not a counter
+    # where many columns rise or fall with the row number, that is the field, not a counter
     if ramps.sum() <= 0.2 * max(rows.alive.sum(), 1):
         reason[ramps] = "index"
     living = np.flatnonzero(reason == "")
@@ -58,7 +59,7 @@ def triage(rows: Rows, c: NDArray, independent: float, settings: PlaceSettings) 
 
 
 def _index_like(rows: Rows, settings: PlaceSettings) -> NDArray[np.bool_]:
-    """Columns that rise or fall with the row number all the way."""
+    """Columns that rise or fall monotonically with the row number."""
     n = len(rows.scores)
     if n < settings.index_rows:
         return np.zeros(rows.scores.shape[1], dtype=bool)
@@ -67,17 +68,19 @@ def _index_like(rows: Rows, settings: PlaceSettings) -> NDArray[np.bool_]:
     ramp = np.arange(n) - (n - 1) / 2
     ramp /= np.sqrt(np.sum(ramp**2))
     first = np.abs(ramp @ rows.scores) / np.sqrt(np.maximum(np.einsum("ij,ij->j", rows.scores, rows.scores), 1e-12))
-    found = np.zeros(rows.scores.shape[1], dtype=bool)
-    for i in np.flatnonzero(first > 0.9):  # the scores of a ramp are normal quantiles: 0.977 of its values
-        here = slice(None) if rows.there is None else rows.there[:, i] > 0
+    index_like = np.zeros(rows.scores.shape[1], dtype=bool)
+    for i in np.flatnonzero(
+        first > 0.9
+    ):  # the scores of a ramp are normal quantiles, whose correlation with it is 0.977
+        here = slice(None) if rows.present is None else rows.present[:, i] > 0
         rank = rankdata(rows.scores[here, i])
         if len(rank) >= settings.index_rows:
-            found[i] = abs(np.corrcoef(rank, np.arange(len(rank)))[0, 1]) > settings.index
-    return found
+            index_like[i] = abs(np.corrcoef(rank, np.arange(len(rank)))[0, 1]) > settings.index
+    return index_like
 
 
 def _twins(size: NDArray, settings: PlaceSettings) -> NDArray[np.int64]:
-    """Group of each column: those that are far nearer to each other than to any other column."""
+    """Group of each column: columns that are far nearer to each other than to any other column."""
     apart = 1 - size
     np.fill_diagonal(apart, np.inf)
     k = min(5, len(size) - 1)
@@ -85,7 +88,7 @@ def _twins(size: NDArray, settings: PlaceSettings) -> NDArray[np.int64]:
     length = np.take_along_axis(apart, near, axis=1)
     order = np.argsort(length, axis=1)
     near, length = np.take_along_axis(near, order, axis=1), np.take_along_axis(length, order, axis=1)
-    # single precision knows a correlation of 1 to about 1e-6
+    # in single precision a correlation of 1 is accurate to about 1e-6
     jump = length[:, :-1] + 1e-6 < settings.twin * length[:, 1:]
     tight = jump & (length[:, :-1] < settings.twin_apart)
     count = np.where(tight.any(axis=1), (k - 1) - np.argmax(tight[:, ::-1], axis=1), 0)
@@ -99,16 +102,16 @@ def _twins(size: NDArray, settings: PlaceSettings) -> NDArray[np.int64]:
 def _strangers(
     size: NDArray, rows: Rows, columns: NDArray, independent: float, settings: PlaceSettings
 ) -> NDArray[np.bool_]:
-    """Columns whose strongest correlation with any other is no stronger than chance makes the strongest of so many."""
+    """Columns whose strongest correlation is not larger than the maximum expected by chance."""
     d = len(size)
     if d < 3:
         return np.zeros(d, dtype=bool)
     share = independent / len(rows.scores)
-    count = np.full(d, len(rows.scores)) if rows.there is None else rows.there[:, columns].sum(axis=0)
+    count = np.full(d, len(rows.scores)) if rows.present is None else rows.present[:, columns].sum(axis=0)
     level = -ndtri(settings.noise / (2 * d * d))
     worth = np.maximum(np.minimum(count[:, None], count[None]) * share - 3, 1)
     z = np.arctanh(np.minimum(size, 1 - 1e-6)) * np.sqrt(worth)
     best = z.max(axis=1)
     strange = best < level
-    # too few rows to tell anybody from a stranger: keep all
+    # with too few rows nearly all columns look unrelated: set none aside
     return strange if strange.mean() < 0.9 else np.zeros(d, dtype=bool)
