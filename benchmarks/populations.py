@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from importlib import metadata
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -180,21 +181,21 @@ def _coordinates(rows: NDArray, truth: NDArray, components: int | None, landmark
     from sklearn.decomposition import PCA
 
     points = rows if components is None else PCA(components).fit_transform(rows)
-    values = {}
-    for share in (0.5, 0.9):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                if truth.ndim == 1:
-                    found = CircularCoords(points, landmarks, prime=41).get_coordinates(perc=share, cocycle_idx=0)
-                    value = abs(circular_correlation(truth, found))
-                else:
-                    both = ToroidalCoords(points, landmarks, prime=41).get_coordinates(perc=share, cocycle_idxs=[0, 1])
-                    value = min(torus_correlation(truth, np.asarray(both).T))
-            except Exception as error:  # a setting that does not run there counts as none
-                print("   no coordinates:", type(error).__name__, error, flush=True)
-                value = 0.0
-        values[f"share {share}"] = round(float(value), 4)
+    warnings.simplefilter("ignore")
+    kind = CircularCoords if truth.ndim == 1 else ToroidalCoords
+    found, values = kind(points, landmarks, prime=41), {}
+    for share, standard in product((0.5, 0.9), (True, False)):
+        options = {"perc": share, "standard_range": standard}
+        try:
+            if truth.ndim == 1:
+                value = abs(circular_correlation(truth, found.get_coordinates(cocycle_idx=0, **options)))
+            else:
+                both = np.asarray(found.get_coordinates(cocycle_idxs=[0, 1], **options))
+                value = min(torus_correlation(truth, both.T))
+        except Exception as error:  # a setting that does not run there counts as none, and says so
+            value = 0.0
+            print("   no coordinates:", " ".join(str(error).split()), flush=True)
+        values[f"share {share}, {'standard' if standard else 'wide'} range"] = round(float(value), 4)
     return values
 
 

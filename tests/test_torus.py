@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from symlift import LatentDomain, load
+from symlift.cli import app
 from symlift.core.angles import fundamentals
 from symlift.datasets import plane_population, ring_population, torus_population
 from symlift.diagnosis import Verdict
@@ -186,3 +189,19 @@ def test_torus_correlation_sees_through_a_change_of_generators(change, rng):
     assert min(torus_correlation(a, a @ np.array([[1, 1], [1, -1]]).T)) < 0.5
     with pytest.raises(InputError, match="pairs of angles"):
         torus_correlation(a, a[:, 0])
+
+
+def test_the_command_line_reaches_it(tmp_path):
+    X = torus_population(600, 30, rate=12.0, hexagonal=False, random_state=3).X
+    np.save(tmp_path / "counts.npy", X)
+    options = ["--grid", "8x6", "--periodic", "--solver", "ring", "--seed", "0", "--json", "--quiet"]
+    result = CliRunner().invoke(
+        app, ["recover", str(tmp_path / "counts.npy"), *options, "--out", str(tmp_path / "run")]
+    )
+    assert result.exit_code == 0
+    answer = json.loads(result.stdout.splitlines()[-1])
+    assert answer["grid"] == [8, 6]
+    assert answer["periodic"] == [True, True]
+    assert answer["solver"] == "ring"
+    assert load(tmp_path / "run").phase(X).shape == (600, 2)
+    assert (tmp_path / "run" / "report.html").is_file()
