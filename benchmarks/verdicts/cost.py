@@ -40,7 +40,7 @@ def cost() -> None:
         table.append(row)
         print(row, flush=True)
         print(write("diagnosis_cost", {"table": table}))
-    put(_START, _END, _markdown(table))
+        put(_START, _END, _markdown(table))
 
 
 def _markdown(table: list[dict[str, Any]]) -> str:
