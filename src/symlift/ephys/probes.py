@@ -35,6 +35,7 @@ class ProbeMatch:
         The probe; ``device_channel_indices`` number the channels as ``recording.channel_ids`` does.
     confidence : ndarray, (d,)
         From 0 to 1 for each channel of the recording; 0 for those without signal, which get the contacts that are left.
+        It compares contacts near to where a channel is, and does not notice parts that are wrong as a whole.
     """
 
     probe: Probe
