@@ -36,6 +36,12 @@ class ProbeMatch:
     confidence : ndarray, (d,)
         From 0 to 1 for each channel of the recording; 0 for those without signal, which get the contacts that are left.
         It compares contacts near to where a channel is, and does not notice parts that are wrong as a whole.
+
+    Examples
+    --------
+    >>> from symlift.ephys import match_probe
+    >>> match = match_probe(recording, probe)  # doctest: +SKIP
+    >>> match.probe.device_channel_indices  # doctest: +SKIP
     """
 
     probe: Probe
@@ -52,14 +58,23 @@ class ProbeCheck:
         Nothing is exchanged, and the data would show it if it were.
     swapped : tuple
         Groups of channels that have each other's contacts, two in most cases.
-    dead, floating : tuple
-        Channels without signal: flat or with the usual noise, and with more noise than others.
+    dead : tuple
+        Channels without signal, flat or with the usual noise.
     duplicated : tuple
         Pairs of a channel and the one that it repeats.
+    floating : tuple
+        Channels without signal that have more noise than others.
     confidence : float
         From 0 to 1, that ``swapped`` is complete.
     swap_confidence : tuple
         From 0 to 1, for each entry of ``swapped``.
+
+    Examples
+    --------
+    >>> from symlift.ephys import ProbeCheck
+    >>> check = ProbeCheck(False, (("ch3", "ch7"),), (), (), (), 0.98, (0.99,))
+    >>> check.swapped
+    (('ch3', 'ch7'),)
     """
 
     ok: bool
@@ -95,6 +110,13 @@ def recover_probe(
     -------
     Probe
         Contacts and their channels, up to translations, rotations and mirrorings that the grid has.
+
+    Examples
+    --------
+    >>> from spikeinterface.core import generate_ground_truth_recording  # doctest: +SKIP
+    >>> recording, _ = generate_ground_truth_recording(durations=[60.0])  # doctest: +SKIP
+    >>> from symlift.ephys import recover_probe
+    >>> probe = recover_probe(recording, grid=(4,), pitch=20.0)  # doctest: +SKIP
     """
     from probeinterface import Probe
 
@@ -128,6 +150,13 @@ def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progres
     -------
     ProbeMatch
         A copy of the probe, wired; up to motions under which the geometry looks the same.
+
+    Examples
+    --------
+    >>> from spikeinterface.core import generate_ground_truth_recording  # doctest: +SKIP
+    >>> recording, _ = generate_ground_truth_recording(durations=[60.0])  # doctest: +SKIP
+    >>> from symlift.ephys import match_probe
+    >>> wired = match_probe(recording, recording.get_probe()).probe  # doctest: +SKIP
     """
     positions = _positions(probe)
     channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
@@ -160,6 +189,14 @@ def check_probe(recording: Any, probe: Probe | None = None, *, progress: Progres
     -------
     ProbeCheck
         Channels that are exchanged, dead, floating or repeated.
+
+    Examples
+    --------
+    >>> from spikeinterface.core import generate_ground_truth_recording  # doctest: +SKIP
+    >>> recording, _ = generate_ground_truth_recording(durations=[60.0])  # doctest: +SKIP
+    >>> from symlift.ephys import check_probe
+    >>> check_probe(recording).swapped  # doctest: +SKIP
+    ()
     """
     positions = _channel_positions(recording, probe)
     channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
