@@ -26,13 +26,15 @@ import torch
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from _common import write
+from _common import RESULTS, write
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.datasets import Observations
 from symlift.metrics import generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
-from symlift.paper.runner import peak_rss_mb
+from symlift.paper.jobs import printed_jobs
+from symlift.paper.runner import peak_rss_mb, signal_figures
+from symlift.paper.store import Archive, made_entry
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as training_solver
 from symlift.solvers.neural.data import held_out
@@ -127,6 +129,11 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
     result |= {"ended": training.ended, "steps": training.steps, "seconds": round(training.seconds, 1)}
     result |= {"settings": dict(training.settings), "last": scores(solution.model, data), "curve": curve}
     print(write(told, result))
+    for job in printed_jobs(experiment):  # a run of the tables, too
+        if job.seed == seed and job.settings == settings and training.ended == "finished":
+            figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
+            ended = {"ended": training.ended, "steps": training.steps, "seconds": round(training.seconds, 1)}
+            Archive(RESULTS / "experiments").add([made_entry(job, figures | ended)])
     return result
 
 

@@ -14,7 +14,7 @@ from symlift.paper.registry import Experiment
 from symlift.paper.runner import run_baseline, run_experiment, run_inverse
 from symlift.solvers.registry import DEFAULT, TRAINED
 
-__all__ = ["Job", "baseline_jobs", "ceiling_jobs", "solver_jobs", "training_jobs"]
+__all__ = ["Job", "baseline_jobs", "ceiling_jobs", "printed_jobs", "solver_jobs", "training_jobs"]
 
 #: changes when entries made before can no longer be compared with new ones; the release is no part of a key, so that a new one
 #: finds what older ones measured
@@ -27,7 +27,8 @@ class Job(BaseModel):
     """One method on one experiment.
 
     ``settings`` are those of a training (they replace single entries of a preset), or the one configuration of a baseline
-    that is not to be searched.  ``steps`` and ``seconds`` bound a training.
+    that is not to be searched.  ``steps`` and ``seconds`` bound a training; ``preset``
+    None is ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +41,7 @@ class Job(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
     steps: PositiveInt | None = None
     seconds: PositiveFloat | None = None
+    preset: str | None = None
 
     @property
     def key(self) -> str:
@@ -54,7 +56,7 @@ class Job(BaseModel):
         (True, False)
         """
         content = self.model_dump(mode="json", exclude={"experiment"}, exclude_none=True)
-        told = {"title", "block", "paper", "cost", "seeds", "training", "solver"}
+        told = {"title", "block", "paper", "cost", "seeds", "training", "printed", "solver"}
         if self.kind != "baseline":
             told |= {"baselines", "baseline_n"}
         content["experiment"] = self.experiment.model_dump(mode="json", exclude=told, exclude_none=True)
@@ -67,7 +69,8 @@ class Job(BaseModel):
     @property
     def label(self) -> str:
         """What a person calls it."""
-        settings = "".join(f", {name} {value}" for name, value in self.settings.items())
+        settings = f", preset {self.preset}" if self.preset else ""
+        settings += "".join(f", {name} {value}" for name, value in self.settings.items())
         return f"{self.experiment.name}, {self.method}, seed {self.seed}{settings}"
 
     @property
@@ -85,6 +88,7 @@ class Job(BaseModel):
         options: dict[str, Any] = {}
         if self.method in TRAINED:
             options = {"settings": self.settings, "steps": self.steps, "seconds": self.seconds, "folder": folder}
+            options |= {"preset": self.preset} if self.preset else {}
         return run_experiment(self.experiment, self.method, self.seed, self.n, options)
 
 
@@ -109,6 +113,17 @@ def training_jobs(experiment: Experiment) -> list[Job]:
     return [
         Job(experiment=experiment, kind="solver", method="neural", seed=seed, seconds=experiment.training.seconds)
         for seed in experiment.training.seeds
+    ]
+
+
+def printed_jobs(experiment: Experiment) -> list[Job]:
+    """The paper's training as printed, where the experiment asks for it."""
+    if experiment.printed is None:
+        return []
+    settings = {"steps": experiment.printed.steps}
+    return [
+        Job(experiment=experiment, kind="solver", method="neural", seed=seed, settings=settings, preset="paper")
+        for seed in experiment.printed.seeds
     ]
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "EXPERIMENTS",
     "Experiment",
     "PaperValues",
+    "Printed",
     "Training",
     "experiments_with",
     "get_experiment",
@@ -64,10 +65,17 @@ class PaperValues(_Frozen):
 
 
 class Training(_Frozen):
-    """The paper's training in the full table: its seeds, and the most seconds that each may take."""
+    """Our training in the full table: its seeds, and the most seconds that each may take."""
 
     seeds: Seeds
     seconds: PositiveFloat
+
+
+class Printed(_Frozen):
+    """The paper's training as printed: its seeds, and the steps that its clock runs over."""
+
+    seeds: Seeds
+    steps: Annotated[int, Field(ge=1)]
 
 
 class Experiment(_Frozen):
@@ -139,6 +147,7 @@ class Experiment(_Frozen):
     baselines: dict[str, dict[str, list[Any]]] = Field(default_factory=dict)
     seeds: Seeds = (0, 1, 2)
     training: Training | None = None
+    printed: Printed | None = None
     paper: PaperValues = PaperValues()
     #: method → seconds that one seed takes, for planning only
     cost: dict[str, PositiveFloat] = Field(default_factory=dict)

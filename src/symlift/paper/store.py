@@ -31,7 +31,7 @@ from symlift.storage.atomic import sweep, write_atomically
 from symlift.storage.lock import Lock, sweep_locks
 from symlift.storage.strict_json import plain, read_json
 
-__all__ = ["Archive", "Cache", "Entry", "default_cache", "machine"]
+__all__ = ["Archive", "Cache", "Entry", "default_cache", "machine", "made_entry"]
 
 # import names of packages that differ from their own
 _MODULES = {"scikit-learn": "sklearn", "python-picard": "picard"}
@@ -79,6 +79,18 @@ def source_digest() -> str:
         if name.parts[0] not in beside or "baselines" in name.parts or name.name == "runner.py":
             digest.update(f"{name.as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def made_entry(job: Job, result: dict[str, Any]) -> Entry:
+    """The entry of a job that was just run here."""
+    return {
+        "key": job.key,
+        "job": job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name},
+        "result": plain(result),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "source": source_digest(),
+    }
 
 
 class Cache:
@@ -134,15 +146,7 @@ class Cache:
 
     def _make(self, job: Job, path: Path) -> Entry:
         training = path.with_suffix(".training")
-        result = job.run(training)
-        entry: Entry = {
-            "key": job.key,
-            "job": job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name},
-            "result": plain(result),
-            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            "machine": machine(),
-            "source": source_digest(),
-        }
+        entry = made_entry(job, job.run(training))
         text = json.dumps(entry, allow_nan=False, sort_keys=True) + "\n"
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
