@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dense
+from _common import RESULTS
 from symlift import LatentDomain
 from symlift.datasets import Observations
 from symlift.metrics import signal_recovery
@@ -29,7 +30,8 @@ def recovered(data: Observations) -> NDArray[np.float64]:
     estimator = LatentDomain(grid=data.grid.shape, solver="fast", random_state=0).fit(data.X)
     Y = estimator.transform(data.X)
     found = signal_recovery(data.latent, Y, data.grid)
-    Y = align(Y, found.alignment, data.grid)
+    if found.alignment is not None:
+        Y = align(Y, found.alignment, data.grid)
     slope, level = np.polyfit(Y.ravel(), np.asarray(data.latent, dtype=np.float64).ravel(), 1)
     print(f"{data.name}: r {found.r:.4f}, detail {found.r_detail:.4f}")
     return slope * Y + level
@@ -42,7 +44,7 @@ def clearest(latent: NDArray, count: int) -> NDArray[np.int64]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=dense.RESULTS.parents[1] / "docs/images/figures/dense.png")
+    parser.add_argument("--out", type=Path, default=RESULTS.parents[1] / "docs/images/figures/dense.png")
     arguments = parser.parse_args()
     mpl.use("Agg")
     import matplotlib.pyplot as plt
