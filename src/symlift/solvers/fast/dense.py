@@ -56,9 +56,9 @@ def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAU
     """Whether a frame that convinces by its moments as they are does so half whitened, too.
 
     As they are, the strongest modes rule, and a frame whose weaker ones went wrong can pass.  True where the question does not
-    arise: on rings, beyond what third order reaches, and where the third moment is noise.
+    arise: on a torus, beyond what third order reaches, and where the third moment is noise.
     """
-    if all(grid.periodic) or grid.size > settings.max_third_order:
+    if (all(grid.periodic) and not grid.is_ring) or grid.size > settings.max_third_order:
         return True
     modes = mode_moments(X)
     if modes.noise_share(settings.ranked_at) > settings.eigenbasis_noise:

@@ -141,10 +141,11 @@ def _unmixed(
             **asdict(scores[chosen]),
         }
         if grid.is_ring and chosen != "coordinates":
+            candidates[chosen] = nearest_in_turn(candidates[chosen], rows.held)
+        if grid.is_ring and "resolved" in chosen:
             candidates[chosen], values["phase"] = sharpest_phase(
-                nearest_in_turn(candidates[chosen], rows.held), rows.fit, rows.held,
-                work.settings.phase_rows, work.settings.sharper_phase,
-            )  # fmt: skip
+                candidates[chosen], rows.fit, rows.held, work.settings.phase_rows, work.settings.sharper_phase
+            )
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     local = work.best("locality", "frames", "process", "resolve", "eigenbasis")
@@ -241,8 +242,8 @@ def _from_components(
         candidates[f"{name} {attempt}"] = W
         if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
             return candidates
-        # on a torus the gap cannot confirm a phase, two attempts can: the eigenbasis comes after them
-        turn = settings.attempts - 1 if all(grid.periodic) and not grid.is_ring else 0
+        # on a ring the gap cannot confirm a phase, two attempts can: the eigenbasis comes after them
+        turn = 0 if not all(grid.periodic) else 1 if grid.is_ring else settings.attempts - 1
         if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):
             return candidates
         if convincing:
