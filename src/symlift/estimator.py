@@ -479,7 +479,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if not all(self.grid_.periodic):
             raise InputError(
-                f"phase and amplitude need axes that close, but the grid is {self.grid_} and open: fit with periodic=True"
+                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open: fit with periodic=True"
             )
         Y = self.transform(X)
         return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)

@@ -38,7 +38,8 @@ def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: {summary[name]}"
     if record.diagnosis is not None:
         yield f"verdict: {record.diagnosis}"
-        yield f"tests: {record.diagnosis.tally}"
+        if record.diagnosis.tests:
+            yield f"tests: {record.diagnosis.tally}"
         for step in record.diagnosis.next_steps:
             yield f"next: {step.text}{f' ({step.command})' if step.command else ''}"
     if summary["report"] is not None:
