@@ -1,4 +1,4 @@
-"""Run many jobs side by side, within a budget, and say what was left out."""
+"""Run many jobs in parallel, within a budget, and report what was left out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Outcome", "by_turns", "cluster", "run_jobs"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Entries of what was done (or had been done before), and what was not, with the reason."""
+    """Entries of finished jobs (now or before), and the reasons why others are missing."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -30,12 +30,14 @@ class Outcome:
 
 
 def by_turns(jobs: Sequence[Job]) -> list[Job]:
-    """First one seed of everything, cheap things first, then the next seed: a budget that ends
-    early has seen all rows.
+    """Order jobs by seed, then by cost: first one seed of everything, cheap jobs first.
+
+    A budget that ends early has then covered all rows of a table.
 
     >>> from symlift.paper import EXPERIMENTS
     >>> ring = EXPERIMENTS["gsn15-fft"]
-    >>> jobs = [Job(experiment=ring, kind="solver", method=m, seed=s) for m in ("neural", "fast") for s in (0, 1)]
+    >>> wanted = [(method, seed) for method in ("neural", "fast") for seed in (0, 1)]
+    >>> jobs = [Job(experiment=ring, kind="solver", method=m, seed=s) for m, s in wanted]
     >>> [(job.method, job.seed) for job in by_turns(jobs)]
     [('fast', 0), ('neural', 0), ('fast', 1), ('neural', 1)]
     """
@@ -45,7 +47,7 @@ def by_turns(jobs: Sequence[Job]) -> list[Job]:
         what = (job.experiment.name, job.method, str(sorted(job.settings.items())))
         turns[what] = turns.get(what, -1) + 1
         placed.append((turns[what], job))
-    # the sort keeps the order of equals
+    # the sort is stable
     return [job for _, job in sorted(placed, key=lambda item: (item[0], item[1].cost))]
 
 
@@ -58,19 +60,19 @@ def run_jobs(
 ) -> Outcome:
     """Entries of all jobs that are cached or that fit into ``budget`` seconds, in the order given.
 
-    A job is begun only while the time that it is expected to take is left, so the end of a budget
-    cuts no job short.  Jobs run side by side through joblib: inside of
-    ``joblib.parallel_config(backend="dask")`` they go to a cluster. One that fails, or whose data
-    are not here, is told in the outcome; the others go on.
+    A job starts only if its expected time is left, so that the end of a budget interrupts no job.
+    Jobs run in parallel through joblib: inside ``joblib.parallel_config(backend="dask")`` they run
+    on a cluster. A job that fails, or whose data are missing, is reported in the outcome; the
+    others continue.
     """
     outcome = Outcome()
     cache.settle()
     todo: dict[str, Job] = {}
     room = math.inf if budget is None else budget * workers
     for job in jobs:
-        found = cache.get(job)
-        if found is not None:
-            outcome.entries[job.key] = found
+        cached = cache.get(job)
+        if cached is not None:
+            outcome.entries[job.key] = cached
         elif job.key in todo:
             continue
         elif job.cost > min(room, math.inf if budget is None else budget):
@@ -80,7 +82,7 @@ def run_jobs(
             room -= job.cost
     end = None if budget is None else time.time() + budget
     total, done = sum(job.cost for job in todo.values()), 0.0
-    progress(_told(0, len(todo)), 0.0)
+    progress(_progress_words(0, len(todo)), 0.0)
     calls = (delayed(_attempt)(job, cache, end) for job in todo.values())
     for count, (job, entry, kind, why) in enumerate(
         Parallel(n_jobs=workers, return_as="generator_unordered")(calls), start=1
@@ -90,14 +92,15 @@ def run_jobs(
             outcome.entries[job.key] = entry
         else:
             getattr(outcome, kind)[job.label] = why
-        progress(_told(count, len(todo)), min(1.0, done / total))
+        progress(_progress_words(count, len(todo)), min(1.0, done / total))
     return outcome
 
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Inside, jobs go to the workers of the Dask scheduler at ``address`` ("local": one on this
-    machine); None changes nothing.
+    """Run jobs on the workers of the Dask scheduler at ``address``; None changes nothing.
+
+    "local" starts a scheduler on this machine.
     """
     if address is None:
         yield
@@ -115,23 +118,24 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | None, str, str]:
-    """One job in a worker: the entry, or None with what the outcome says of it ("left_out" or
-    "failed") and why.
+    """Run one job in a worker.
+
+    Returns the entry, or None with the field of the outcome ("left_out" or "failed") and the
+    reason.
     """
     if end is not None and time.time() + job.cost > end:
         return job, None, "left_out", "the budget was used up before its turn came"
     try:
-        # workers fill the cores; a second BLAS thread in each would only make them wait for each
-        # other
+        # workers use all cores; a second BLAS thread in each would only slow them down
         with threadpool_limits(limits=1):
             return job, cache.run(job), "", ""
     except (MissingDataError, InUseError) as error:
         return job, None, "left_out", str(error)
-    # settings of a file reach foreign code, which may raise any of these
+    # settings from a file reach other libraries, which may raise any of these
     except (SymliftError, ImportError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError,
             MemoryError) as error:  # fmt: skip
         return job, None, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _told(count: int, total: int) -> str:
+def _progress_words(count: int, total: int) -> str:
     return f"{count} of {total} runs done"

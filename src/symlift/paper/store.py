@@ -1,8 +1,7 @@
-"""Results on disk: a cache with one file for each finished job, and an archive with one file for
-each experiment.
+"""Results on disk: a cache with a file per finished job, and an archive with a file per experiment.
 
-Runs write into a cache, whose files several processes can make at once.  Tables and pages are made
-from an archive, which is meant to be committed: the same entries, sorted, in a handful of files.
+Runs write into a cache, which several processes can use at once. Tables and pages are made from an
+archive, which is meant to be committed: the same entries, sorted, in a few files.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ from symlift.storage.strict_json import plain, read_json
 
 __all__ = ["Archive", "Cache", "Entry", "default_cache", "machine"]
 
-# import names of packages that differ from their own
+# import names of packages, where they differ from the package name
 _MODULES = {"scikit-learn": "sklearn", "python-picard": "picard"}
 
-#: a finished job: what it was, what it gave, where and when
+#: a finished job: its definition, its result, the machine and the date
 Entry = dict[str, Any]
 
 
 def default_cache() -> Path:
-    """$SYMLIFT_CACHE, or a folder among the user's caches."""
+    """$SYMLIFT_CACHE, or a folder in the user's cache folder."""
     given = os.environ.get("SYMLIFT_CACHE")
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(given) if given else base / "symlift" / "experiments"
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores and the versions that matter."""
+    """Processor, number of cores, and versions of the relevant packages."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -68,29 +67,28 @@ def machine() -> dict[str, Any]:
 
 @cache
 def source_digest() -> str:
-    """Sixteen hexadecimal digits of all code that figures depend on: what other code measured is
-    measured again.
+    """Sixteen hexadecimal digits of a hash of all code that results depend on.
+
+    Results of a different hash are computed again.
     """
     package = Path(symlift.__file__).parent
-    beside = ("cli", "plotting", "report", "paper")
+    presentation = ("cli", "plotting", "report", "paper")
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package)
-        if name.parts[0] not in beside or "baselines" in name.parts or name.name == "runner.py":
+        if name.parts[0] not in presentation or "baselines" in name.parts or name.name == "runner.py":
             digest.update(f"{name.as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 class Cache:
-    """Entries of finished jobs by content and code, one file each; a file is there whole or not at
-    all.
-    """
+    """Entries of finished jobs by content and code, one file each, written atomically."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, job: Job) -> Path:
-        """Where the entry of a job is, or will be."""
+        """The path of a job's entry, which need not exist yet."""
         return self.folder / f"{job.experiment.name}.{job.method}.{job.seed}.{job.key}.{source_digest()}.json"
 
     def get(self, job: Job) -> Entry | None:
@@ -114,9 +112,7 @@ class Cache:
             self.path(job).unlink(missing_ok=True)
 
     def run(self, job: Job) -> Entry:
-        """The entry of a job: read, or made and kept.  A training that was stopped half-way goes
-        on.
-        """
+        """The entry of a job, cached or computed now; an interrupted training is resumed."""
         entry = self.get(job)
         if entry is not None:
             return entry
@@ -125,10 +121,10 @@ class Cache:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with Lock(path.with_name(f".{path.name}.lock"), f"the run of {job.label}"):
-                # another process may have ended it just now
+                # another process may have finished it in the meantime
                 return self.get(job) or self._make(job, path)
         finally:
-            if new:  # where nothing came of it, nothing is left
+            if new:  # remove the folder if nothing was written
                 with contextlib.suppress(OSError):
                     self.folder.rmdir()
 
@@ -150,9 +146,7 @@ class Cache:
         return entry
 
     def settle(self) -> None:
-        """Clear away what killed processes have left: their locks, their files, and trainings whose
-        result is there.
-        """
+        """Remove what killed processes left: locks, files, and trainings that have a result."""
         sweep(self.folder)
         sweep_locks(self.folder)
         for training in self.folder.glob("*.training"):
@@ -161,9 +155,9 @@ class Cache:
 
 
 class Archive:
-    """Entries that are kept for good, ``NAME.json`` for each experiment: {key: entry}."""
+    """Permanent entries, ``NAME.json`` for each experiment: {key: entry}."""
 
-    #: seconds to wait for another process that adds to it
+    #: seconds to wait for another process that is adding entries
     patience = 10.0
 
     def __init__(self, folder: Path) -> None:
@@ -188,20 +182,19 @@ class Archive:
             ) from None
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Keep entries, in place of older ones of the same content."""
+        """Add entries, and replace older ones with the same key."""
         by_experiment: dict[str, dict[str, Entry]] = {}
         for entry in entries:
             by_experiment.setdefault(entry["job"]["experiment"], {})[entry["key"]] = entry
         self.folder.mkdir(parents=True, exist_ok=True)
-        # reading, adding and writing is one step; another process that does the same is done in a
-        # moment
+        # reading, adding and writing is one step; another process needs the lock only for a moment
         with Lock(self.folder / ".lock", f"the archive in {self.folder}", patience=self.patience):
             for name, new in by_experiment.items():
                 self._write(self.folder / f"{name}.json", new)
 
     def _write(self, path: Path, new: dict[str, Entry]) -> None:
         entries = self._read(path) if path.is_file() else {}
-        # one line for each entry, in the order of what they are: a diff then shows what changed
+        # one line per entry, sorted by job: a diff then shows what changed
         ordered = sorted((entries | new).items(), key=lambda item: (_what(item[1]), item[0]))
         lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered)
         text = "{\n" + lines + "\n}\n"
@@ -215,7 +208,7 @@ def _what(entry: Entry) -> str:
 
 
 class _EntryFile(BaseModel):
-    """What an entry must have for tables to be made of it."""
+    """The fields of an entry that tables need."""
 
     class _Job(BaseModel):
         experiment: str
@@ -238,7 +231,7 @@ class _EntryFile(BaseModel):
 
 
 def _entry(raw: Any) -> Entry:
-    """``raw`` as it is, if it is an entry; a ValueError otherwise."""
+    """``raw`` unchanged, if it is an entry; raise ValueError otherwise."""
     _EntryFile.model_validate(raw)
     entry: Entry = raw
     return entry

@@ -1,4 +1,4 @@
-"""Tables of measured figures: medians and worst seeds, as Markdown, CSV and JSON."""
+"""Tables of measured numbers: medians and worst seeds, as Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = ["Spread", "Table", "spread"]
 
 @dataclass(frozen=True)
 class Spread:
-    """One figure over seeds: their median, and the worst of them (the least: all figures here are
-    better when larger).
+    """One number over seeds: the median and the worst.
+
+    The worst is the smallest: all numbers here are better when larger.
 
     >>> Spread((0.9, 0.5, 0.8))
     0.800 (0.500)
@@ -45,8 +46,9 @@ class Spread:
 
 
 def spread(values: Iterable[float | Sequence[float] | None], digits: int = 3) -> Spread | None:
-    """The spread of figures over seeds; the mean where one has several axes; None where there is
-    nothing.
+    """The spread of numbers over seeds, or None if there are none.
+
+    A seed with several axes counts with their mean.
 
     >>> spread([[0.9, 0.7], [0.8, 0.8], None]), spread([None])
     (0.800 (0.800), None)
@@ -63,7 +65,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: Sequence[Mapping[str, Any]] = ()
-    #: what is missing, and what a reader has to know
+    #: what is missing, and other remarks for the reader
     notes: Sequence[str] = ()
 
     def markdown(self) -> str:
@@ -73,9 +75,7 @@ class Table:
         return "\n".join([*lines, *([""] if self.notes else []), *(f"- {note}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """A table for programs: a spread is three columns, its median, its worst and its number of
-        seeds.
-        """
+        """A table for programs: a spread has three columns, median, worst and number of seeds."""
         wide = [c for c in self.columns if any(isinstance(row.get(c), Spread) for row in self.rows)]
         header = [n for c in self.columns for n in ((c, f"{c}: worst", f"{c}: seeds") if c in wide else (c,))]
         out = io.StringIO()
@@ -93,7 +93,7 @@ class Table:
         return out.getvalue()
 
     def json(self) -> str:
-        """Everything, with the figure of every seed."""
+        """Everything, with the number of every seed."""
         rows = [{column: _plain(row.get(column)) for column in self.columns} for row in self.rows]
         content = {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}
         return dumps(content, indent=1) + "\n"

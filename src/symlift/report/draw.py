@@ -1,5 +1,6 @@
-"""Small pictures for the page: SVG as text, PNG by zlib.  No plotting library, nothing to load,
-colours by the CSS.
+"""Small pictures for the page: SVG as text and PNG by zlib, without a plotting library.
+
+The page's style sheet sets the colours of SVG.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ _DIVERGING = (
 
 
 def palette(stops: Sequence[tuple[float, tuple[int, int, int]]]) -> NDArray[np.uint8]:
-    """(256, 3): entries 0 to 254 along the stops; the last one is the gap."""
+    """Colours (256, 3): entries 0 to 254 along the stops; the last one is the transparent gap."""
     at = np.linspace(0, 1, GAP)
     channels = [np.interp(at, [s for s, _ in stops], [c[i] for _, c in stops]) for i in range(3)]
     return np.concatenate([np.stack(channels, axis=1), [[255, 255, 255]]]).round().astype(np.uint8)
 
 
-#: fields, as photographs are printed: black is low, white is high, on light and dark paper alike
+#: grey levels of fields: black is low and white is high, on light and dark pages alike
 GREY = palette(((0.0, (0, 0, 0)), (1.0, (255, 255, 255))))
 DIVERGING = palette(_DIVERGING)
 
@@ -90,8 +91,9 @@ def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.
 
 
 def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float) -> str:
-    """A signal laid out by ``pixels`` (`pixel_map`), black at ``low`` and white at ``high``;
-    thinned if large.
+    """A signal drawn by ``pixels`` (see `pixel_map`), black at ``low`` and white at ``high``.
+
+    Large pictures are subsampled.
     """
     every = math.ceil(max(pixels.shape) / _MOST_PIXELS)
     pixels = pixels[::every, ::every]
@@ -99,15 +101,16 @@ def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float
 
 
 def heat_png(matrix: NDArray[np.float64]) -> tuple[str, float]:
-    """A signed matrix with white at zero, and the value at full colour (99.5 of 100 entries are
-    below).
+    """A signed matrix with white at zero, and the value at full colour.
+
+    That value is the 99.5th percentile of the absolute entries.
     """
     limit = float(np.percentile(np.abs(matrix), 99.5)) or float(np.abs(matrix).max(initial=0.0)) or 1.0
     return png(_levels(matrix, -limit, limit), DIVERGING), limit
 
 
 def colour_bar(colours: NDArray[np.uint8], low: float, high: float, kind: str, label: str) -> Markup:
-    """What the colours of a picture mean: a strip of them between the values at its ends."""
+    """Colour bar of a picture: a strip of colours between the lowest and the highest value."""
     strip = png(np.arange(GAP, dtype=np.uint8)[None, :], colours)
     return Markup(
         '<span class="colour-bar"><span>{}</span>'
@@ -116,7 +119,7 @@ def colour_bar(colours: NDArray[np.uint8], low: float, high: float, kind: str, l
 
 
 def short(value: float) -> str:
-    """A number at the end of an axis.
+    """Text of a number at the end of an axis.
 
     >>> short(-0.12345), short(0.0), short(1234.5), short(-1e-12)
     ('−0.123', '0', '1.23e+03', '0')
@@ -126,11 +129,14 @@ def short(value: float) -> str:
 
 
 def fold(matrix: NDArray[np.float64], most: int = 128) -> NDArray[np.float64]:
-    """About ``most`` rows and columns: of each block the entry that is largest in size, so that
-    thin lines survive.
+    """Reduce a matrix to about ``most`` rows and columns.
+
+    Each block is replaced by its entry of largest absolute value, so that thin lines remain
+    visible.
     """
     rows, columns = matrix.shape
-    if max(rows, columns) <= 1.25 * most:  # halving what is hardly too large would cost more than it saves
+    # halving a matrix that is only a little too large would lose more than it saves
+    if max(rows, columns) <= 1.25 * most:
         return matrix
     tall, wide = math.ceil(rows / most), math.ceil(columns / most)
     padded = np.zeros((math.ceil(rows / tall) * tall, math.ceil(columns / wide) * wide))
@@ -142,11 +148,11 @@ def fold(matrix: NDArray[np.float64], most: int = 128) -> NDArray[np.float64]:
 
 
 def pixel_map(size: int, shape: tuple[int, ...], finer: int | None = None) -> NDArray[np.int32]:
-    """Which entry of a vector each pixel shows, −1 for none: the picture in 2-D, a strip of slices
-    in 3-D.
+    """Entry of a vector that each pixel shows, −1 for none.
 
-    Slices are drawn ``finer`` pixels a point, so that the gap between them is thin.
-    A vector that does not have the grid's size is laid out row by row, nearly square.
+    A picture in 2-D, a strip of slices in 3-D. Slices are drawn with ``finer`` pixels per point, so
+    that the gap between them is thin. A vector that does not have the grid's size is drawn row by
+    row, nearly square.
 
     >>> pixel_map(8, (2, 2, 2), finer=1)
     array([[ 0,  1, -1,  4,  5],
@@ -177,14 +183,12 @@ def pixel_map(size: int, shape: tuple[int, ...], finer: int | None = None) -> ND
 
 
 def thinned(values: NDArray[np.float64], most: int = _MOST_POINTS) -> NDArray[np.float64]:
-    """About ``most`` of many values: of each few that are next to each other the one that is
-    largest in size.
-    """
+    """Reduce to about ``most`` values: of adjacent ones, the largest in absolute value."""
     return fold(values[None, :], most)[0]
 
 
 def smooth_ring(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A ring's values as a smooth curve shows them: with points between them where they are few."""
+    """A ring's values as a smooth curve, interpolated where they are few."""
     return thinned(finer_ring(values, times=max(1, min(8, _MOST_POINTS // len(values)))))
 
 
@@ -194,7 +198,8 @@ def polyline(x: NDArray[np.float64], y: NDArray[np.float64], closed: bool = Fals
     return f"M{points}{'Z' if closed else ''}"
 
 
-_SMALL = (34, 6, 196, 80)  # left, top, right, bottom of the plotting area of a small picture, which is 200 by 108
+# left, top, right, bottom of the plotting area of a small picture, which is 200 by 108
+_SMALL = (34, 6, 196, 80)
 
 
 def curve(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
@@ -206,7 +211,7 @@ def curve(values: NDArray[np.float64], low: float, high: float, label: str) -> M
 
 
 def bars(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
-    """Numbers without an order of their own: one bar for each column, from zero."""
+    """Numbers in no particular order: one bar per column, from zero."""
     last, values = len(values) - 1, thinned(values)
     left, _, right, _ = _SMALL
     x = left + (np.arange(len(values)) + 0.5) * (right - left) / len(values)
@@ -221,9 +226,7 @@ def _up(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.floa
 
 
 def _small(body: str, low: float, high: float, last: int, name: str, label: str) -> Markup:
-    """A small picture with its two axes: values at the ends of the one, the first and last number
-    on the other.
-    """
+    """A small picture with axes labelled by lowest and highest value, first and last number."""
     left, top, right, bottom = _SMALL
     zero = _up(np.zeros(1), low, high)[0]
     return Markup(
@@ -239,8 +242,9 @@ def _small(body: str, low: float, high: float, last: int, name: str, label: str)
 
 
 def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
-    """A signal on a ring: a closed curve around a circle, zero on the circle, from the top
-    clockwise.
+    """A signal on a ring: a closed curve around a circle, clockwise from the top.
+
+    The circle is the zero level.
     """
     fine = smooth_ring(values)
     reach = max(abs(low), abs(high), 1e-300)
@@ -258,7 +262,7 @@ def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Ma
 
 
 def sparkline(values: Sequence[float], label: str) -> Markup:
-    """A series as a small curve, first to last."""
+    """A series as a small curve, from first to last."""
     series = np.asarray(values, dtype=np.float64)
     if len(series) > 400:
         series = series[np.linspace(0, len(series) - 1, 400).astype(int)]
@@ -290,7 +294,7 @@ class Scale:
 
     @classmethod
     def angle(cls, largest: float, name: str, signed: bool = True) -> Scale:
-        """Frequencies in radians a grid step, at least up to π."""
+        """Frequencies in radians per grid step, at least up to π."""
         reach = max(math.pi, largest) * 1.06
         ticks = (
             [(-math.pi, "−π"), (0.0, "0"), (math.pi, "π")]
@@ -316,7 +320,7 @@ _BOX = (56, 10, 330, 182)  # left, top, right, bottom of the plotting area
 
 
 def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
-    """Axes around ``body``, which is path data or elements already placed by `place`."""
+    """Axes around ``body``: SVG elements whose coordinates come from `place`."""
     left, top, right, bottom = _BOX
     parts = [f'<path class="axis" d="M{left},{top}V{bottom}H{right}"/>']
     for value, text in x.ticks:
@@ -341,7 +345,7 @@ def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
 
 
 def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Data to drawing coordinates."""
+    """Convert data coordinates to drawing coordinates."""
     left, top, right, bottom = _BOX
     px = left + (right - left) * (np.asarray(x, dtype=np.float64) - xs.low) / (xs.high - xs.low)
     py = bottom - (bottom - top) * (np.asarray(y, dtype=np.float64) - ys.low) / (ys.high - ys.low)
@@ -349,8 +353,9 @@ def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.floa
 
 
 def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: bool = False, most: int = 3000) -> str:
-    """Points, the stronger ones darker: four strengths, each one path of round strokes of length
-    zero.
+    """Points, the stronger ones darker.
+
+    There are four strengths, each one path of round strokes of length zero.
     """
     # weights that differ by rounding alone are equal, and of equal ones the first are drawn
     order = np.argsort(-np.round(weight / (weight.max(initial=0.0) or 1.0), 9), kind="stable")[:most]

@@ -1,5 +1,6 @@
-"""What a solver wrote about its work, as facts, tables and small curves; what a stage tells is the
-solver's choice.
+"""What a solver recorded about a fit, as facts, tables and small curves.
+
+Which values a stage records is up to the solver.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from symlift.solvers.contract import Evidence, Stage, Trace
 __all__ = ["Blocks", "cut", "flat", "of_evidence", "of_trace", "pretty", "show"]
 
 _MOST_FACTS, _MOST_ROWS, _MOST_COLUMNS, _MOST_TEXT, _MOST_SERIES, _MOST_SETTINGS = 24, 24, 8, 80, 6, 80
-# as many stages of one name are steps of one thing, and drawn as curves
+# this many consecutive stages of one name are steps of one process, and drawn as curves
 _MANY = 5
 _ROUNDING = 5e-7
 
 
 class Blocks:
-    """What there is to show: ``facts`` (name, text), ``tables``, ``series``, ``settings``; and how
-    much is left out.
+    """Contents of a panel: ``facts`` (name, text), ``tables``, ``series`` and ``settings``.
+
+    ``left_out`` counts what did not fit.
     """
 
     def __init__(self) -> None:
@@ -38,7 +40,7 @@ class Blocks:
         return bool(self.facts or self.tables or self.series)
 
     def add_facts(self, entries: Iterable[tuple[str, str]]) -> None:
-        """Names and texts, as many as there is room for."""
+        """Add names and texts, as many as fit."""
         for name, text in entries:
             if len(self.facts) < _MOST_FACTS:
                 self.facts.append((pretty(name), text))
@@ -46,7 +48,7 @@ class Blocks:
                 self.left_out += 1
 
     def add_series(self, name: str, values: Sequence[float]) -> None:
-        """Numbers in order, as a curve."""
+        """Add numbers in order, as a curve."""
         if len(self.series) >= _MOST_SERIES:
             self.left_out += 1
             return
@@ -55,8 +57,9 @@ class Blocks:
         self.series.append({"name": pretty(name), "svg": svg, "first": first, "last": last, "n": len(values)})
 
     def add_table(self, title: str, rows: list[dict[str, str]]) -> None:
-        """One line for each of ``rows``; what most of them have is a column, what few have is told
-        in words.
+        """Add a table with one line for each of ``rows``.
+
+        Keys that most rows have become columns, others go into a column of details.
         """
         self.left_out += max(0, len(rows) - _MOST_ROWS)
         rows = rows[:_MOST_ROWS]
@@ -76,7 +79,7 @@ class Blocks:
 
 
 def of_trace(trace: Trace) -> Blocks:
-    """The stages as a table, those that repeat as curves, and how a training went."""
+    """The stages as a table, repeated stages as curves, and facts of the training."""
     blocks = Blocks()
     single: list[dict[str, str]] = []
     for name, run in groupby(trace.stages, key=lambda stage: stage.name):
@@ -92,8 +95,8 @@ def of_trace(trace: Trace) -> Blocks:
         blocks.add_facts([("chosen", show(trace.chosen))])
     training, settings = trace.training, dict(trace.settings)
     if training is not None:
-        told = {key: value for key, value in vars(training).items() if key not in ("restarts", "settings")}
-        blocks.add_facts(("training, " + key, show(value)) for key, value in told.items())
+        shown_training = {key: value for key, value in vars(training).items() if key not in ("restarts", "settings")}
+        blocks.add_facts(("training, " + key, show(value)) for key, value in shown_training.items())
         if len(training.restarts) > 1:
             blocks.add_table("Restarts", [flat(restart) for restart in training.restarts])
         settings |= training.settings
@@ -104,8 +107,9 @@ def of_trace(trace: Trace) -> Blocks:
 
 
 def of_evidence(evidence: Evidence, but: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """What speaks for the result, where there is a number; ``but`` those that the page shows
-    already, from other rows.
+    """Names and texts of the solver's evidence, without those named in ``but``.
+
+    The page shows the latter already, computed from other rows.
     """
     left_out = {"found", *but}
     known = ((entry.name, getattr(evidence, entry.name)) for entry in fields(evidence) if entry.name not in left_out)
@@ -113,7 +117,7 @@ def of_evidence(evidence: Evidence, but: Iterable[str] = ()) -> list[tuple[str, 
 
 
 def _add_curves(stages: Sequence[Stage], blocks: Blocks) -> None:
-    """What all stages have as a number, in their order."""
+    """Add a curve for each value that is a number in all stages."""
     for key in stages[0].values:
         if key not in ("step", "seconds"):
             values = [_plain(stage.values.get(key)) for stage in stages]
@@ -152,12 +156,12 @@ def flat(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str
 
 
 def _last(name: str) -> str:
-    """The key itself, without the mapping it stood in."""
+    """The key itself, without the names of the mappings around it."""
     return pretty(name.rsplit(" · ", 1)[-1])
 
 
 def pretty(name: str) -> str:
-    """A key as people read it."""
+    """A key as readable text."""
     return cut(name.replace("_", " "))
 
 
@@ -176,10 +180,11 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−") if abs(value) < 10**15 else "very large"
     if isinstance(value, float):
-        if abs(value) < 1e9 and (value.is_integer() or abs(value) >= 1000):  # a count, or nearly one
+        # a count, or nearly one
+        if abs(value) < 1e9 and (value.is_integer() or abs(value) >= 1000):
             return show(round(value))
         text = "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{abs(value):.4g}"
-        if abs(value) < _ROUNDING:  # of numbers of order one it is what rounding leaves, and has no sign
+        if abs(value) < _ROUNDING:  # rounding error of numbers of order one, without a sign
             text = "0"
         return f"−{text}" if value < 0 and text != "0" else text
     if isinstance(value, list | tuple):
@@ -194,7 +199,7 @@ def show(value: Any) -> str:
 
 
 def cut(text: str, most: int = _MOST_TEXT) -> str:
-    """A text on one line, not longer than ``most``."""
+    """A text on one line, of at most ``most`` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1] + "…"
 

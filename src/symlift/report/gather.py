@@ -1,7 +1,6 @@
-"""What a run folder holds, read with care: only the model must be there and sound, everything else
-may be missing.
+"""Read a run folder: only the model must exist and be valid, everything else may be missing.
 
-Names and numbers come from outside.  What cannot be used becomes a note.
+The contents are untrusted. What cannot be used becomes a note.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
 __all__ = ["RunContents", "number", "read_run"]
 
-_MOST_BYTES = 256 * 2**20  # of any one file beside the model: a report needs a few hundred kilobytes of it
+# of any one file except the model: a report needs a few hundred kilobytes of it
+_MOST_BYTES = 256 * 2**20
 
 T = TypeVar("T")
 
@@ -50,36 +50,36 @@ class RunContents:
 
     @property
     def name(self) -> str:
-        """What the data are called: the input's name, else the folder's."""
+        """Name of the data: the input's name, else the folder's."""
         given = "" if self.record is None else self.record.input.name.strip()
         return given or self.folder.resolve().name or "run"
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """What was found when the result was checked: with the run, or by the estimator itself."""
+        """The diagnosis of the result, from the run or from the estimator."""
         diagnosis = None if self.record is None else self.record.diagnosis
         return diagnosis if diagnosis is not None else self.estimator.diagnosis
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows the fit had, where that is known."""
+        """Number of rows of the fit, where it is known."""
         if self.record is not None:
             return self.record.input.shape[0]
         return self.samples.total or None if self.samples is not None else None
 
     @property
     def observed(self) -> NDArray | None:
-        """The kept samples (k, d)."""
+        """The saved samples (k, d)."""
         return None if self.samples is None else self.samples.observed
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Where in the data the kept samples stood, (k,)."""
+        """Row numbers of the saved samples in the data, (k,)."""
         return np.zeros(0, dtype=np.int64) if self.samples is None else self.samples.row
 
     @property
     def seconds(self) -> float | None:
-        """How long the fit took: by the run's own clock, else by the solver's."""
+        """Duration of the fit, as recorded by the run, else by the solver."""
         trace = self.estimator.trace
         if self.record is not None:
             spent = self.record.timings.fit
@@ -89,14 +89,14 @@ class RunContents:
 
     @property
     def is_large(self) -> bool:
-        """Whether the model's matrices are too large to be made for a page."""
+        """Whether the model's matrices are too large to be computed for a page."""
         model = self.model
         size = max(model.n_features, model.group.dimension)
         return model.is_sparse or isinstance(model.group, TorusGroup) or size > MAX_DENSE
 
     @cached_property
     def fields(self) -> NDArray[np.float64]:
-        """The kept samples lifted, (k, grid points, channels)."""
+        """The saved samples lifted, (k, grid points, channels)."""
         shape = self.model.grid.size, self.model.channels
         if self.observed is None:
             return np.zeros((0, *shape))
@@ -104,7 +104,7 @@ class RunContents:
 
     @property
     def signals(self) -> NDArray[np.float64]:
-        """The kept samples lifted, (k, grid points): of several channels the first."""
+        """The first channel of the saved samples lifted, (k, grid points)."""
         return self.fields[..., 0]
 
     @cached_property
@@ -123,7 +123,7 @@ def number(value: float | None) -> float | None:
 
 
 def read_run(folder: Path) -> RunContents:
-    """Everything of a run that can be read; InputError where there is no model."""
+    """Read everything of a run that can be read; raise InputError where there is no model."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: give the run folder that `symlift recover` wrote")
     model = load_model(folder)
@@ -139,8 +139,9 @@ def read_run(folder: Path) -> RunContents:
 
 
 def _read(path: Path, read: Callable[[], T], notes: dict[str, str]) -> T | None:
-    """What ``read`` gives, or None and a note that names the file without its folder: reports are
-    passed on.
+    """The result of ``read``, or None and a note.
+
+    The note names the file without its folder, because reports are shared.
     """
     if not path.is_file():
         notes[path.name] = f"{path.name} is missing"
@@ -151,7 +152,7 @@ def _read(path: Path, read: Callable[[], T], notes: dict[str, str]) -> T | None:
             return read()
         except InputError as error:
             notes[path.name] = str(error).replace(str(path), path.name)
-        except Exception as error:  # whatever somebody wrote into the file, the rest can be shown
+        except Exception as error:  # whatever the file contains, the rest can be shown
             notes[path.name] = f"{path.name} is damaged ({type(error).__name__})"
     return None
 

@@ -1,4 +1,4 @@
-"""One sample moved along the symmetry, in the page itself: the numbers that its script needs."""
+"""Data for the page's script, which moves one sample along the symmetry."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ _MOST_OBSERVATION_NUMBERS = 300_000  # entries of E⁺Q in the page, as int16: a
 
 
 def move_panel(run: RunContents) -> dict[str, Any] | None:
-    """Sliders, samples and data of the panel; None where the model is too large to be carried by a
-    page.
-    """
+    """Sliders, samples and data of the panel; None where the model is too large for a page."""
     if run.is_large:
         return None
     grid = run.model.grid
@@ -40,23 +38,21 @@ def move_panel(run: RunContents) -> dict[str, Any] | None:
         "real": run.observed is not None,
         "open": not all(grid.periodic),
         "observation": payload["observation"] is not None,
-        # an embedding that drops dimensions gives back a projection, even at rest
+        # an embedding that drops dimensions returns a projection, even for a shift of zero
         "lossy": payload["observation"] is not None and np.linalg.matrix_rank(run.model.E) < run.model.n_features,
         "json": script_json(payload),
     }
 
 
 def plane_coordinates(run: RunContents, group: TranslationGroup, X: NDArray) -> NDArray[np.float64]:
-    """c = Qᵀ E (x - mean)/scale, one row a sample: what the page moves; of several channels the
-    first.
-    """
+    """c = Qᵀ E (x - mean)/scale of the first channel, one row per sample: what the page moves."""
     model = run.model
     centred = (np.asarray(X, dtype=np.float64) - model.mean) / model.scale
     return centred @ (group.Q.T.astype(np.float64) @ model.E[: group.dimension]).T
 
 
 def move_payload(run: RunContents) -> dict[str, Any]:
-    """What the page's script needs to lift and to move: numbers as base64, little-endian."""
+    """Data that the page's script needs to lift and to move: numbers as little-endian base64."""
     model, grid, group = run.model, run.model.grid, run.model.group
     assert isinstance(group, TranslationGroup)  # noqa: S101 - a torus without planes is large
     D = group.dimension
@@ -84,7 +80,7 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         "pixels": _pixels(draw.pixel_map(grid.size, grid.shape)) if kind == "image" else None,
         "observation": None,
     }
-    # the first of several channels does not tell what the columns would read
+    # the first of several channels does not determine the values of the columns
     if run.observed is not None and model.channels == 1 and model.n_features * D <= _MOST_OBSERVATION_NUMBERS:
         E = model.E.astype(np.float64)
         back = model.scale * (np.linalg.pinv(E, rcond=1e-10) @ group.Q)

@@ -1,5 +1,6 @@
-"""From a run to the page: each panel is one function of the run, and a panel without its data is a
-short note.
+"""Make the page of a run: each panel is one function of the run.
+
+A panel whose data are missing is replaced by a short note.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def write_report(run: str | os.PathLike[str]) -> Path:
     """Write ``report.html`` into the folder ``run`` of a run or of a saved model, and return its
     path.
 
-    One file that opens offline: style, script and pictures are inside.  Only the model has to be
-    there; a panel whose data are missing is left out with a note.
+    One file that opens offline: style, script and pictures are inside. Only the model has to
+    exist; a panel whose data are missing is left out with a note.
     """
     return _write(read_run(Path(run)), Path(run) / "report.html")
 
@@ -70,7 +71,7 @@ def _write(run: RunContents, target: Path) -> Path:
     page = render(run)
     try:
         with write_atomically(target) as temporary:
-            # a name may hold what UTF-8 cannot say; the report is still written
+            # a name may hold characters that UTF-8 cannot encode; the report is still written
             temporary.write_bytes(page.encode("utf-8", "replace"))
     except OSError as error:
         raise InputError(
@@ -139,8 +140,9 @@ def _header(run: RunContents) -> dict[str, Any]:
 
 
 def _alternatives(run: RunContents) -> dict[str, Any] | None:
-    """The grid that was found, and how well others do: those that it was compared with, and those
-    of the diagnosis.
+    """The grid of the model and how well other grids explain the data, or None.
+
+    The others are those of the grid search and those of the diagnosis.
     """
     grid, sure = run.model.grid, number(run.model.grid.confidence)
     compared = run.estimator.trace.candidates
@@ -158,7 +160,7 @@ def _alternatives(run: RunContents) -> dict[str, Any] | None:
 
 
 def _other_words(name: str) -> str:
-    """Another grid, by the name of its test.
+    """Words for another grid, from the name of its test.
 
     >>> _other_words("locality_on_a_line"), _other_words("locality_on_4x6")
     ('Line', '4 × 6 grid')
@@ -168,9 +170,7 @@ def _other_words(name: str) -> str:
 
 
 def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
-    """The grids that were compared, the one that was taken first: what each explains of what is
-    real, as a bar.
-    """
+    """The grids of the search, the chosen one first, each with a bar of its share."""
     shown = []
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)
@@ -190,14 +190,14 @@ def _shape(grid: Grid) -> str:
 
 
 def _solver(run: RunContents) -> str:
-    """What was asked for, and in brackets what it came to."""
+    """The requested solver, and in brackets the one that was used."""
     asked = run.estimator.solver if run.record is None else run.record.settings.solver
     used = run.estimator.trace.solver or (run.record.solver if run.record is not None else "")
     return facts.show(asked) if used in ("", asked) else f"{facts.show(asked)} ({facts.show(used)})"
 
 
 def _status(run: RunContents) -> str | None:
-    """A sentence where the run is not done."""
+    """A sentence for a run that is not done."""
     if run.record is None or run.record.status is Status.DONE:
         return None
     if run.record.status is Status.FAILED:
@@ -206,7 +206,7 @@ def _status(run: RunContents) -> str | None:
 
 
 def _notes(run: RunContents) -> list[str]:
-    """What was said during the fit, and what the report had to do without."""
+    """Warnings of the fit, and what is missing from the report."""
     warnings = [] if run.record is None else run.record.warnings
     read = [] if run.record is None else run.record.input.notes
     lines = [f"As the file was read: {facts.cut(text, 300)}." for text in read[:_MOST_WARNINGS]]
@@ -219,7 +219,7 @@ def _notes(run: RunContents) -> list[str]:
 
 
 def _large(run: RunContents) -> str | None:
-    """What a large model's page is without, and why."""
+    """What is left out of a large model's page, and why."""
     if not run.is_large:
         return None
     left_out = ["moving a sample", "generators", "frequencies", "correlations"]

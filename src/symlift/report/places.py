@@ -1,6 +1,4 @@
-"""Where the columns are: the map of their names on a line, a ring or a plane, and the columns that
-have no place.
-"""
+"""The map of column names on a line, a ring or a plane, and the columns that have no place."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ from symlift.solvers.contract import Placement
 __all__ = ["places_panel"]
 
 _MOST_CELLS, _MOST_ROUND, _MOST_NAMED, _NAME, _UNSURE = 400, 64, 6, 12, 0.5
-# columns that are further from their points, in grid steps, are between them
+# columns farther from the nearest point than this, in grid steps, count as between points
 _OFF_GRID = 0.05
 
-#: reasons in words; a duplicate has a place, that of its twin
+#: reasons in words; a duplicate has the place of its twin
 _REASONS = {
     "dead": "constant",
     "noise": "noise that goes with no other column",
@@ -33,7 +31,7 @@ _REASONS = {
 
 
 def places_panel(run: RunContents) -> dict[str, Any] | None:
-    """The map, cell by cell, with a count of what is left out; None where columns have no places."""
+    """The map, cell by cell, and what is left out; None where columns have no places."""
     placement = run.placement
     if placement is None:
         return None
@@ -68,27 +66,27 @@ def _names(placement: Placement) -> list[str]:
 
 
 def _common(names: list[str]) -> str:
-    """What all names begin with, up to a separator: it need not be said in every cell.
+    """Common prefix of all names, up to a separator, which the cells leave out.
 
     >>> _common(["probe_12", "probe_13"]), _common(["x1", "x12"])
     ('probe_', '')
     """
     if len(names) < 2:
         return ""
-    # what the first and the last in order share, all share
+    # a prefix of the first and the last in sorted order is a prefix of all
     pairs = takewhile(lambda pair: pair[0] == pair[1], zip(min(names), max(names), strict=False))
     same = "".join(pair[0] for pair in pairs)
     return same[: 1 + max(same.rfind(separator) for separator in "_-. :/")]
 
 
 def _cells(placement: Placement, names: list[str], skip: int) -> list[dict[str, Any]]:
-    """One for each point: the first of its columns, how many more there are, and all of them for a
-    closer look.
+    """One cell per point: its first column, the number of others, and a title that lists them.
 
-    Of each name the first ``skip`` characters are left out.
+    The first ``skip`` characters of each name are left out.
     """
     at: list[list[int]] = [[] for _ in range(placement.grid.size)]
-    order = np.lexsort((placement.channel, placement.point))  # at one point by channel, and then as they came
+    # at one point by channel, then in the order of the columns
+    order = np.lexsort((placement.channel, placement.point))
     for column in order.tolist():
         if placement.point[column] >= 0:
             at[placement.point[column]].append(column)
@@ -106,17 +104,13 @@ def _cells(placement: Placement, names: list[str], skip: int) -> list[dict[str, 
 
 
 def _sureness(placement: Placement, columns: list[int]) -> str:
-    """The least confidence of columns at one point, as the style sheet wants it; 0 where there are
-    none.
-    """
+    """The least confidence of columns at one point, as text for the style sheet; 0 for none."""
     known = np.nan_to_num(placement.confidence[columns]).clip(0, 1)
     return f"{known.min(initial=1.0) if len(columns) else 0.0:.2f}"
 
 
 def _scattered(placement: Placement, names: list[str], skip: int) -> Markup | None:
-    """Columns where they are, where those are not points of the grid: dots with names, over grid
-    steps.
-    """
+    """A drawing of columns between the grid points: dots with names over the grid, or None."""
     grid, on = placement.grid, np.flatnonzero(~placement.left_out)
     at = placement.coordinates[on]
     if grid.is_ring or grid.ndim > 2 or not len(on) or np.abs(at - np.rint(at)).max() < _OFF_GRID:
@@ -136,11 +130,11 @@ def _scattered(placement: Placement, names: list[str], skip: int) -> Markup | No
             if grid.ndim == 2
             else Markup(' transform="rotate(-60 {} {})"').format(f"{a:.1f}", f"{b - 8:.1f}")
         )
-        sure, beside = _sureness(placement, [column]), (5, 3) if grid.ndim == 2 else (0, -8)
+        sure, offset = _sureness(placement, [column]), (5, 3) if grid.ndim == 2 else (0, -8)
         body.append(
             Markup(
                 '<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="3.5"/><text class="tick" x="{}" y="{}"{}>{}</text>'
-            ).format(sure, f"{a:.1f}", f"{b:.1f}", f"{a + beside[0]:.1f}", f"{b + beside[1]:.1f}", turned, name)
+            ).format(sure, f"{a:.1f}", f"{b:.1f}", f"{a + offset[0]:.1f}", f"{b + offset[1]:.1f}", turned, name)
         )
     return Markup('<svg class="scattered" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         f"{wide:.0f}", f"{tall:.0f}", f"{len(on)} columns between the points of the grid", Markup("").join(body)
@@ -156,7 +150,7 @@ def ring_map(cells: list[dict[str, Any]]) -> Markup:
     for cell, name in zip(cells, words, strict=True):
         turn = 2 * np.pi * cell["number"] / len(cells)
         left = np.sin(turn) < -1e-9  # so that names read from left to right
-        x, y = middle + radius, middle  # to the right of the middle, before it is turned into its place
+        x, y = middle + radius, middle  # right of the middle, before the rotation
         degrees = np.rad2deg(turn) - 90
         spot = Markup('<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="4.5"/>').format(cell["sure"], x, y)
         text = Markup('<text class="tick{}" x="{}" y="{}"{}>{}</text>').format(
@@ -172,8 +166,9 @@ def ring_map(cells: list[dict[str, Any]]) -> Markup:
 
 
 def _confidence_map(placement: Placement) -> dict[str, Any]:
-    """A picture of how sure the places are, where there are too many points for names; black where
-    no column sits.
+    """A picture of the confidence of places, for grids with too many points for names.
+
+    Points without a column are black.
     """
     grid, on = placement.grid, ~placement.left_out
     sure = np.zeros(grid.size)
@@ -187,7 +182,7 @@ def _confidence_map(placement: Placement) -> dict[str, Any]:
 
 
 def _reasons(placement: Placement, names: list[str]) -> list[dict[str, str]]:
-    """Each reason with its count, and the first few columns that it holds for."""
+    """Each reason with its count and the first few of its columns."""
     counts = Counter(placement.reason.tolist())
     out = []
     for reason, words in _REASONS.items():

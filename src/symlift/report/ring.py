@@ -1,6 +1,4 @@
-"""A ring's three pictures: signals coloured by angle, the polar code, and real beside moved
-samples.
-"""
+"""A ring's three pictures: signals coloured by angle, the polar code, real and moved samples."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ _SIDE, _MARGIN = 240, 26
 _MOST_CURVES, _MOST_CURVE_POINTS, _MOST_DOTS = 48, 240, 600
 
 
-# -- figures ---------------------------------------------------------------------------------------
+# -- measures --------------------------------------------------------------------------------------
 
 
 def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
-    """2 E‖a - b‖ - E‖a - a'‖ - E‖b - b'‖ of two clouds (n, d), (m, d): 0 where they are equal in
-    distribution.
+    """2 E‖a - b‖ - E‖a - a'‖ - E‖b - b'‖ of two clouds of points (n, d) and (m, d).
 
-    Without bias: pairs of a point with itself are left out, so that equal clouds scatter about 0.
+    0 for equal distributions. The estimate is unbiased: pairs of a point with itself are left out,
+    so that it scatters about 0 for equal distributions.
 
     >>> energy_distance([[0.0], [2.0]], [[0.0], [2.0]])
     -2.0
@@ -49,11 +47,10 @@ def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
 
 
 def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
-    """How mixed two clouds are: the share of nearest neighbours from the other cloud, over the
-    share that chance gives.
+    """Share of nearest neighbours from the other cloud, relative to the share expected by chance.
 
-    1 for two samples of one distribution, 0 for clouds that are apart; the larger cloud is thinned
-    evenly to the smaller's size.
+    1 for two samples of one distribution, 0 for separate clouds; the larger cloud is subsampled
+    evenly to the size of the smaller.
 
     >>> overlap([[0.0], [1.0], [2.0]], [[50.0], [51.0], [52.0]], neighbours=1)
     0.0
@@ -67,7 +64,7 @@ def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
     both = np.concatenate([c[np.linspace(0, len(c) - 1, n).astype(int)] for c in (a, b)])
     distances = _distances(both, both)
     np.fill_diagonal(distances, np.inf)
-    # distances that differ by rounding alone are equal, and of equal ones the first counts
+    # distances that differ only by rounding are equal, and of equal ones the first counts
     keys = np.round(distances / (np.max(distances, where=np.isfinite(distances), initial=0.0) or 1.0), 7)
     nearest = np.argsort(keys, axis=1, kind="stable")[:, : min(neighbours, 2 * n - 2)]
     other = (nearest < n) != (np.arange(2 * n)[:, None] < n)
@@ -98,10 +95,9 @@ def _distances(a: NDArray, b: NDArray) -> NDArray[np.float64]:
 
 
 def stratified(phase: NDArray[np.float64], count: int, seed: int = 0) -> NDArray[np.int64]:
-    """About ``count`` numbers of samples, one at random from each of ``count`` equal parts of the
-    circle, and in its order.
+    """Indices of ``count`` samples, one at random from each of ``count`` equal parts of the circle.
 
-    Parts without a sample are made up for at random.
+    They are in the order of the circle. Empty parts are replaced by other samples at random.
 
     >>> stratified(np.array([0.1, 3.3, 3.4, 3.5, 3.6]), 2).tolist()[0]
     0
@@ -119,7 +115,7 @@ def stratified(phase: NDArray[np.float64], count: int, seed: int = 0) -> NDArray
 
 
 def _colour(angle: float) -> str:
-    """A hue for an angle; lightness that both light and dark paper bear."""
+    """A hue for an angle, with a lightness that suits light and dark pages."""
     return f"hsl({np.rad2deg(angle) % 360:.0f} 62% 50%)"
 
 
@@ -137,8 +133,9 @@ def _text(x: float, y: float, words: str, kind: str = "tick mid") -> str:
 
 
 def output_curves(Y: NDArray, angles: NDArray) -> Markup:
-    """Lifted signals (n, N) along the ring, each in the hue of its angle; few enough to see single
-    curves, from all round it.
+    """Lifted signals (n, N) along the ring, each in the hue of its angle.
+
+    A few are chosen from all parts of the ring, so that single curves are visible.
     """
     chosen = stratified(angles, min(len(Y), _MOST_CURVES))
     reach = float(np.abs(Y[chosen]).max(initial=0.0)) or 1.0
@@ -160,7 +157,7 @@ def output_curves(Y: NDArray, angles: NDArray) -> Markup:
 def polar_code(phase: NDArray, amplitude: NDArray, angles: NDArray) -> Markup:
     """Each sample at its phase and amplitude, in the hue of its angle; zero is at the top."""
     chosen = np.linspace(0, len(phase) - 1, min(len(phase), _MOST_DOTS)).astype(int)
-    # one far point must not press all others into the middle
+    # one outlier must not compress all others into the middle
     reach = float(np.percentile(amplitude[chosen], 99)) or 1.0
     middle, radius = _SIDE / 2, _SIDE / 2 - _MARGIN
     length = radius * np.minimum(amplitude[chosen] / reach, 1.0)
@@ -175,7 +172,7 @@ def polar_code(phase: NDArray, amplitude: NDArray, angles: NDArray) -> Markup:
 
 def _dots(x: NDArray, y: NDArray, colours: list[str], hollow: bool = False) -> list[str]:
     size = 3.2 if len(x) <= 100 else 2.2
-    # the page's style sheet paints circles, too: attributes lose against it, a style does not
+    # the page's style sheet also styles circles, and overrides attributes but not inline styles
     paint = (
         'style="fill:none;stroke:{0};stroke-width:1.1"' if hollow else 'style="fill:{0};fill-opacity:0.75;stroke:none"'
     )
@@ -186,9 +183,7 @@ def _dots(x: NDArray, y: NDArray, colours: list[str], hollow: bool = False) -> l
 
 
 def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray) -> Markup:
-    """Real samples (dots) and moved ones (circles) in the first two principal components of the
-    real ones.
-    """
+    """Real (dots) and moved samples (circles) in two principal components of the real ones."""
     real, made = principal_components(X, moved, 2)
     reach = np.maximum(np.percentile(np.abs(np.concatenate([real, made])), 99, axis=0), 1e-12)
     middle, half = _SIDE / 2, _SIDE / 2 - _MARGIN
@@ -206,13 +201,13 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
 
 @dataclass(frozen=True, eq=False)
 class RingCode:
-    """What a ring's pictures show: n samples, what the model makes of them, and the same samples
-    moved along the ring.
+    """What a ring's pictures show: n samples, their lifted signals, and the samples moved along it.
 
     ``Y`` (n, N) is the output, its fundamental harmonic has ``phase`` and ``amplitude`` (n,);
     ``angles`` colour the samples.  ``moved`` (n, d) are the observations turned by ``turn``
-    radians, to ``moved_angles``.  ``overlap`` is how mixed moved and real samples are sector by
-    sector, ``unmoved`` the same without moving; None where sectors hold too few.
+    radians, to ``moved_angles``.  ``overlap`` is the mean `overlap` of moved and real samples over
+    sectors of the ring, ``unmoved`` the same without moving; None where sectors have too few
+    samples.
     """
 
     Y: NDArray[np.float64]
@@ -229,10 +224,10 @@ class RingCode:
 def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None) -> RingCode:
     """The code of samples X (n, d) on the ring of ``model``.
 
-    ``labels`` are angles in radians that colour the samples; without them the phase that was found
+    ``labels`` are angles in radians that colour the samples; without them the recovered phase
     does.  Samples are moved by ``step`` grid steps (by default from one label to the next where
     there are up to twelve, else a sixth of the ring), and compared, sector by sector, with the real
-    ones that are there.
+    samples of that sector.
     """
     grid = model.grid
     if not grid.is_ring:
@@ -248,21 +243,23 @@ def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, ste
     angles = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if angles.shape != (len(X),):
         raise InputError(f"labels have shape {angles.shape}: give one angle in radians for each of the {len(X)} rows")
-    # labels may turn the other way round than the phase; a tie is broken by rule, not by rounding
+    # labels may increase in the opposite direction of the phase; a tie is decided by rule, not by
+    # rounding
     along, against = (abs(_turning(phase, way * angles)) for way in (1, -1))
     sense = 1.0 if labels is None or along >= against - 1e-9 else -1.0
-    there = np.angle(fundamental(model.lift(moved)))
+    moved_phase = np.angle(fundamental(model.lift(moved)))
     return RingCode(
         Y, phase, np.abs(code), angles, moved, angles + sense * turn, turn,
-        overlap=_overlap_of(X, moved, phase, there, overlap), unmoved=_overlap_of(X, X, phase, phase + turn, overlap),
+        overlap=_overlap_of(X, moved, phase, moved_phase, overlap), unmoved=_overlap_of(X, X, phase, phase + turn, overlap),
     )  # fmt: skip
 
 
 def ring_panel(
     model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None
 ) -> dict[str, Any]:
-    """The three pictures of a ring, and the overlap of moved with real samples; arguments as in
-    `ring_code`.
+    """The three pictures of a ring, and the overlap of moved and real samples.
+
+    The arguments are those of `ring_code`.
     """
     code = ring_code(model, X, labels, step)
     return {
@@ -282,18 +279,20 @@ def _turning(a: NDArray, b: NDArray) -> complex:
 
 
 def _overlap_of(
-    X: NDArray, moved: NDArray, here: NDArray, there: NDArray, figure: Callable[..., float], sectors: int = 6
+    X: NDArray, moved: NDArray, phase: NDArray, moved_phase: NDArray, measure: Callable[..., float], sectors: int = 6
 ) -> float | None:
-    """Mean overlap over sectors of the ring: samples that ``there`` puts in a sector beside those
-    that ``here`` does.
+    """Mean of ``measure`` over sectors of the ring, of real and moved samples in the same sector.
 
-    In the first six principal components: in all of them the noise of each channel would be what is
-    compared.
+    Real samples are sorted by ``phase``, moved ones by ``moved_phase``. Only the first six
+    principal components are compared: in all of them, the noise of the columns would dominate.
     """
     real, made = principal_components(X, moved, 6)
-    bins = [np.floor(np.mod(angle, 2 * np.pi) / (2 * np.pi) * sectors).astype(int) % sectors for angle in (here, there)]
+    bins = [
+        np.floor(np.mod(angle, 2 * np.pi) / (2 * np.pi) * sectors).astype(int) % sectors
+        for angle in (phase, moved_phase)
+    ]
     values = [
-        figure(real[bins[0] == s], made[bins[1] == s])
+        measure(real[bins[0] == s], made[bins[1] == s])
         for s in range(sectors)
         if min(np.sum(bins[0] == s), np.sum(bins[1] == s)) >= 4
     ]

@@ -1,4 +1,4 @@
-"""The samples: as observed and as recovered, round a ring, and their correlations before and after."""
+"""The samples as observed and as recovered, on a ring, and their correlations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from symlift.report.ring import ring_panel, stratified
 __all__ = ["gallery_panel", "moments_panel", "ring_of", "shown_samples"]
 
 _SHOWN = 8
-_MOST_NUMBERS = 500_000  # of the pictures of the gallery: large fields are shown in smaller number
+_MOST_NUMBERS = 500_000  # in all pictures of the gallery: fewer samples of large fields are shown
 _MOST_CHANNELS = 4
 _ENOUGH_FOR_MOMENTS = 40
-_MOST_COLUMNS = 600  # of a picture of correlations: of more columns, some
+_MOST_COLUMNS = 600  # in a picture of correlations; more columns are subsampled
 
 
 def shown_samples(run: RunContents) -> NDArray[np.int64]:
-    """Which of the kept samples are drawn: some at random, on a ring one from each part of it."""
+    """Indices of the saved samples to draw: random ones, on a ring one from each part of it."""
     if run.observed is None:
         return np.zeros(0, dtype=np.int64)
     model = run.model
@@ -34,7 +34,7 @@ def shown_samples(run: RunContents) -> NDArray[np.int64]:
 
 
 def gallery_panel(run: RunContents) -> dict[str, Any] | None:
-    """Pairs of what was observed and what is recovered, on one scale each; None without samples."""
+    """Pairs of observed and recovered samples, on one scale each; None without samples."""
     if run.observed is None:
         return None
     grid, model = run.model.grid, run.model
@@ -42,8 +42,7 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
     channels = min(model.channels, _MOST_CHANNELS) if grid.ndim == 2 else 1
     observed, recovered = run.observed[chosen].astype(np.float64), run.fields[chosen]
     if run.placement is not None:
-        # columns in their places are read as they were measured: with the mean, which lifting takes
-        # out
+        # columns in their places are shown as measured: with the mean, which lifting subtracts
         recovered = recovered + model.lift(2 * model.mean[None, :]).reshape(recovered.shape[1:])
     recovered = recovered[..., :channels]
     spans = [(float(part.min()), float(part.max())) for part in (observed, recovered)]
@@ -73,8 +72,9 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
 
 
 def _side_by_side(shape: tuple[int, ...], channels: int) -> NDArray[np.int32]:
-    """The picture of a field; that of several channels beside each other, where entry c · size + n
-    is point n of channel c.
+    """Pixel map of a field, with several channels next to each other.
+
+    Entry c · size + n is point n of channel c.
     """
     size = int(np.prod(shape))
     one = draw.pixel_map(size, shape)
@@ -90,9 +90,7 @@ def _with_zero(span: tuple[float, float]) -> tuple[float, float]:
 
 
 def ring_of(run: RunContents) -> dict[str, Any] | None:
-    """Curves, polar code and moved samples, where the grid is a ring of one channel and samples
-    were kept.
-    """
+    """Curves, polar code and moved samples, for a ring of one channel with saved samples."""
     model = run.model
     if run.samples is None or len(run.samples.row) < 2 or not model.grid.is_ring or model.channels > 1 or run.is_large:
         return None
@@ -100,9 +98,7 @@ def ring_of(run: RunContents) -> dict[str, Any] | None:
 
 
 def moments_panel(run: RunContents) -> dict[str, Any]:
-    """Correlations of the columns before and after lifting, where there are enough samples for
-    them.
-    """
+    """Correlations of the columns before and after lifting, if there are enough samples."""
     count = 0 if run.observed is None else len(run.observed)
     if run.observed is None or count < _ENOUGH_FOR_MOMENTS:
         return {"pictures": [], "kept": count, "needed": _ENOUGH_FOR_MOMENTS}
@@ -110,7 +106,7 @@ def moments_panel(run: RunContents) -> dict[str, Any]:
     for rows, words, name in ((run.observed, "observed", "column"), (run.signals, "recovered", "grid point")):
         some = rows[:, :: -(-rows.shape[1] // _MOST_COLUMNS)].astype(np.float64)
         deviation = some.std(axis=0)
-        # a column that differs from its mean by rounding alone is constant
+        # a column that differs from its mean only by rounding is constant
         varies = deviation > 1e-9 * np.abs(some).max(initial=0.0)
         unit = np.where(varies, (some - some.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0)
         folded = draw.fold(unit.T @ unit / count)

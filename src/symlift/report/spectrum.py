@@ -18,10 +18,9 @@ __all__ = ["generators_panel", "spectrum_panel"]
 
 
 def generators_panel(run: RunContents) -> list[dict[str, Any]]:
-    """L_eff in the order of the columns, and carried to the grid, W L_eff W⁺, where it should look
-    like a derivative.
+    """L_eff in the order of the columns, and W L_eff W⁺ on the grid.
 
-    Empty where the model is too large for matrices.
+    The latter should look like a derivative. Empty where the model is too large for matrices.
     """
     if run.is_large:
         return []
@@ -57,7 +56,7 @@ def generators_panel(run: RunContents) -> list[dict[str, Any]]:
 
 
 def spectrum_panel(run: RunContents) -> dict[str, Any] | None:
-    """Frequencies, filter, kernel and singular values; None where the model is too large for them."""
+    """Frequencies, filter, kernel and singular values; None where the model is too large."""
     model, group = run.model, run.model.group
     if run.is_large or not isinstance(group, TranslationGroup):
         return None
@@ -111,7 +110,7 @@ def _frequency_charts(theta: NDArray, r: NDArray) -> list[dict[str, Any]]:
 
 
 def _filter_chart(theta: NDArray, r: NDArray, lone: NDArray) -> Markup:
-    """``lone`` is the weight of the constant mode, which an odd dimension has."""
+    """``lone`` is the weight of the constant mode, which exists for an odd dimension."""
     size = np.sqrt(np.sum(theta**2, axis=0))
     size, weight = np.append(size, np.zeros(len(lone))), np.append(r, lone)
     x = Scale.angle(float(size.max(initial=0.0)), "|θ|, radians per step", signed=False)

@@ -1,6 +1,4 @@
-"""What can be taken along from a page: tables as links that hold their own data, and the way to
-make it all again.
-"""
+"""Downloads of a page: tables as links that contain their data, and commands to repeat the run."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _FILES = {
 
 
 def take_panel(run: RunContents) -> dict[str, Any]:
-    """Links, files beside the page, and commands."""
+    """Links, files in the folder of the page, and commands."""
     links = []
     if run.placement is not None and len(run.placement.point) <= _MOST_NUMBERS // 8:
         links.append(
@@ -70,7 +68,7 @@ def _signals(run: RunContents) -> str:
 
 
 def _csv(lines: list[tuple[Any, ...]]) -> str:
-    """Rows as text; what is not a number (NaN, None) is empty."""
+    """Rows as CSV text; NaN and None become empty cells."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for line in lines:

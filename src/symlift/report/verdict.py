@@ -1,4 +1,4 @@
-"""The words of the page: the verdict with the tests behind it, and how to read everything else."""
+"""The texts of the page: the verdict with its tests, and how to read everything else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ __all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
 _MOST_TESTS, _MOST_STEPS, _MOST_WORDS = 40, 6, 300
 
-#: for each verdict its colour (a class of the style sheet), its badge, and what it means for the
-#: reader
+#: colour (a class of the style sheet), badge and explanation of each verdict
 _MEANING = {
     Verdict.PRESENT: (
         "yes",
@@ -49,34 +48,32 @@ _MEANING = {
 _UNCHECKED = (
     "none",
     "No diagnosis was run",
-    "Nobody has checked yet whether this result is real: a method like this always returns a picture. "
+    "It has not been checked yet whether this result is real: a method like this always returns a picture. "
     "Run est.diagnose(X) before relying on it.",
 )
 
 
 def verdict_panel(run: RunContents) -> dict[str, Any]:
-    """The verdict by its words, the tests that decide it, those for information, and what to do
-    next.
-    """
+    """The verdict in words, the tests that decide it, those for information, and next steps."""
     diagnosis = run.diagnosis
     kind, badge, sentence = _UNCHECKED if diagnosis is None else _MEANING[diagnosis.verdict]
     panel: dict[str, Any] = {
         "kind": kind, "badge": badge, "sentence": sentence, "said": None, "confidence": None, "deciding": [],
         "informing": [], "steps": [], "tally": "",
     }  # fmt: skip
-    return panel if diagnosis is None else panel | _found(diagnosis)
+    return panel if diagnosis is None else panel | _diagnosed(diagnosis)
 
 
-def _found(found: Diagnosis) -> dict[str, Any]:
-    words, sure = found.verdict.words, number(found.confidence)
-    tests = found.tests[:_MOST_TESTS]
+def _diagnosed(diagnosis: Diagnosis) -> dict[str, Any]:
+    words, sure = diagnosis.verdict.words, number(diagnosis.confidence)
+    tests = diagnosis.tests[:_MOST_TESTS]
     return {
         "said": words[:1].upper() + words[1:],
         "confidence": None if sure is None else f"{sure:.2f}",
-        "tally": cut(found.tally, _MOST_WORDS),
+        "tally": cut(diagnosis.tally, _MOST_WORDS),
         "deciding": [_test(test) for test in tests if test.threshold is not None],
         "informing": [_test(test) for test in tests if test.threshold is None],
-        "steps": [_step(step) for step in found.next_steps[:_MOST_STEPS]],
+        "steps": [_step(step) for step in diagnosis.next_steps[:_MOST_STEPS]],
     }
 
 
@@ -94,10 +91,10 @@ def _limit(test: Test) -> str:
 
 
 def evidence_bar(test: Test) -> Markup:
-    """The number as a bar from zero, and a tick at its threshold: shares on a scale from 0 to 1,
-    others up to twice the threshold.
+    """The number as a bar from zero, and a tick at its threshold.
 
-    A bar that ends in an arrow goes on beyond the scale.
+    Shares have a scale from 0 to 1, others up to twice the threshold. A bar that ends in an arrow
+    exceeds the scale.
     """
     value, threshold = number(test.value), number(test.threshold)
     if value is None or threshold is None:
@@ -121,7 +118,7 @@ def _step(step: NextStep) -> dict[str, str]:
 
 
 def _call(params: Mapping[str, Any]) -> str:
-    """Parameters as the call that they are for; JSON has no tuples, a grid is one.
+    """The call with these parameters; lists become tuples, since JSON has none.
 
     >>> _call({"grid": [20], "periodic": True})
     'LatentDomain(grid=(20,), periodic=True)'
@@ -133,7 +130,7 @@ def _call(params: Mapping[str, Any]) -> str:
 
 
 def how_to_read(grid: Grid) -> list[tuple[str, str]]:
-    """What was assumed, and what no blind method can tell."""
+    """What was assumed, and what no blind method can determine."""
     ring = any(grid.periodic)
     several = grid.ndim > 1
     return [
@@ -148,7 +145,7 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
             "A signal and its mirror image explain the data equally well"
             + (", on each axis separately; the order of axes of equal length is open, too." if several else "."),
         ),
-        ("Sign", "A signal and its negative cannot be told apart: high may be low. All samples share one sign."),
+        ("Sign", "A signal and its negative cannot be distinguished: high may be low. All samples share one sign."),
         (
             "Origin",
             ("A ring has no first point: the whole set may be turned by any amount. " if ring else "")

@@ -1,5 +1,4 @@
-"""The methods that the paper compares with, each behind one small protocol, and the search that
-reports their best.
+"""The baselines of the paper behind one small protocol, and the search for their best settings.
 
 >>> import numpy as np
 >>> from symlift.paper.baselines import applicable, get_baseline, tune
@@ -7,8 +6,8 @@ reports their best.
 >>> data = gsn(500, 15, transform="permutation", random_state=0)
 >>> [b.name for b in applicable(data)]
 ['glasso', 'covariance', 'ica', 'random', 'tica', 'liegan']
->>> found = get_baseline("glasso").run(data.X, data.grid, {"alpha": 0.1}, np.random.default_rng(0))
->>> found.transform(data.X).shape
+>>> result = get_baseline("glasso").run(data.X, data.grid, {"alpha": 0.1}, np.random.default_rng(0))
+>>> result.transform(data.X).shape
 (500, 15)
 """
 
@@ -48,7 +47,7 @@ __all__ = [
 
 
 def _liegan(X: NDArray, grid: Grid, rng: np.random.Generator, **settings: Any) -> BaselineResult:
-    """LieGAN trains, and needs PyTorch: it is imported where it is run."""
+    """Fit LieGAN, which needs PyTorch: it is only imported when it is run."""
     from symlift.paper.baselines.liegan import fit
 
     return fit(X, grid, rng, **settings)
@@ -67,7 +66,7 @@ BASELINES = {
         GLASSO, COVARIANCE, ISOMAP, UMAP, PCA_PHASE, ISOMAP_PHASE, UMAP_PHASE, ICA, RANDOM, TICA, LIEGAN
     )
 }  # fmt: skip
-# minutes to hours for a full search: they are run when asked for by name
+# a full search takes minutes to hours: these are only run on request by name
 SLOW = ("tica", "liegan")
 
 
@@ -79,8 +78,9 @@ def get_baseline(name: str) -> Baseline:
 
 
 def applicable(data: Observations, slow: bool = True) -> list[Baseline]:
-    """The baselines that can be scored on ``data``: phases where its latent is one angle a row,
-    else signals and generators.
+    """The baselines that can be scored on ``data``.
+
+    Those that find phases where the latent is one angle per row, else signals and generators.
     """
     d = data.X.shape[1]
     return [

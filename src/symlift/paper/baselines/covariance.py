@@ -1,4 +1,4 @@
-"""Covariance matching: the covariance's eigenbasis laid on the reference graph's."""
+"""Covariance matching: map the eigenbasis of the covariance to that of the reference graph."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ VARIANTS = ("rotate", "whiten", "recolor")
 
 
 def smooth_spectrum(adjacency_values: NDArray, gamma: float, p: float) -> NDArray[np.float64]:
-    """``λ_k = (1 + γ ω_k²)^(-p)`` of unit mean; ω from 0 at the largest eigenvalue of the graph to
-    1 at the least.
+    """``λ_k = (1 + γ ω_k²)^(-p)``, scaled to unit mean.
+
+    ω runs from 0 at the largest eigenvalue of the graph to 1 at the smallest.
 
     >>> smooth_spectrum(np.array([2.0, 0.0, -2.0]), gamma=3.0, p=1.0).round(3)
     array([1.647, 0.941, 0.412])
@@ -36,11 +37,11 @@ def fit(
     p: float = 1.0,
     loading: float = 1e-3,
 ) -> BaselineResult:
-    """``W = U_obs U_refᵀ`` (rotate), ``U_obs Λ_obs^(-1/2) U_refᵀ`` (whiten), ``U_obs
-    (Λ_smooth/Λ_obs)^(1/2) U_refᵀ`` (recolor).
+    """``F̂ = X̃ W`` with ``W = U_obs U_refᵀ`` (rotate) or one of two scaled forms.
 
-    ``F̂ = X̃ W``: the smoothest mode of the grid takes the direction of largest variance, and so
-    on.  Left open by the text, and chosen here: λ = 10⁻³, γ in {1, 10, 100, 1000}, p in {½, 1, 2,
+    ``U_obs Λ_obs^(-1/2) U_refᵀ`` (whiten), ``U_obs (Λ_smooth/Λ_obs)^(1/2) U_refᵀ`` (recolor). The
+    smoothest mode of the grid is mapped to the direction of largest variance, and so on.
+    Not specified in the paper, and chosen here: λ = 10⁻³, γ in {1, 10, 100, 1000}, p in {½, 1, 2,
     4}, ω from the graph's spectrum in one dimension as well, signs as in `eigenbasis`.
     """
     if variant not in VARIANTS:

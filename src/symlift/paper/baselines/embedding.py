@@ -1,4 +1,4 @@
-"""Two-dimensional embeddings by Isomap and UMAP, for pixels (`topology`) and for samples (`phase`)."""
+"""Isomap and UMAP in two dimensions, for pixels (`topology`) and for samples (`phase`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def isomap_plane(points: NDArray, neighbours: int, metric: str = "euclidean") ->
     from sklearn.manifold import Isomap  # slow to import
 
     with warnings.catch_warnings():
-        # a graph in pieces is joined by its shortest bridges
+        # Isomap warns that it joins the components of a graph by their shortest links
         warnings.simplefilter("ignore")
-        # dense: the iterative solver starts from numpy's global random state, and a square's
-        # leading axes are degenerate
+        # dense: the iterative solver starts from numpy's global random state, and the leading axes
+        # of a square are degenerate
         count = min(neighbours, len(points) - 1)
         embedding = Isomap(n_neighbors=count, n_components=2, metric=metric, eigen_solver="dense")
         return np.asarray(embedding.fit_transform(points), dtype=np.float64)
@@ -33,11 +33,11 @@ def umap_plane(
 ) -> NDArray[np.float64]:
     """UMAP in the plane, (points, 2); needs the extra ``baselines``."""
     UMAP = _umap()
-    # numba sets the OpenMP threads of the whole process, torch's with them, to the number of cores:
-    # they are set back at the end
+    # numba sets the OpenMP threads of the whole process, including torch's, to the number of cores:
+    # they are reset at the end
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        # seeded UMAP says that it is single-threaded, precomputed distances that they cannot be
-        # inverted
+        # UMAP warns that it is single-threaded when seeded, and that precomputed distances cannot
+        # be inverted
         warnings.simplefilter("ignore")
         embedding = UMAP(
             n_neighbors=max(2, min(neighbours, len(points) - 1)), min_dist=min_dist, n_components=2, metric=metric, n_jobs=1,

@@ -1,5 +1,6 @@
-"""What the paper reports for topographic ICA: 24 configurations.  Its other baselines are in
-``experiments/paper.yaml``.
+"""The paper's numbers for topographic ICA, 24 configurations.
+
+Those of its other baselines are in ``experiments/paper.yaml``.
 """
 
 from __future__ import annotations

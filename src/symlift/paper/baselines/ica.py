@@ -1,5 +1,6 @@
-"""Independent components without a topology, and a random orthogonal map: what order and chance are
-worth.
+"""Independent components without a topology, and a random orthogonal map.
+
+They show how much of a score is due to order, and how much to chance.
 """
 
 from __future__ import annotations
@@ -24,18 +25,17 @@ def components(
     iterations: int = 100,
     rows: int = 5_000,
 ) -> BaselineResult:
-    """Picard-O (extended) on whitened rows, the first 5,000; the components have unit variance and
-    come in random order.
+    """Picard-O (extended) on the first 5,000 rows, whitened.
 
-    Ours, not the paper's: it undoes the mixing and knows nothing of the domain, so what it lacks is
-    the order (and signs).
+    The components have unit variance and random order. This baseline is ours, not the paper's: it
+    undoes the mixing without knowledge of the domain, so that only the order and signs are missing.
     """
     X = X[:rows]
     mean = X.mean(axis=0)
     values, vectors = np.linalg.eigh((X - mean).T @ (X - mean) / len(X))
     whitening = (vectors / np.sqrt(np.maximum(values, max(1e-9 * float(values[-1]), 1e-300)))).T
     with warnings.catch_warnings():
-        # not converging to the last digit is no news here
+        # warnings about convergence to the last digit do not matter here
         warnings.simplefilter("ignore")
         _, R, _ = picard(
             whitening @ (X - mean).T, ortho=True, extended=True, whiten=False, centering=False, max_iter=iterations,
@@ -49,7 +49,7 @@ def random_map(
     grid: Grid,  # noqa: ARG001 (called like the others)
     rng: np.random.Generator,
 ) -> BaselineResult:
-    """A rotation from the Haar measure: the paper's *Random* column, what any method must beat."""
+    """A random orthogonal map (Haar measure): the paper's *Random* column, the level of chance."""
     return BaselineResult(mean=X.mean(axis=0), lifting_map=random_orthogonal(X.shape[1], rng))
 
 

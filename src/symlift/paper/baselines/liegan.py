@@ -1,4 +1,4 @@
-"""LieGAN (Yang et al. 2023): a generator L such that a discriminator cannot tell exp(zL)x from x."""
+"""LieGAN (Yang et al. 2023): train L until a discriminator cannot distinguish exp(zL)x from x."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["exponentials", "fit"]
 
 
 def _layers(sizes: Sequence[int], generator: torch.Generator) -> list[Tensor]:
-    """Weights and biases of a perceptron, drawn as torch draws them."""
+    """Weights and biases of a perceptron, with torch's default distribution."""
     parameters = []
     for fan_in, fan_out in pairwise(sizes):
         for shape in ((fan_out, fan_in), (fan_out,)):
@@ -36,11 +36,10 @@ def _logit(x: Tensor, parameters: list[Tensor]) -> Tensor:
 
 
 def exponentials(z: Tensor, L: Tensor) -> Tensor:
-    """``exp(z_b L)`` for every number z_b, (b, d, d): powers of L are shared, then squared
-    together.
+    """``exp(z_b L)`` for every number z_b, (b, d, d), with shared powers of L.
 
-    Taylor to order 10 of ``zL/2^s``, of norm at most 1, squared s times: a fifth of the time of
-    ``torch.matrix_exp``, which treats a batch as unrelated matrices.
+    A Taylor series to order 10 of ``zL/2^s``, of norm at most 1, squared s times: this takes a
+    fifth of the time of ``torch.matrix_exp``, which treats a batch as unrelated matrices.
     """
     size = float((z.abs().max() * torch.linalg.matrix_norm(L)).detach())
     squarings = min(40, max(0, math.ceil(math.log2(size)))) if 0 < size < math.inf else 0
@@ -65,15 +64,14 @@ def fit(
     hidden: int = 512,
     checkpoints: int = 15,
 ) -> BaselineResult:
-    """min over L, max over D, of ``E log D(x) + E log(1 − D(exp(zL) x)) + λ |E cos(x, exp(zL)
-    x)|``, z ~ N(0, 1).
+    """min_L max_D ``E log D(x) + E log(1 − D(exp(zL) x)) + λ |E cos(x, exp(zL) x)|``, z ~ N(0, 1).
 
-    The generator descends the non-saturating form −E log D(exp(zL) x); Adam, β = (0.5, 0.999), for
-    both.  At each of ``checkpoints`` evenly spaced steps L is kept, with the generator's loss
+    The generator minimises the non-saturating form −E log D(exp(zL) x); Adam, β = (0.5, 0.999), for
+    both.  At each of ``checkpoints`` evenly spaced steps L is saved, with the generator's loss
     (adversarial and penalty, averaged over the last tenth of the interval, since single batches are
-    noise); the least loss wins, without the truth.
+    noisy); the checkpoint of least loss is returned, without using the truth.
 
-    X is divided by one scalar.  From the released LieGAN: a discriminator of two hidden layers of
+    X is divided by one scalar.  As in the released LieGAN: a discriminator of two hidden layers of
     512 leaky rectifiers, a start of N(0, 2/d²), the cosine penalty against the identity.  Its
     learned deviation of z is left out: it only rescales L.  One axis; ``steps`` is the training
     budget (the paper's is the default).

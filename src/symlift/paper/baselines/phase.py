@@ -17,8 +17,9 @@ SCALES = ("none", "unit")
 
 
 def scaled(X: NDArray, scale: str) -> NDArray:
-    """X as it is ("none"), or every column at unit variance ("unit"), so that loud neurons do not
-    decide who is near whom.
+    """X unchanged ("none"), or with columns scaled to unit variance ("unit").
+
+    The latter keeps neurons of high rates from dominating the distances.
 
     >>> scaled(np.array([[0.0, 5.0], [4.0, 5.0]]), "unit")
     array([[-1.,  0.],
@@ -35,7 +36,8 @@ def scaled(X: NDArray, scale: str) -> NDArray:
 def phases_in_plane(plane: NDArray) -> BaselineResult:
     """``atan2(z₂ − z̄₂, z₁ − z̄₁) mod 2π`` of each embedded sample.
 
-    >>> phases_in_plane(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])).phases.round(3)
+    >>> square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> phases_in_plane(square).phases.round(3)
     array([0.   , 1.571, 3.142, 4.712])
     """
     z = plane - plane.mean(axis=0)
@@ -49,9 +51,10 @@ def fit_pca(
     plane: tuple[int, int] = (0, 1),
     scale: str = "none",
 ) -> BaselineResult:
-    """The angle in the plane of two principal components, each brought to unit variance.
+    """The angle in the plane of two principal components, each scaled to unit variance.
 
-    Ours, not the paper's: the six planes of the first four components are searched.
+    This baseline is ours, not the paper's: the six planes of the first four components are
+    searched.
     """
     if max(plane) >= min(X.shape):
         raise InputError(f"plane {plane} needs {max(plane) + 1} components: X of shape {X.shape} has {min(X.shape)}")
@@ -81,7 +84,7 @@ def fit_umap(
 ) -> BaselineResult:
     """The angle in the plane of UMAP.
 
-    Its search, the paper's, is twelve runs of seconds: it sees unit variances only.
+    Its search is the paper's, twelve runs of some seconds, with unit variances only.
     """
     return phases_in_plane(umap_plane(scaled(X, scale), neighbours, rng, min_dist=min_dist))
 

@@ -1,6 +1,4 @@
-"""What every baseline is: a name, what it finds, the settings it is searched over, and one function
-that runs it.
-"""
+"""The protocol of baselines: a name, what it finds, its search space, and its function."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ Configuration = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class BaselineResult:
-    """What a baseline found; only the part that it looks for is set.
+    """The result of a baseline; only the part that it estimates is set.
 
     ``lifting_map`` (grid size, d) with ``mean`` (d,): signals are ``(X - mean) @ lifting_map.T``.
     ``phases`` (n,): an angle in radians for each row of X.  ``generators`` (P, d, d), in the
-    coordinates of X. ``trace`` says how it went, where there is something to say.
+    coordinates of X. ``trace`` holds details of the fit, if any.
     """
 
     mean: NDArray[np.float64] | None = None
@@ -49,10 +47,11 @@ class Baseline:
 
     ``fit(X, grid, rng, **settings)`` sees X and the grid only, as a solver does.  ``search`` holds
     the settings that the paper searches, as one mapping of names to values for each family: every
-    combination within a family is tried. ``axes`` are the numbers of grid axes that it can do;
+    combination within a family is tried. ``axes`` are the numbers of grid axes that it supports;
     ``square`` methods need as many columns as grid points.
 
-    >>> method = Baseline("m", "signals", lambda X, grid, rng, a, b=0: BaselineResult(), ({"a": (1, 2)}, {"a": (3,), "b": (4,)}))
+    >>> search = ({"a": (1, 2)}, {"a": (3,), "b": (4,)})
+    >>> method = Baseline("m", "signals", lambda X, grid, rng, a, b=0: BaselineResult(), search)
     >>> method.configurations()
     [{'a': 1}, {'a': 2}, {'a': 3, 'b': 4}]
     """
@@ -65,9 +64,7 @@ class Baseline:
     square: bool = True
 
     def configurations(self, search: Mapping[str, Sequence[Any]] | None = None) -> list[Configuration]:
-        """Every combination of settings that a search tries: this method's own search, or another
-        one.
-        """
+        """Every combination of settings of ``search``, by default of this method's own search."""
         families = (search,) if search else self.search
         return [dict(zip(family, values, strict=True)) for family in families for values in product(*family.values())]
 
@@ -76,9 +73,7 @@ class Baseline:
         return grid.ndim in self.axes and (not self.square or d == grid.size)
 
     def run(self, X: ArrayLike, grid: Grid, settings: Configuration, rng: np.random.Generator) -> BaselineResult:
-        """One run with one combination of settings; ``settings`` may also set options that are not
-        searched.
-        """
+        """Run one combination of settings, which may include options that are not searched."""
         rows = np.asarray(X)
         if rows.ndim != 2 or len(rows) < 2 or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():
             raise InputError(

@@ -1,6 +1,4 @@
-"""What the two spectral baselines share: standardised observations, their covariance, and the
-reference graph.
-"""
+"""Shared by the two spectral baselines: standardisation, covariance, and the reference graph."""
 
 from __future__ import annotations
 
@@ -13,12 +11,13 @@ from symlift.paper.baselines.protocol import BaselineResult
 __all__ = ["adjacency", "aligned", "eigenbasis", "loaded_covariance", "scales"]
 
 EPSILON = 1e-8  # a constant column is divided by this, and stays 0
-EQUAL = 1e-10  # eigenvalues no further apart, of the largest, are one
-NOTHING = 1e-7  # what is left of a unit vector, below which it lies in the span of those before
+EQUAL = 1e-10  # eigenvalues closer than this, relative to the largest, count as equal
+# norm of a unit vector's residual below which it lies in the span of the previous ones
+NOTHING = 1e-7
 
 
 def scales(X: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and deviation + ε of each column."""
+    """Mean and standard deviation + ε of each column."""
     return X.mean(axis=0), X.std(axis=0) + EPSILON
 
 
@@ -44,14 +43,13 @@ def adjacency(grid: Grid) -> NDArray[np.float64]:
 
 
 def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues, largest first, and eigenvectors in columns, each with its first entry (that is
-    not 0) positive.
+    """Eigenvalues, largest first, and eigenvectors in columns with a positive first nonzero entry.
 
-    The text pairs two eigenbases column by column and says nothing of their signs, which no
-    eigensolver defines and on which the product of the two depends.  This rule is the best case for
-    columns that are already in order: every eigenvector of a path is positive at its end.  Nor does
-    it say which basis an eigenvalue that comes more than once has, as all but one or two of a
-    ring's do: `_by_last_entries` does, and not the processor's rounding.
+    The paper pairs two eigenbases column by column and does not specify their signs, which no
+    eigensolver defines and on which the product of the two depends. This rule is the best case for
+    columns that are already in order: every eigenvector of a path is positive at its end. The paper
+    does not specify the basis of repeated eigenvalues either, which all but one or two of a ring's
+    are: `_by_last_entries` fixes it, independently of rounding.
     """
     values, vectors = np.linalg.eigh(A)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -62,17 +60,17 @@ def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _by_last_entries(V: NDArray) -> NDArray[np.float64]:
-    """The basis of the span of V's columns that projections of the unit vectors make, the last one
+    """A basis of the span of V's columns: projections of the unit vectors, from the last to the
     first.
 
-    Each is made orthogonal to those before, and left out where nothing remains of it: of a ring,
-    cosines and then sines about its last point; of a graph without edges, the columns from the last
-    to the first, which says nothing of their order.
+    Each is made orthogonal to the previous ones, and left out where nothing remains of it. For a
+    ring these are cosines and then sines about its last point; for a graph without edges the unit
+    vectors from the last to the first, which carry no information on the order.
     """
     span, basis = V.shape[1], np.empty((0, V.shape[1]))
     for row in V[::-1] if span > 1 else ():
         rest = row - basis.T @ (basis @ row)
-        rest -= basis.T @ (basis @ rest)  # again: the first time leaves its rounding
+        rest -= basis.T @ (basis @ rest)  # twice, to remove the rounding error of the first time
         size = float(np.linalg.norm(rest))
         if size > NOTHING and len(basis) < span:
             basis = np.concatenate([basis, rest[None] / size])

@@ -1,4 +1,4 @@
-"""Topographic ICA: components on a grid, neighbours of which have dependent energies."""
+"""Topographic ICA: components on a grid, where neighbours have dependent energies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ __all__ = ["TICA", "fit", "pooled_energy", "pooling", "zca"]
 
 
 def pooling(grid: Grid, size: int) -> NDArray[np.float64]:
-    """``H[i, j] = 1`` where j lies in the window of ``size`` points (along each axis) about i, cut
-    off at open ends.
+    """``H[i, j] = 1`` where j is in the window of ``size`` points along each axis around i.
+
+    Windows are cut off at open ends.
 
     >>> pooling(Grid((4,)), 3).sum(axis=1)
     array([2., 3., 3., 2.])
@@ -38,7 +39,7 @@ def zca(X: NDArray, epsilon: float = 1e-5) -> tuple[NDArray[np.float64], NDArray
 
 
 def pooled_energy(W: NDArray, Z: NDArray, H: NDArray, epsilon: float = 1e-4) -> tuple[float, NDArray]:
-    """``mean_z Σ_i √(ε + Σ_j H_ij (W z)_j²)`` over rows z of Z, and its gradient with respect to W."""
+    """``mean_z Σ_i √(ε + Σ_j H_ij (W z)_j²)`` over rows z of Z, and its gradient in W."""
     s = Z @ W.T
     amplitude = np.sqrt((s * s) @ H.T + epsilon)
     gradient = (s * ((1 / amplitude) @ H)).T @ Z / len(Z)
@@ -54,13 +55,13 @@ def fit(
     steps: int = 5_000,
     batch: int = 250,
 ) -> BaselineResult:
-    """Least pooled energy over orthogonal W, on ZCA-whitened rows: Adam, gradients clipped at norm
-    1, batches of 250.
+    """Minimise the pooled energy over orthogonal W, on ZCA-whitened rows.
 
-    Left open by the text, and chosen here: energies pooled with a square root (Hyvärinen & Hoyer),
-    the start, Haar-random, and the way to stay orthogonal, three Newton–Schulz steps ``W ← (3 W − W
-    Wᵀ W)/2`` after each update.  The paper takes 1,500,000 steps; 5,000 settle the energy at its
-    two larger rates.
+    Adam with gradients clipped at norm 1 and batches of 250. Not specified in the paper, and chosen
+    here: energies pooled with a square root (Hyvärinen & Hoyer), a Haar-random start, and a
+    retraction to orthogonal matrices by three Newton–Schulz steps ``W ← (3 W − W Wᵀ W)/2`` after
+    each update.  The paper takes 1,500,000 steps; with its two larger rates, the energy converges
+    within 5,000.
     """
     mean, whitening = zca(X)
     Z = ((X - mean) @ whitening).astype(np.float32)
@@ -70,7 +71,8 @@ def fit(
     second: NDArray = np.zeros_like(W)
     for step in range(1, steps + 1):
         gradient = pooled_energy(W, Z[rng.integers(len(Z), size=batch)], H)[1]
-        # along the rotations only: what would stretch W is far larger, and would set Adam's scale
+        # only the tangent of rotations: the part that stretches W is far larger, and would set
+        # Adam's scale
         turn = gradient @ W.T
         gradient = 0.5 * (turn - turn.T) @ W
         gradient /= max(1.0, float(np.linalg.norm(gradient)))

@@ -1,5 +1,6 @@
-"""Topology of images from a bag of pixels (Le Roux et al. 2007): embed the pixels in the plane,
-interpolate on a grid.
+"""Topology of images from a bag of pixels (Le Roux et al. 2007).
+
+The pixels are embedded in the plane and interpolated on a grid.
 """
 
 from __future__ import annotations
@@ -31,11 +32,10 @@ def correlation_distance(X: NDArray) -> NDArray[np.float64]:
 
 
 def upright(plane: NDArray) -> NDArray[np.float64]:
-    """``plane`` turned, in whole degrees, to the least area of its bounding box: the sides of a
-    square along the axes.
+    """``plane`` rotated, in whole degrees, to the least area of its bounding box.
 
-    An embedding is defined up to a rotation, and the two leading axes of a square are equally long,
-    so that they point anywhere.
+    This aligns the sides of a square with the axes. An embedding is defined up to a rotation, and
+    the two leading axes of a square are equally long, so that their directions are arbitrary.
     """
     angles = np.deg2rad(np.arange(90))
     turns = np.stack([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]]).transpose(2, 0, 1)
@@ -51,16 +51,17 @@ def on_grid(plane: NDArray, grid: Grid) -> NDArray[np.float64]:
 
 
 def grid_weights(places: NDArray, grid: Grid, smoothing: float = 3.0) -> NDArray[np.float64]:
-    """``w_gi ∝ exp(−smoothing ‖m_g − p_i‖²)``, rows of sum 1: each grid point m_g reads the pixels
-    p_i near it.
+    """``w_gi ∝ exp(−smoothing ‖m_g − p_i‖²)``, normalised to row sums of 1.
+
+    Each grid point m_g reads the pixels p_i near it.
 
     >>> grid = Grid((2, 2))
     >>> grid_weights(grid.indices(), grid).round(2)[0]
     array([0.91, 0.05, 0.05, 0.  ])
     """
     exponent = -smoothing * np.sum((grid.indices()[:, None] - places[None]) ** 2, axis=-1)
-    # the nearest pixel counts 1 before normalisation, so that a grid point far from all of them
-    # reads it
+    # the nearest pixel has weight 1 before normalisation, so that a grid point far from all pixels
+    # reads the nearest
     weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -76,9 +77,7 @@ def _assignment(places: NDArray, grid: Grid) -> NDArray[np.float64]:
 def place(
     X: NDArray, embed: Callable[[NDArray], NDArray[np.float64]], threshold: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Columns of variance above ``threshold`` of the largest, and where an embedding of their
-    distances puts them.
-    """
+    """Columns of variance above ``threshold`` times the largest, and their embedded positions."""
     variance = X.var(axis=0)
     varying = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
     if len(varying) < 4:
@@ -87,19 +86,19 @@ def place(
 
 
 def read(
-    kept: NDArray[np.int64],
+    varying: NDArray[np.int64],
     plane: NDArray,
     grid: Grid,
     smoothing: float = 3.0,
     turn: bool = True,
     reading: str = "interpolate",
 ) -> BaselineResult:
-    """What each grid point reads of the pixels ``kept``, which lie in the ``plane``."""
+    """Weights with which each grid point reads the pixels ``varying`` at positions ``plane``."""
     if reading not in READINGS:
         raise InputError(f"reading {reading!r} is unknown: choose one of {', '.join(READINGS)}")
     places = on_grid(upright(plane) if turn else plane, grid)
     weights = np.zeros((grid.size, grid.size))
-    weights[:, kept] = _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
+    weights[:, varying] = _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
     return BaselineResult(mean=np.zeros(grid.size), lifting_map=weights)
 
 
@@ -110,13 +109,12 @@ def recover(
     threshold: float,
     **options: Any,
 ) -> BaselineResult:
-    """Pixels of variance above ``threshold`` of the largest, embedded by their distances, and read
-    on the grid.
+    """Embed pixels of variance above ``threshold`` times the largest, and read them on the grid.
 
-    Left open by the text, and chosen here: the distance, the threshold's unit (a share of the
-    largest variance), the weights' form, in grid steps, and the rotation, which the text does not
-    mention: ``turn=False`` takes the embedding's own axes.  ``reading="assign"`` gives each grid
-    point one pixel; the paper interpolates.
+    Not specified in the paper, and chosen here: the distance, the unit of the threshold (a share of
+    the largest variance), the form of the weights, in grid steps, and the rotation, which the paper
+    does not mention: ``turn=False`` takes the embedding's own axes.  ``reading="assign"`` gives
+    each grid point one pixel; the paper interpolates.
     """
     return read(*place(X, embed, threshold), grid, **options)
 

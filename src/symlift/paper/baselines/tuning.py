@@ -1,6 +1,4 @@
-"""The paper's way to report a baseline: search its settings with the truth in hand, and keep the
-best.
-"""
+"""Tune a baseline as the paper does: search its settings with the truth, and report the best."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ __all__ = ["Metric", "Score", "Trial", "Tuned", "choose", "score", "try_all", "t
 # score(result, data, protocol): higher is better
 Metric = Callable[[BaselineResult, Observations, str], float]
 
-# rows that a score is taken from: enough for its second decimal, few enough for a search
+# rows that a score is computed from: enough for two decimals, few enough for a search
 SCORED = {"paper": 2_000, "global": 5_000}
-TIE = 12  # digits after which scores are equal: what follows is rounding
+TIE = 12  # decimals to which scores are compared: the rest is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One configuration, what it found, and how long it took."""
+    """One configuration, its result, and its duration."""
 
     settings: Configuration
     result: BaselineResult
@@ -44,9 +42,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best of a search that knew the truth, hence an upper bound on what the baseline does
-    blindly.
-    """
+    """The best of a search that uses the truth: an upper bound on blind performance."""
 
     baseline: str
     protocol: str
@@ -58,7 +54,7 @@ class Tuned:
     tuned_with_truth: bool = True
 
     def summary(self) -> dict[str, object]:
-        """Everything but the arrays, ready for JSON."""
+        """Everything except the arrays, ready for JSON."""
         return {
             "baseline": self.baseline, "protocol": self.protocol, "score": round(self.score, 5), "settings": self.settings,
             "scores": [asdict(s) | {"score": round(s.score, 5)} for s in self.scores],
@@ -67,7 +63,7 @@ class Tuned:
 
 
 def score(result: BaselineResult, data: Observations, protocol: str = "paper") -> float:
-    """How close a result comes to the truth, by the metric of what it found.
+    """Agreement of a result with the truth, by the metric for its kind.
 
     Signals: `signal_recovery` under ``protocol`` (``"paper"`` on the first 2,000 rows, ``"global"``
     on 5,000).  Phases: |Fisher–Lee| with ``data.latent``, the true angles in radians, because the
@@ -88,9 +84,7 @@ def try_all(
     rng: np.random.Generator,
     configurations: Iterable[Configuration] | None = None,
 ) -> list[Trial]:
-    """Run every configuration; each has a random stream of its own, so that their order does not
-    matter.
-    """
+    """Run every configuration, each with its own random stream, so that order does not matter."""
     trials = []
     listed = baseline.configurations() if configurations is None else list(configurations)
     for settings, stream in zip(listed, rng.spawn(len(listed)), strict=True):
@@ -103,7 +97,7 @@ def try_all(
 def choose(
     baseline: str, trials: Sequence[Trial], data: Observations, protocol: str = "paper", metric: Metric = score
 ) -> Tuned:
-    """The trial that the truth likes best; the first of equal ones."""
+    """The trial with the best score; the first of equal ones."""
     if not trials:
         raise InputError(f"{baseline} has no configurations to choose from: give at least one")
     scores = [metric(trial.result, data, protocol) for trial in trials]
@@ -130,8 +124,9 @@ def tune(
 
     >>> from symlift.paper.baselines import get_baseline
     >>> from symlift.datasets import gsn
-    >>> found = tune(get_baseline("covariance"), gsn(200, 9, random_state=0), rng=np.random.default_rng(0))
-    >>> found.tuned_with_truth, len(found.scores), found.score == max(s.score for s in found.scores)
+    >>> data = gsn(200, 9, random_state=0)
+    >>> tuned = tune(get_baseline("covariance"), data, rng=np.random.default_rng(0))
+    >>> tuned.tuned_with_truth, len(tuned.scores), tuned.score == max(s.score for s in tuned.scores)
     (True, 18, True)
     """
     stream = np.random.default_rng() if rng is None else rng

@@ -1,6 +1,4 @@
-"""The paper's figures, each drawn from a run of its experiments: data, fit and figures are made
-when it is asked for.
-"""
+"""The paper's figures, each drawn from a run of its experiments on request."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from symlift.storage.atomic import write_atomically
 
 __all__ = ["FIGURES", "FORMATS", "PaperFigure", "draw"]
 
-#: what a figure can be written as
+#: file formats of a figure
 FORMATS = ("svg", "png", "pdf")
 
 
@@ -26,9 +24,9 @@ FORMATS = ("svg", "png", "pdf")
 class PaperFigure:
     """What a figure shows, and the experiments that are run for it.
 
-    ``n`` is how many samples are drawn unless asked otherwise, None for the experiment's own
-    number.  ``seconds`` is for how long it trains unless asked otherwise, None where nothing is
-    trained; its file then depends on the machine's speed.
+    ``n`` is the default number of samples, None for the experiment's own number. ``seconds`` is the
+    default training time, None where nothing is trained; with it, the file depends on the machine's
+    speed.
     """
 
     title: str
@@ -88,11 +86,10 @@ def draw(
     formats: Sequence[str] = ("svg", "png"),
     progress: Progress = no_progress,
 ) -> list[Path]:
-    """Run what the figure ``name`` needs, draw it, and write ``folder/name.*``, all formats or
-    none; returns the paths.
+    """Run what the figure ``name`` needs, draw it, write ``folder/name.*`` and return the paths.
 
-    The same seed and n give the same files on the same machine, but for figures with ``seconds``,
-    which say how long they took.
+    Either all formats are written or none. The same seed and n give the same files on the same
+    machine, except for figures with ``seconds``, which show how long they took.
     """
     if name not in FIGURES:
         raise InputError(f"figure {name!r} is unknown: use one of {', '.join(FIGURES)}")

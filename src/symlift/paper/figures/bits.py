@@ -1,5 +1,6 @@
-"""Digits emerging from scrambled bits: snapshots of the paper's training, and of the fast solver as
-it gets more samples.
+"""Digits emerging from scrambled bits.
+
+Snapshots of the paper's training, and of the fast solver with increasing numbers of samples.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from symlift.solvers.neural.training import train
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# a tenth of the paper's batch: on a CPU, ten times as many steps in the same time
+# a tenth of the paper's batch size: on a CPU, ten times as many steps in the same time
 BATCH = 250
 SNAPSHOTS = 5
-# samples from which places are found before all of them are used
+# numbers of samples that bits are placed from, before all samples are used
 COUNTS = (30, 60, 125, 250)
 _DIGITS, _MOST_JUDGES = 2, 2_000
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A lifting map on its way, and what it is called."""
+    """An intermediate lifting map and its label."""
 
     label: str
     W: NDArray[np.float64]
@@ -42,8 +43,9 @@ class Snapshot:
 
 
 def paint(request: Request) -> Figure:
-    """Above, the paper's training from its own start; below, the fast solver.  r and pictures are
-    of samples that no fit saw.
+    """Above, the paper's training from its own start; below, the fast solver.
+
+    r and pictures are of held-out samples.
     """
     experiment = request.experiments[0]
     data = request.observe(experiment)
@@ -71,7 +73,7 @@ def paint(request: Request) -> Figure:
 
 
 def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapshot]:
-    """The model at the start and at even parts of the seconds that the training has."""
+    """The model at the start and at equal intervals of the training time."""
     settings = fitted(PRESETS[preset_for(grid, X.shape[1])].model_copy(update={"batch": BATCH}), grid, X.shape[1])
     split = held_out(len(X), np.random.default_rng(request.seed))
     models: list[tuple[str, LiftedModel]] = []
@@ -79,7 +81,7 @@ def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsho
     def start(step: int, model: LiftedModel, _: dict[str, float]) -> None:
         models.append((f"step {step},\n0 s", model))
 
-    # however short the time, there are some steps
+    # at least one step, however short the time
     first = Budget(steps=1)
     trainer = train(X, split, grid, settings, request.seed, budget=first, progress=request.progress, watch=start)
     for part in range(1, SNAPSHOTS):
@@ -89,8 +91,9 @@ def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsho
 
 
 def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapshot]:
-    """The fast solver's places of bits from the first few samples, whatever it would say of them;
-    every bit has weight ±1.
+    """The fast solver's places of bits from the first few samples, with weights ±1.
+
+    They are shown whether or not the solver would accept them.
     """
     snapshots = []
     for count in (count for count in COUNTS if count < len(X)):
@@ -103,7 +106,7 @@ def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsh
 
 
 def whole_digits(images: NDArray) -> NDArray[np.int64]:
-    """Images (n, height, width) that say most: much ink, and little of it on the rim."""
+    """Indices of images (n, height, width) with much ink, and little of it on the rim."""
     ink = images.sum(axis=(1, 2))
     rim = ink - images[:, 1:-1, 1:-1].sum(axis=(1, 2))
     return np.argsort(np.where(ink >= np.quantile(ink, 0.8), rim, np.inf), kind="stable")[:_DIGITS]
@@ -121,7 +124,7 @@ def _draw_block(
         pictures = align(recovered[shown], alignment, grid).reshape(-1, *grid.shape)
         blank = np.ones(grid.shape, dtype=bool)
         blank[grid.overlap([round(t) for t in alignment.shift])[1]] = False
-        pictures[:, blank] = np.nan  # the window that was scored ends here
+        pictures[:, blank] = np.nan  # outside the window that was scored
         _draw_column(column, f"{snapshot.label}\nr = {r:.3f}", pictures)
     _draw_column(axes[:, -1], "truth", latent[shown].reshape(-1, *grid.shape))
 

@@ -1,4 +1,4 @@
-"""The lifting map of scrambled bits against the truth, and the number system that was found."""
+"""The lifting map of scrambled bits against the truth, and the recovered weights of bits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def paint(request: Request) -> Figure:
-    """Lifting map, columns in the true order of pixels within each true significance, and the
-    weights of bits.
+    """The lifting map with columns in their true order, and the weights of bits.
+
+    Columns are sorted by true significance, then by true pixel.
     """
     fit = Fit.of(request, request.experiments[0])
     data = fit.data
@@ -37,7 +38,7 @@ def paint(request: Request) -> Figure:
 def true_channels(W: NDArray, data: ScrambledBits) -> NDArray[np.float64]:
     """W (N, d) as (b, N, N): for each true significance, columns in the order of their true pixels.
 
-    A bit that was put on a wrong point lies off the diagonal.
+    A bit on a wrong point is off the diagonal.
     """
     N = data.grid.size
     channels = np.zeros((data.bits_per_pixel, N, N))

@@ -1,4 +1,4 @@
-"""A ring of neurons: the model's output, its polar code, and real beside moved samples."""
+"""A ring of neurons: the model's output, its polar code, and real and moved samples."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _CURVES, _DOTS = 50, 600
-# what the stimulus is called and degrees of its full turn, by recording
+# name of the stimulus and its period in degrees, by recording
 _STIMULI = {"head-direction": ("head direction", 360.0), "drifting-gratings": ("orientation", 180.0)}
-# a circle of colours that differ in lightness and from blue to yellow, so that every kind of colour
-# vision tells them apart
+# a cycle of colours that differ in lightness and from blue to yellow, so that they are
+# distinguishable with every kind of colour vision
 _CIRCLE = ("#4b1d52", "#8c3b3b", "#b87a2d", "#bcbf6a", "#7cc0ae", "#3d8fc0", "#4a55a2", "#4b1d52")
 
 
@@ -55,7 +55,7 @@ def paint(request: Request) -> Figure:
 
 
 def circle() -> Colormap:
-    """Colours of angles, as shares of the full turn."""
+    """Colour map of angles, given as shares of a full turn."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("circle", _CIRCLE)
@@ -84,7 +84,7 @@ def _draw_output(axes: Any, code: RingCode, colours: Colormap) -> None:
 
 def _draw_polar(axes: Any, code: RingCode, colours: Colormap) -> None:
     chosen = _some(len(code.phase), _DOTS)
-    # one far point must not press all others into the middle
+    # one outlier must not compress all others into the middle
     reach = float(np.percentile(code.amplitude, 99)) or 1.0
     length = np.minimum(code.amplitude[chosen] / reach, 1.0)
     shares = _share(code.angles[chosen])
@@ -107,7 +107,7 @@ def _draw_transport(axes: Any, X: NDArray, code: RingCode, colours: Colormap, pe
     drawn = axes.scatter(*real[chosen].T, c=_share(code.angles[chosen]), s=7, linewidths=0, label="real", **shades)
     edges = colours(_share(code.moved_angles[chosen]))
     axes.scatter(*made[chosen].T, facecolors="none", edgecolors=edges, s=11, linewidths=0.6, label="moved")
-    # rare far points would leave most of the panel empty
+    # a few outliers would leave most of the panel empty
     both = np.concatenate([real, made])
     low, high = np.percentile(both, [0.5, 99.5], axis=0)
     margin = 0.08 * (high - low)
@@ -116,10 +116,10 @@ def _draw_transport(axes: Any, X: NDArray, code: RingCode, colours: Colormap, pe
     axes.set_xlabel("principal component 1, spikes")
     axes.set_ylabel("principal component 2, spikes")
     moved = f"moved by {np.rad2deg(code.turn) * period / 360:.0f}°"
-    figures = (
+    overlaps = (
         ""
         if code.overlap is None or code.unmoved is None
         else f"\noverlap {code.overlap:.2f}, unmoved {code.unmoved:.2f}"
     )
-    axes.set_title(f"(c) dots real, circles {moved}{figures}")
+    axes.set_title(f"(c) dots real, circles {moved}{overlaps}")
     return drawn

@@ -1,6 +1,4 @@
-"""What a figure is drawn from: experiments, a seed and budgets; and one fit of an experiment,
-measured.
-"""
+"""The request of a figure (experiments, seed and budgets), and a fit of one experiment."""
 
 from __future__ import annotations
 
@@ -18,14 +16,15 @@ from symlift.solvers.contract import Progress
 
 __all__ = ["Fit", "Request", "aligned_map", "recovery_of"]
 
-#: inches: a figure fills a page's width, so that its letters are as large as they say
+#: inches: the width of a page, so that font sizes are true
 WIDTH = 7.2
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the figure's experiments, and how many samples and seconds of training
-    (None: the experiment's own).
+    """The figure's experiments, and numbers of samples and seconds of training.
+
+    None stands for the experiment's own numbers.
     """
 
     experiments: tuple[Experiment, ...]
@@ -46,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit with what was measured on it: r, and the alignment that lays the output on the truth."""
+    """A fit with its r, and the alignment of its output with the truth."""
 
     data: Observations
     estimator: LatentDomain
@@ -69,7 +68,5 @@ def recovery_of(latent: NDArray, recovered: NDArray, grid: Grid) -> tuple[float,
 
 
 def aligned_map(W: NDArray, alignment: Alignment, grid: Grid) -> NDArray[np.float64]:
-    """A lifting map (N, d) whose output lies on the truth: every column is a field, and is aligned
-    as one.
-    """
+    """A lifting map (N, d) whose output is aligned with the truth, column by column."""
     return align(np.ascontiguousarray(W.T), alignment, grid).T

@@ -1,4 +1,4 @@
-"""Samples of the shot-noise processes: the latent signals, and what a solver gets to see of them."""
+"""Samples of the shot-noise processes: the latent signals, and the observations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _SHOWN = 3
 
 
 def paint(request: Request) -> Figure:
-    """Rows: each basis on a line, latent, permuted and under DST-I; the three kinds of shifts on a
-    ring, latent and permuted.
+    """Each basis on a line, and the three kinds of shifts on a ring.
+
+    On a line: latent, permuted and under DST-I; on a ring: latent and permuted.
     """
     gaussian, gaussian_dst, legendre, legendre_dst, *rings = (request.observe(e) for e in request.experiments)
     figure = new_figure(WIDTH, 6.2, f"Shot noise: n = {len(gaussian.X):,}, seed {request.seed}")
@@ -50,8 +51,9 @@ def paint(request: Request) -> Figure:
 
 
 def first_filled(latent: NDArray) -> NDArray[np.int64]:
-    """The first samples that hold more than the tail of a pulse: at least half of the data set's
-    rms deviation.
+    """The first samples with more than the tail of a pulse.
+
+    Their deviation is at least half of the rms deviation of the data set.
 
     >>> first_filled(np.array([[0, 0, 0], [0, 3.0, 0], [0, 0, 0.1], [1, 0, 0], [0, 0, 2]])).tolist()
     [1, 3, 4]
@@ -61,7 +63,7 @@ def first_filled(latent: NDArray) -> NDArray[np.int64]:
 
 
 def noise_ratio(data: Observations) -> float:
-    """Deviation of the noise over that of the latent signal, as it is in these data."""
+    """Standard deviation of the noise over that of the latent signal, measured in these data."""
     noise = data.X - data.latent @ np.asarray(data.transform, dtype=np.float32)
     return float(noise.std() / data.latent.std())
 

@@ -1,6 +1,4 @@
-"""Waveform recovery: what was learned of shot noise where it was measured as it is, and where it
-was measured under DST-I.
-"""
+"""Waveform recovery: shot noise observed directly, and under DST-I."""
 
 from __future__ import annotations
 
@@ -17,13 +15,14 @@ from symlift.plotting import DIVERGING, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# low ones: there, the sinusoids of DST-I are sampled finely enough to look like what they are
+# low positions, where the sinusoids of DST-I are sampled finely enough to look smooth
 _POSITIONS = (1 / 20, 1 / 6, 1 / 3)
 
 
 def paint(request: Request) -> Figure:
-    """Two rows, native and DST-I: true generator, learned generator, resolving filters, lifting map
-    after the transform.
+    """Two rows, native and DST-I.
+
+    True generator, learned generator, resolving filters, and lifting map after the transform.
     """
     native, dst = (Fit.of(request, experiment) for experiment in request.experiments)
     title = f"Waveform recovery: n = {len(native.data.X):,}, seed {request.seed}"
@@ -38,13 +37,13 @@ def paint(request: Request) -> Figure:
 
 
 def composition(fit: Fit) -> NDArray[np.float64]:
-    """W A, what lifting makes of the truth's own points: the identity, for a perfect recovery."""
+    """W A, the lifted images of the true points: the identity for a perfect recovery."""
     assert fit.data.transform is not None  # noqa: S101 - waveforms have one
     return aligned_map(fit.estimator.lifting_map_, fit.alignment, fit.data.grid) @ fit.data.transform.T
 
 
 def diagonal_share(matrix: NDArray) -> float:
-    """Part of a matrix's energy that is on its diagonal: 1 for the identity.
+    """Share of a matrix's energy on its diagonal: 1 for the identity.
 
     >>> diagonal_share(np.ones((4, 4)))
     0.25
@@ -61,7 +60,7 @@ def _draw_row(axes: Any, fit: Fit, name: str, columns: str, undo: bool) -> None:
         learned = inverse @ learned @ A
     else:
         truth = A @ truth @ inverse
-    # the sense of a translation is an ambiguity
+    # the direction of a translation is ambiguous
     learned = learned * (1 if np.sum(learned * truth) >= 0 else -1)
     S = generator_similarity(fit.estimator.generators_, fit.data.transform, fit.data.grid)[0]
     exact = generator_similarity(fit.estimator.generators_, fit.data.transform, fit.data.grid, truth="exact")[0]
@@ -84,8 +83,9 @@ def _draw_row(axes: Any, fit: Fit, name: str, columns: str, undo: bool) -> None:
 
 
 def _draw_filters(axes: Any, filters: NDArray, points: NDArray) -> None:
-    """Rows of the lifting map at a few points, over the true point responses, each scaled to its
-    largest entry.
+    """Rows of the lifting map at a few points, over the true point responses.
+
+    Each is scaled to its largest entry.
     """
     N = len(filters)
     chosen = [round(share * (N - 1)) for share in _POSITIONS]
