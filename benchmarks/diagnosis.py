@@ -50,7 +50,7 @@ Record = dict[str, Any]
 #: every change of a threshold or curve after the unseen half was read, with its reason
 CHANGES_AFTER_UNSEEN = (
     "`effective_rank`: 1.05 instead of 1.5, because small patches of photographs have 1.15.",
-    "“Present” needs `locality`, `settled`, `locality_beyond_control` (angles: `found`) beside the confidence.",
+    "“Present” needs `locality`, `settled`, `locality_beyond_control` (angles: `found`) besides the confidence.",
     "`stationarity` of columns in places is that of their ranks, the largest of three moments, at most 0.02: that of raw values "
     "was a veto on gains, gaps and wild entries.",
     "A line has to explain 0.02 more than the ring that it is cut from.",

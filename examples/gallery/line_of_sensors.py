@@ -9,7 +9,7 @@ from symlift.plotting import new_figure, plot_diagnosis, plot_placement, styled
 
 
 def main(n: int = 3000) -> Figure:
-    """Place the sensors, and draw the map beside the evidence."""
+    """Place the sensors, and draw the map next to the evidence."""
     X = gsn(n, 24, transform="permutation", random_state=1).X
     X = np.column_stack([X, np.full(n, 0.25)])  # a channel that says nothing
 

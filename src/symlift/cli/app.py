@@ -156,7 +156,7 @@ def recover(
     """
     _not_both(quiet, verbose)
     if exit_code and no_check:
-        raise InputError("--exit-code tells the verdict, and --no-check leaves it out: give one of them")
+        raise InputError("--exit-code reports the verdict, and --no-check leaves it out: give one of them")
     reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
     _check_early(data, grid, periodic, solver, resume)
     from symlift.cli.ending import last_lines, numbers

@@ -26,7 +26,7 @@ _SCREENED, _NEAR = 64, 0.25
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another grid for the same columns, and the share of real statistics that it explains beside that of the grid in use; ``cut``:
+    """Another grid for the same columns, and the share of real statistics that it explains next to that of the grid in use; ``cut``:
     it is a line, and the grid in use a ring.
     """
 

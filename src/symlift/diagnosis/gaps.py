@@ -1,6 +1,6 @@
 """Where do the missing points of a line or ring belong?  Partial correlations close gaps, plain ones measure them.
 
-Two columns beside a missing point are next neighbours once all other columns are given: their partial correlation is that of
+Two columns next to a missing point are next neighbours once all other columns are given: their partial correlation is that of
 neighbours.  Their plain correlation is that of columns two steps apart.
 """
 

@@ -32,7 +32,7 @@ def cheap_further(solution: Solution, placed: PlacedRows | None) -> Further:
 
 
 def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool) -> tuple[Further, Solution | None]:
-    """Halves, quarters where halves disagree, controls, and other grids; and the fast solver's solution beside a trained one.
+    """Halves, quarters where halves disagree, controls, and other grids; and the fast solver's solution next to a trained one.
 
     A ``trained`` model has to agree with what the fast solver finds in either half: training again would take hours.
     """

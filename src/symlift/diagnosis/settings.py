@@ -23,7 +23,7 @@ class DiagnosisSettings:
     freedom: int = 18
     #: copies of one column have an effective rank of 1, small patches of photographs 1.15
     rank: float = 1.05
-    #: independent rows below which nothing can be told apart
+    #: independent rows below which nothing can be distinguished
     independent_rows: float = 12.0
     #: deviations from chance below which nothing is known to be real
     significant: float = 5.0

@@ -138,7 +138,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         sure = further_probability(sure, further.agreement)
     if barred:
         return min(sure, BARRED)
-    # a place can be right where not every test is passed, but for gaps; angles and components that do not pass hardly ever are
+    # a place can be right where not every test is passed, except for gaps; angles and components that do not pass hardly ever are
     needed = (*_CLAIMING, "stationarity") if measures.places is None else ("gaps",)
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
@@ -147,7 +147,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
 #: tests without which nothing else means anything, and what is left of the confidence where one fails
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
-#: tests that a symmetry needs beside the probability
+#: tests that a symmetry needs besides the probability
 _CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps")
 
 

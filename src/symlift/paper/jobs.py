@@ -56,10 +56,10 @@ class Job(BaseModel):
         (True, False)
         """
         content = self.model_dump(mode="json", exclude={"experiment"}, exclude_none=True)
-        told = {"title", "block", "paper", "cost", "seeds", "training", "printed", "solver"}
+        descriptive = {"title", "block", "paper", "cost", "seeds", "training", "printed", "solver"}
         if self.kind != "baseline":
-            told |= {"baselines", "baseline_n"}
-        content["experiment"] = self.experiment.model_dump(mode="json", exclude=told, exclude_none=True)
+            descriptive |= {"baselines", "baseline_n"}
+        content["experiment"] = self.experiment.model_dump(mode="json", exclude=descriptive, exclude_none=True)
         if self.kind == "baseline":
             searched = content["experiment"].pop("baselines")
             content["search"] = {} if self.settings else searched.get(self.method, {})

@@ -161,7 +161,7 @@ solver, which does not train.  A start from the covariance's eigenbasis is not t
 - LieGAN has one configuration here at a tenth of the paper's steps, not its search; its result depends on its start.
 - The ablation gives all four variants of a row one objective, one start, one clock (the printed one) and the same number of steps,
   without going over to an exact model; the last model is scored.  What has not been run is listed below the table.
-- The Morris runs stop long before training has ended: they tell which settings matter early, and their r and S cannot be compared
+- The Morris runs stop long before training has ended: they show which settings matter early, and their r and S cannot be compared
   with the paper's.  The paper's effects follow from its own runs with SALib's default of four levels; with the eight that it states
   they would be 7/6 of that.
 """

@@ -22,7 +22,7 @@ __all__ = ["peak_rss_mb", "run_baseline", "run_experiment", "run_inverse", "sign
 
 
 def peak_rss_mb() -> float | None:
-    """Largest resident memory of this process so far, in MB; None where the system does not tell."""
+    """Largest resident memory of this process so far, in MB; None if the system does not report it."""
     try:
         import resource
     except ImportError:  # pragma: no cover - Windows

@@ -88,7 +88,7 @@ def _slow_jobs(experiment: Experiment) -> list[Job]:
 
 
 def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
-    """Signal and generator recovery beside the baselines: one row for each figure of ours and for each baseline."""
+    """Signal and generator recovery next to the baselines: one row for each number of ours and for each baseline."""
     rows: list[dict[str, Any]] = []
     for experiment in experiments:
         fast, trained, printed = (
@@ -115,7 +115,7 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
             if runs:
                 rows.append(_baseline_row(experiment, name, runs))
     jobs = table1_jobs(experiments, full=True)
-    return Table("table1", "Signals and generators, beside the baselines", COLUMNS, rows, _missing(jobs, entries))
+    return Table("table1", "Signals and generators, next to the baselines", COLUMNS, rows, _missing(jobs, entries))
 
 
 def _all_baselines(experiment: Experiment) -> list[Job]:
@@ -283,7 +283,7 @@ def morris_table(entries: Entries) -> Table:
 
 
 def effects_table(entries: Entries) -> Table:
-    """Elementary effects μ, μ*, σ of each setting on r and on S, beside the paper's."""
+    """Elementary effects μ, μ*, σ of each setting on r and on S, next to the paper's."""
     columns = ("setting", "figure", "μ", "μ*", "σ", "paper μ", "paper μ*", "paper σ")
     jobs = morris_jobs()
     rows: list[dict[str, Any]] = []
@@ -320,7 +320,7 @@ def tica_jobs() -> list[Job]:
 
 
 def tica_table(entries: Entries) -> Table:
-    """r of each configuration, beside the paper's and beside the fast solver on the same row."""
+    """r of each configuration, next to the paper's and the fast solver's on the same row."""
     columns = ("experiment", "rate", "pool", "paper", "baseline here", "one alignment", "fast", "seconds")
     jobs, rows = tica_jobs(), []
     for job in jobs:

@@ -39,7 +39,7 @@ def choose_grid(
             warnings.warn(proposed.doubt, FitWarning, stacklevel=4)
         return proposed.grid, proposed.candidates
     warnings.warn(
-        f"the grid could not be told from the data: taking a line of {usable} points; pass grid=(height, width) for images",
+        f"the grid could not be determined from the data: taking a line of {usable} points; pass grid=(height, width) for images",
         FitWarning,
         stacklevel=4,
     )

@@ -87,7 +87,7 @@ def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedMo
     group = _group(header, grid, parts)
     channels, D = header.channels, group.dimension
     if grid.size > _FINEST * D:
-        raise InputError(f"the grid {grid} has more points than {D} dimensions can tell apart")
+        raise InputError(f"the grid {grid} has more points than {D} dimensions can distinguish")
     expected = {"mean"} | ({"E"} if "E" in parts else {f"E.{name}" for name in SPARSE})
     expected |= set() if header.torus else {"Q", "theta", "r"}
     if set(parts) != expected:

@@ -52,5 +52,5 @@ def _umap() -> Any:
             warnings.simplefilter("ignore")
             from umap import UMAP  # seconds to import: it compiles
     except ImportError:
-        raise InputError("UMAP is not installed: pip install 'symlift[baselines]', or use Isomap") from None
+        raise InputError("UMAP is not installed: pip install 'symlift[paper]', or use Isomap") from None
     return UMAP

@@ -132,7 +132,7 @@ def _lag_model(S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0)
 
 
 def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, v: NDArray) -> NDArray:
-    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, but for a constant, of column i at grid point g while the others stay.
+    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, up to a constant, of column i at grid point g while the others stay.
 
     The column at g takes i's place, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is a swap's exact change.
     """

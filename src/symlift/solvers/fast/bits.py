@@ -150,7 +150,7 @@ def assign_classes(
     """Class b_i of each column: columns of one class have one significance, all over the grid.
 
     The planes (d, n) and their correlations C have their polarity already.  Points with most bits have one of each class:
-    there, the regression of the neighbouring points on the bits tells them apart.  Others, and doubtful ones, take the
+    there, the regression of the neighbouring points on the bits distinguishes them.  Others, and doubtful ones, take the
     classes whose mean correlations with the bits around fit best.
     """
     K = max(len(own) for own in near.own)

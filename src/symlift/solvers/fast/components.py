@@ -30,7 +30,7 @@ def independent_components(
     """Unmixing matrix U of centred X: columns of X Uᵀ are as independent as can be, each of unit variance.
 
     Picard-O (extended) on whitened rows.  Beside it the contrast Σ |E log cosh s - E log cosh g|/d, by which local optima, that
-    look fine otherwise, can be told from the best one.  ``start`` is an unmixing matrix to go on from.
+    look fine otherwise, can be distinguished from the best one.  ``start`` is an unmixing matrix to go on from.
     """
     rows = np.asarray(X, dtype=np.float64)
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))

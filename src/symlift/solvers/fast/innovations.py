@@ -3,7 +3,7 @@
 A process f = H e behind a mixing A is x = (A H) e.  Its components e do not depend on each other, not even by their energies,
 so nothing in them says which are neighbours.  The columns of A H do: they overlap as f correlates,
 
-    (A H)ᵀ(A H) = Hᵀ (AᵀA) H,    on average over a random A a multiple of Hᵀ H, a Toeplitz matrix but for its ends,
+    (A H)ᵀ(A H) = Hᵀ (AᵀA) H,    on average over a random A a multiple of Hᵀ H, a Toeplitz matrix up to its ends,
 
 and Σ_t h_t h_{t+k} is also the autocovariance of f.  So: put the components in the order in which overlaps depend on
 displacement alone, take the lag averages T of the overlaps as covariance, and W = K e with K Kᵀ = T is stationary to second order.

@@ -1,6 +1,6 @@
 """Third moments in the eigenbasis of the covariance, where partial whitening is a scaling of axes.
 
-C^(-a/2) x commutes with an orthogonal mixing and with translations (on a ring exactly, on a window but for its ends), so
+C^(-a/2) x commutes with an orthogonal mixing and with translations (on a ring exactly, on a window up to its ends), so
 the moments of x whitened by any a are as stationary as those of x.  a = 0 weighs modes by their variance, a = 1 all alike:
 high frequencies, of which r of the *detail* is made, get their say from a = 1/4 on.
 """

@@ -318,7 +318,7 @@ class _Polish:
         if self.moments is None:
             return self._by_second_order(frames)
         if self.moments.third_noise > self.settings.no_third_moment:
-            # symmetric in sign: second order cannot tell an all-pass copy, so it never convinces
+            # symmetric in sign: second order cannot recognise an all-pass copy, so it never convinces
             return (*self._by_second_order(frames)[:2], False)
         return self._by_third_order(frames, self.moments)
 

@@ -61,7 +61,7 @@ class Proposal:
 
     @property
     def doubt(self) -> str:
-        """What to tell people where the runner-up does nearly as well, else nothing."""
+        """What to report if the runner-up does nearly as well; empty otherwise."""
         other = self.runner_up
         if other is None or (self.grid.confidence or 0.0) >= _UNSURE:
             return ""
@@ -83,7 +83,7 @@ def _proposal(chosen: Grid, confidence: float, shares: list[tuple[Grid, float]])
 def propose_grid(
     X: NDArray, rng: np.random.Generator, progress: Progress = no_progress, settings: FastSettings = DEFAULT
 ) -> Proposal | None:
-    """The grid that explains pairwise statistics of held-out rows best, with its confidence; None where it cannot be told.
+    """The grid that explains pairwise statistics of held-out rows best, with its confidence; None if it cannot be determined.
 
     Columns themselves are tried first (shuffled pixels), then the energies of independent components (dense mixing).
     """

@@ -3,7 +3,7 @@
     J(W) = h̄(y) - log|det W|/N  +  isometry · distortion(W)/2  +  stationary · Σ_k ‖M_k - Π M_k‖²/‖M_k‖²
 
 The first two are the total correlation per point (resolution), which does not depend on the mixing; the distortion is infomax at
-fixed ‖W‖; the last is stationarity of second to fourth moments.  Stationarity alone cannot tell the truth from an all-pass copy
+fixed ‖W‖; the last is stationarity of second to fourth moments.  Stationarity alone cannot distinguish the truth from an all-pass copy
 of it; the entropy of the shared marginal can, since a copy smears what is silent.
 """
 
@@ -114,7 +114,7 @@ def resolve(
 def relative_loss(
     W: NDArray, X: NDArray, lags: LagClasses, bandwidth: float, isometry: float, stationary: float
 ) -> Callable[[NDArray], tuple[float, NDArray]]:
-    """Θ ↦ J((1 + Θ) W) but for a constant, and its gradient, both flat.  Rows of X may be float32: they are only averaged over."""
+    """Θ ↦ J((1 + Θ) W) up to a constant, and its gradient, both flat.  Rows of X may be float32: they are only averaged over."""
     n, m = len(X), len(W)
     entropy = SharedEntropy(bandwidth)
     Y0 = X @ W.T.astype(X.dtype)

@@ -23,10 +23,10 @@ _FORMAT = "symlift-training"
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write under a temporary name, then rename: a run killed at any moment leaves the previous checkpoint whole."""
-    told = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": json.dumps(header)}
+    metadata = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": json.dumps(header)}
     with write_atomically(path) as temporary:
         save_file(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, temporary, metadata=told
+            {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, temporary, metadata=metadata
         )
 
 
@@ -34,14 +34,14 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What :func:`write_checkpoint` wrote.  Never runs code."""
     try:
         with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
-            if told.get("format") != _FORMAT:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != _FORMAT:
                 raise InputError(f"{path} is not a symlift checkpoint: remove it, or start again with --overwrite")
-            if int(told["version"]) > FORMAT_VERSION:
+            if int(metadata["version"]) > FORMAT_VERSION:
                 raise InputError(
-                    f"{path} has format version {told['version']}, this symlift reads up to {FORMAT_VERSION}: upgrade symlift"
+                    f"{path} has format version {metadata['version']}, this symlift reads up to {FORMAT_VERSION}: upgrade symlift"
                 )
-            header: dict[str, Any] = loads(told["header"])
+            header: dict[str, Any] = loads(metadata["header"])
             return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 - not a dictionary
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):

@@ -8,7 +8,7 @@ __all__ = ["is_follower", "join_processes", "wait_for_all"]
 
 
 def is_follower() -> bool:
-    """Whether another process of this training keeps its files and tells its progress."""
+    """Whether another process of this training keeps its files and reports its progress."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and int(os.environ.get("RANK", "0")) > 0
 
 

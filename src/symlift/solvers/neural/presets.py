@@ -44,7 +44,7 @@ class Settings(_Frozen):
     # infomax from a near start.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at
     # the paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
     near_infomax: NonNegativeFloat = 30.0
-    # from a near start: the weight of the moments' stationarity beside the critics, and what resolution is multiplied by
+    # from a near start: the weight of the moments' stationarity relative to the critics, and what resolution is multiplied by
     near_moments: NonNegativeFloat = 2.0
     near_resolution: NonNegativeFloat = 1.0
     # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at the first and at the full rank

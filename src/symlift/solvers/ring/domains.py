@@ -1,7 +1,7 @@
 """Domains that a population may be tuned to, as mixtures of states: how likely are rows that were not fitted under each?
 
 A domain is a set of states with smooth functions on them.  Rows are z = Σ_f A_f f(state) + noise with one covariance of any shape,
-and all states are equally likely: expectation-maximisation fits A and the covariance.  A ring, a torus, a ring beside something
+and all states are equally likely: expectation-maximisation fits A and the covariance.  A ring, a torus, a ring next to something
 that moves (a cylinder) and an open square differ in their states and functions alone, so that their likelihoods can be compared.
 """
 
@@ -41,7 +41,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What expectation-maximisation ends with: shares of the states (n, m), and the mean log-likelihood beside a Gaussian."""
+    """What expectation-maximisation ends with: shares of the states (n, m), and the mean log-likelihood relative to a Gaussian."""
 
     share: NDArray[np.float64]
     likelihood: float
@@ -153,7 +153,7 @@ def torus_starts(U: NDArray, planes: list[NDArray]) -> list[NDArray[np.float64]]
 def domain_likelihoods(
     U: NDArray, planes: list[NDArray], rng: np.random.Generator, names: Sequence[str] = ("torus", *_OTHERS)
 ) -> dict[str, float]:
-    """Mean log-likelihood, beside a Gaussian, of whitened rows that were not fitted, under each domain.
+    """Mean log-likelihood, relative to a Gaussian, of whitened rows that were not fitted, under each domain.
 
     "torus" is left out where there is only one plane to start from.
     """

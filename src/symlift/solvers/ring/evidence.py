@@ -1,4 +1,4 @@
-"""What speaks for angles: two halves of the columns tell the same one, it is a circle, and a torus explains rows best."""
+"""What speaks for angles: two halves of the columns give the same one, it is a circle, and a torus explains rows best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HALVINGS = 5
 
 @dataclass(frozen=True)
 class AngleEvidence:
-    """Agreement of the phases that two halves of the columns give, the roundness of their plane, and what a ring lacks beside an
+    """Agreement of the phases that two halves of the columns give, the roundness of their plane, and what a ring lacks relative to an
     open square on held-out rows, as a share of the likelihood.
     """
 
@@ -63,7 +63,7 @@ class AngleEvidence:
 
 
 def angle_evidence(Z: NDArray, target: NDArray, rng: np.random.Generator, lacking: float = 0.0) -> AngleEvidence:
-    """Do two halves of the columns tell the same position on rows that were not fitted, and is it a circle?
+    """Do two halves of the columns give the same position on rows that were not fitted, and is it a circle?
 
     Readouts u_a, u_b of the halves have independent noise, so that E[u_a ū_b] = E|z|² and E[u_a² ū_b²] = E|z|⁴ are those of the
     latent alone: roundness E|z|⁴/(E|z|²)² is 1 on a circle and 2 in a Gaussian plane.
@@ -101,7 +101,7 @@ def torus_lead(likelihoods: Mapping[str, float]) -> float:
 
 
 def ring_lacks(likelihoods: Mapping[str, float]) -> float:
-    """What a ring lacks beside an open square, as a share of the square's likelihood, from 0 to 1.
+    """What a ring lacks relative to an open square, as a share of the square's likelihood, from 0 to 1.
 
     >>> ring_lacks({"ring": 1.5, "plane": 2.0}), ring_lacks({"ring": 2.0, "plane": 1.5})
     (0.25, 0.0)

@@ -22,7 +22,7 @@ def _basis(angles: NDArray, harmonics: int) -> NDArray[np.float64]:
 def follow(
     U: NDArray, phase: NDArray, harmonics: int = HARMONICS, steps: int = 100
 ) -> tuple[NDArray[np.complex128], float]:
-    """Posterior means of e^{ihφ}, h = 1 … 4, for points on a closed curve, and the log-likelihood beside a Gaussian.
+    """Posterior means of e^{ihφ}, h = 1 … 4, for points on a closed curve, and the log-likelihood relative to a Gaussian.
 
     z = a + Σ_h A_h (cos hφ, sin hφ) + noise with one covariance of any shape, φ uniform: expectation-maximisation from ``phase``.
     The covariance takes what moves independently of the angle.  Few harmonics, so that the curve cannot fold to follow that, and

@@ -10,7 +10,7 @@ number of grid points, and what has to be found is one plane of the observations
 
        log p(u)/g(u) = -(|u|² + ρ²)/2σ² + log I₀(ρ|u|/σ²) - log σ² + |u|²/2,        u = Bᵀz,
 
-   so every plane B has a likelihood.  Nothing else has to be modelled: whatever is Gaussian beside the ring costs nothing.
+   so every plane B has a likelihood.  Nothing else has to be modelled: whatever else is Gaussian costs nothing.
 3. **Follow the curve** (:func:`follow`): tuned populations trace a closed curve with higher harmonics.  Expectation-maximisation
    for z = a + Σ_h A_h (cos hφ, sin hφ) + noise of any covariance, φ uniform, in few harmonics.
 4. **Read out** (:func:`read_out`): φ | x ~ von Mises with natural parameter Bᵀ(x - mean).  For Poisson neurons with von Mises

@@ -54,7 +54,7 @@ def whitened(Z: NDArray, rank: int) -> NDArray[np.float64]:
 
 
 def ring_likelihood(power: NDArray, radius2: float) -> NDArray[np.float64]:
-    """log p(u)/g(u) at |u|² = ``power`` for a noisy ring with ρ² = ``radius2`` beside the Gaussian of equal covariance.
+    """log p(u)/g(u) at |u|² = ``power`` for a noisy ring with ρ² = ``radius2``, relative to the Gaussian of equal covariance.
 
     >>> points = np.random.default_rng(0).normal(size=(20_000, 2))
     >>> bool(ring_likelihood((points**2).sum(axis=1), 1.0).mean() < 0)

@@ -15,7 +15,7 @@ _SEARCH_ROWS = 3_000
 
 
 def follow_torus(U: NDArray, planes: list[NDArray], rng: np.random.Generator) -> tuple[NDArray[np.complex128], float]:
-    """Posterior means of e^{i m·φ} (n, modes) for whitened rows on a torus, and the log-likelihood beside a Gaussian.
+    """Posterior means of e^{i m·φ} (n, modes) for whitened rows on a torus, and the log-likelihood relative to a Gaussian.
 
     Pairs of ``planes`` that look like rings are the starts; with a single plane, the second angle starts at random.
     """

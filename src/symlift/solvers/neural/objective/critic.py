@@ -219,7 +219,7 @@ class JensenShannon(nn.Module):
     def adversarial(self, batch: Lifted, weight: float) -> tuple[Tensor, Tensor]:
         """(loss, value): descending the loss makes critics climb and the lifting map descend ``weight`` · value.
 
-        An estimate below 0 tells the lifting map nothing, so the gate closes there; critics go on.
+        An estimate below 0 gives the lifting map no information, so the gate closes there; critics go on.
         """
         losses, values = [], []
         for axis, share in enumerate(self.shares):
