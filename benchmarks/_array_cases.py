@@ -1,8 +1,9 @@
-"""Arrays as they come: natural patches, digits, faces, bumps, and every kind of damage, each with its truth.
+"""Arrays as they come: natural patches, digits, faces, bumps, and every kind of damage, each with
+its truth.
 
-Photographs are scikit-image's own; textures (brick, grass, gravel, coins, page, text) are for setting thresholds, the
-photographs for judging.  A case is an array, the grid that a user would give, and the true point of each column (-1:
-it belongs nowhere).
+Photographs are scikit-image's own; textures (brick, grass, gravel, coins, page, text) are for
+setting thresholds, the photographs for judging. A case is an array, the grid that a user would
+give, and the true point of each column (-1: it belongs nowhere).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ TEXTURES = ("brick", "grass", "gravel", "coins", "page", "text")
 
 @dataclass(frozen=True)
 class Case:
-    """X (n, d), the grid, the truth: point and channel of each column, the field without damage (n, points · channels)."""
+    """X (n, d), the grid, the truth: point and channel of each column, the field without damage (n,
+    points · channels).
+    """
 
     X: NDArray
     grid: Grid
@@ -45,7 +48,9 @@ def picture(name: str, colour: bool = False) -> NDArray[np.float32]:
     from skimage import data, io
     from skimage.color import rgb2gray
 
-    bundled = Path(data.__file__).parent / "motorcycle_left.png"  # has no loader without its right half
+    bundled = (
+        Path(data.__file__).parent / "motorcycle_left.png"
+    )  # has no loader without its right half
     raw = io.imread(str(bundled)) if name == "motorcycle" else getattr(data, name)()
     if raw.ndim == 3 and not colour:
         return np.rint(rgb2gray(raw[..., :3]) * 255).astype(np.float32)
@@ -53,7 +58,11 @@ def picture(name: str, colour: bool = False) -> NDArray[np.float32]:
 
 
 def patches(
-    n: int, shape: tuple[int, int], rng: np.random.Generator, names: tuple[str, ...], colour: bool = False
+    n: int,
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+    names: tuple[str, ...],
+    colour: bool = False,
 ) -> NDArray:
     """Random crops, (n, h, w) or (n, h, w, 3), float32, as many from each picture."""
     which = rng.integers(len(names), size=n)
@@ -83,10 +92,12 @@ def natural(
 def shuffled(latent: NDArray, grid: Grid, rng: np.random.Generator, channels: int = 1) -> Case:
     """Columns of ``latent`` (n, points · channels, channels fastest) in random order."""
     order = rng.permutation(latent.shape[1])
-    return Case(latent[:, order], grid, order // channels, order % channels, latent, n_channels=channels)
+    return Case(
+        latent[:, order], grid, order // channels, order % channels, latent, n_channels=channels
+    )
 
 
-# -- damage: Case -> Case ----------------------------------------------------------------------------------------------
+# -- damage: Case -> Case --------------------------------------------------------------------------
 
 
 def dead(case: Case, share: float, rng: np.random.Generator) -> Case:
@@ -178,15 +189,19 @@ def not_a_number(case: Case, share: float, rng: np.random.Generator) -> Case:
     return _replace(case, X=X)
 
 
-# -- arrays of other kinds -----------------------------------------------------------------------------------------------
+# -- arrays of other kinds -------------------------------------------------------------------------
 
 
 def colour(side: int, n: int, rng: np.random.Generator, names: tuple[str, ...] = COLOUR) -> Case:
     """Colour patches, three columns at a point."""
-    return shuffled(patches(n, (side, side), rng, names, colour=True).reshape(n, -1), Grid((side, side)), rng, 3)
+    return shuffled(
+        patches(n, (side, side), rng, names, colour=True).reshape(n, -1), Grid((side, side)), rng, 3
+    )
 
 
-def gradients(side: int, n: int, rng: np.random.Generator, names: tuple[str, ...] = PHOTOGRAPHS) -> Case:
+def gradients(
+    side: int, n: int, rng: np.random.Generator, names: tuple[str, ...] = PHOTOGRAPHS
+) -> Case:
     """Horizontal and vertical differences of patches, a pair at each point."""
     z = patches(n, (side + 1, side + 1), rng, names)
     pair = np.stack([z[:, 1:, :-1] - z[:, :-1, :-1], z[:, :-1, 1:] - z[:, :-1, :-1]], axis=-1)
@@ -194,9 +209,15 @@ def gradients(side: int, n: int, rng: np.random.Generator, names: tuple[str, ...
 
 
 def bits(side: int, n: int, rng: np.random.Generator, names: tuple[str, ...] = PHOTOGRAPHS) -> Case:
-    """Eight bits of each pixel, channel = significance, 0 the lowest; ``latent`` holds the numbers (n, points)."""
+    """Eight bits of each pixel, channel = significance, 0 the lowest; ``latent`` holds the numbers
+    (n, points).
+    """
     z = patches(n, (side, side), rng, names).reshape(n, -1)
-    planes = ((z.astype(np.uint8)[:, :, None] >> np.arange(8, dtype=np.uint8)) & 1).reshape(n, -1).astype(np.float32)
+    planes = (
+        ((z.astype(np.uint8)[:, :, None] >> np.arange(8, dtype=np.uint8)) & 1)
+        .reshape(n, -1)
+        .astype(np.float32)
+    )
     case = shuffled(planes, Grid((side, side)), rng, 8)
     return _replace(case, latent=z, n_channels=1)
 
@@ -227,12 +248,20 @@ def faces(rng: np.random.Generator) -> Case:
 
 
 def sensors(count: int, n: int, rng: np.random.Generator, side: int = 16) -> Case:
-    """``count`` sensors at random places of a square see smooth random bumps; the truth on a ``side`` × ``side`` grid."""
+    """``count`` sensors at random places of a square see smooth random bumps; the truth on a
+    ``side`` × ``side`` grid.
+    """
     at = rng.uniform(0, side - 1, size=(count, 2))
-    X, on_grid = np.zeros((n, count), dtype=np.float32), np.zeros((n, side * side), dtype=np.float32)
+    X, on_grid = (
+        np.zeros((n, count), dtype=np.float32),
+        np.zeros((n, side * side), dtype=np.float32),
+    )
     grid = Grid((side, side))
     for _ in range(12):
-        centre, height = rng.uniform(-2, side + 1, size=(n, 2)), rng.normal(size=n).astype(np.float32)
+        centre, height = (
+            rng.uniform(-2, side + 1, size=(n, 2)),
+            rng.normal(size=n).astype(np.float32),
+        )
         width = rng.uniform(1.5, 3.0, size=n)
         for places, out in ((at, X), (grid.indices().astype(float), on_grid)):
             apart = ((centre[:, None] - places[None]) ** 2).sum(axis=-1).astype(np.float32)
@@ -242,7 +271,7 @@ def sensors(count: int, n: int, rng: np.random.Generator, side: int = 16) -> Cas
     return Case(X, grid, nearest, np.zeros(count, dtype=np.int64), on_grid, at)
 
 
-# -- how truth follows damage --------------------------------------------------------------------------------------------
+# -- how truth follows damage ----------------------------------------------------------------------
 
 
 def _replace(case: Case, **changes: Any) -> Case:
@@ -260,7 +289,10 @@ def _changed(case: Case, X: NDArray, lost: NDArray, strange: bool = False) -> Ca
 
 def _append(case: Case, X: NDArray, point: NDArray, channel: NDArray) -> Case:
     return _replace(
-        case, X=X, point=np.concatenate([case.point, point]), channel=np.concatenate([case.channel, channel])
+        case,
+        X=X,
+        point=np.concatenate([case.point, point]),
+        channel=np.concatenate([case.channel, channel]),
     )
 
 
@@ -273,26 +305,34 @@ def _only(case: Case, counted: NDArray) -> Case:
     return _replace(case, point=np.where(counted, case.point, -1))
 
 
-# -- scores --------------------------------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------
 
 
 def placed(true: NDArray, found: NDArray, grid: Grid) -> tuple[float, Any, NDArray[np.int64]]:
-    """Share of the columns with a true point that are there, up to symmetries and one common translation of the grid.
+    """Share of the columns with a true point that are there, up to symmetries and one common
+    translation of the grid.
 
-    Open axes allow a translation only as far as living columns leave border rows empty.  Also: the orientation, and the shift.
+    Open axes allow a translation only as far as living columns leave border rows empty. Also: the
+    orientation, and the shift.
     """
     living = true >= 0
     at = np.stack(np.unravel_index(true[living], grid.shape), axis=1)
     shape = np.array(grid.shape)
     wraps = np.array(grid.periodic)
-    low, high = np.where(wraps, 0, -at.min(axis=0)), np.where(wraps, shape - 1, shape - 1 - at.max(axis=0))
+    low, high = (
+        np.where(wraps, 0, -at.min(axis=0)),
+        np.where(wraps, shape - 1, shape - 1 - at.max(axis=0)),
+    )
     best, which, by = -1.0, None, np.zeros(grid.ndim, dtype=np.int64)
     known = found[living] >= 0
     numbers = np.arange(grid.size).reshape(1, *grid.shape)
     for orientation in grid.orientations():
-        # reorient moves content: new[p] = old[source[p]], so a column at old point q is now at target[q]
+        # reorient moves content: new[p] = old[source[p]], so a column at old point q is now at
+        # target[q]
         target = np.argsort(orientation.reorient(numbers).ravel())
-        now = np.stack(np.unravel_index(target[np.where(known, found[living], 0)], grid.shape), axis=1)
+        now = np.stack(
+            np.unravel_index(target[np.where(known, found[living], 0)], grid.shape), axis=1
+        )
         difference = now - at
         difference = np.where(wraps, difference % shape, difference)
         inside = known & ((difference >= low) & (difference <= high)).all(axis=1)

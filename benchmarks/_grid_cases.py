@@ -1,5 +1,6 @@
-"""Arrays whose grid nobody gives: lines, rings, rectangles up to 1:8, boxes, tori, cylinders, with holes and strangers,
-behind dense mixings, and five with nothing.  Natural patches are of photographs, which set no threshold.
+"""Arrays whose grid nobody gives: lines, rings, rectangles up to 1:8, boxes, tori, cylinders, with
+holes and strangers, behind dense mixings, and five with nothing. Natural patches are of
+photographs, which set no threshold.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Maker = Callable[[np.random.Generator], Made]
 
 def _shot(shape: tuple[int, ...], periodic: bool = False, transform: str = "permutation") -> Maker:
     def make(rng: np.random.Generator) -> Made:
-        data = gsn(N, shape, periodic=periodic, transform=transform, random_state=int(rng.integers(2**31)))
+        data = gsn(
+            N, shape, periodic=periodic, transform=transform, random_state=int(rng.integers(2**31))
+        )
         return np.asarray(data.X), data.grid
 
     return make
@@ -33,7 +36,10 @@ def _smooth(shape: tuple[int, ...], periodic: tuple[bool, ...], width: float = 1
     def make(rng: np.random.Generator) -> Made:
         wide = [n if wraps else n + 8 for n, wraps in zip(shape, periodic, strict=True)]
         z = gaussian_filter(rng.normal(size=(N, *wide)), (0, *[width] * len(shape)), mode="wrap")
-        inside = tuple(slice(None) if wraps else slice(4, 4 + n) for n, wraps in zip(shape, periodic, strict=True))
+        inside = tuple(
+            slice(None) if wraps else slice(4, 4 + n)
+            for n, wraps in zip(shape, periodic, strict=True)
+        )
         z = z[(slice(None), *inside)].reshape(N, -1)
         return z[:, rng.permutation(z.shape[1])], Grid(shape, periodic)
 
@@ -82,7 +88,11 @@ def _blocks(rng: np.random.Generator) -> NDArray:
 
 
 def _heavy(rng: np.random.Generator) -> NDArray:
-    return rng.standard_t(3, size=(N, 40)) @ np.linalg.qr(rng.normal(size=(40, 40)))[0] * rng.lognormal(size=40)
+    return (
+        rng.standard_t(3, size=(N, 40))
+        @ np.linalg.qr(rng.normal(size=(40, 40)))[0]
+        * rng.lognormal(size=40)
+    )
 
 
 def _tree(rng: np.random.Generator) -> NDArray:

@@ -1,16 +1,17 @@
-"""Columns as they really come: every row of the table of arrays, three seeds, each (row, seed) a record of its own.
+"""Columns as they really come: every row of the table of arrays, three seeds, each (row, seed) a
+record of its own.
 
-    python benchmarks/arrays.py run [--only natural] [--seeds 3]     records that are not there yet
-    python benchmarks/arrays.py summary                              the table of docs/measured.md
-    python benchmarks/arrays.py table                                median and worst next to the targets
-    python benchmarks/arrays.py run --textures       the same on the pictures that thresholds were set on (kept apart)
-    python benchmarks/arrays.py grids [--only torus] 25 arrays whose grid is not given
-    python benchmarks/arrays.py grid-table           what grid="auto" said of them
+    python benchmarks/arrays.py run [--only natural] [--seeds 3] records that are not there yet
+    python benchmarks/arrays.py summary the table of docs/measured.md python benchmarks/arrays.py
+    table median and worst next to the targets python benchmarks/arrays.py run --textures the same
+    on the pictures that thresholds were set on (kept apart) python benchmarks/arrays.py grids
+    [--only torus] 25 arrays whose grid is not given python benchmarks/arrays.py grid-table what
+    grid="auto" said of them
 
-A record holds the share of living columns at their true point (up to the grid's symmetries and, where living columns leave border
-rows empty, one translation), r and r_detail of the field, the mean confidence, processor seconds, peak memory, what the
-engine says of
-itself, machine and versions.  It is written at once to results/arrays/ROW-SEED.json and skipped when it is there.
+A record holds the share of living columns at their true point (up to the grid's symmetries and,
+where living columns leave border rows empty, one translation), r and r_detail of the field, the
+mean confidence, processor seconds, peak memory, what the engine says of itself, machine and
+versions. It is written at once to results/arrays/ROW-SEED.json and skipped when it is there.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ N = 20_000
 Maker = Callable[[np.random.Generator], Case]
 
 
-# -- what is measured: one adaptor -----------------------------------------------------------------------------------------
+# -- what is measured: one adaptor -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,20 @@ def fit_array(X: NDArray, grid: Grid, seed: int) -> Fit:
         "ceiling": e.ceiling,
         "accepted": e.found,
     }
-    placement = est.placement_ or Placement.at_points(grid, np.full(d, -1), reason="unplaced", confidence=0.0)
+    placement = est.placement_ or Placement.at_points(
+        grid, np.full(d, -1), reason="unplaced", confidence=0.0
+    )
     return Fit(placement, est.n_channels_, est.transform(X[:3_000]), verdict)
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Row:
-    """How to make the array, and what is asked: (field of the record, least median, least worst), seconds, megabytes."""
+    """How to make the array, and what is asked: (field of the record, least median, least worst),
+    seconds, megabytes.
+    """
 
     make: Maker
     asked: tuple[tuple[str, float, float], ...]
@@ -94,7 +99,11 @@ class Row:
 def rows(names: tuple[str, ...] = cases.PHOTOGRAPHS) -> dict[str, Row]:
     """The table."""
 
-    def natural(damage: Callable[[Case, np.random.Generator], Case] | None = None, n: int = N, side: int = 16) -> Maker:
+    def natural(
+        damage: Callable[[Case, np.random.Generator], Case] | None = None,
+        n: int = N,
+        side: int = 16,
+    ) -> Maker:
         def make(rng: np.random.Generator) -> Case:
             case = cases.natural(side, n, names)(rng)
             return damage(case, rng) if damage else case
@@ -113,8 +122,12 @@ def rows(names: tuple[str, ...] = cases.PHOTOGRAPHS) -> dict[str, Row]:
         "10 % dead": Row(natural(lambda c, g: cases.dead(c, 0.1, g)), filled, 6),
         "5 % of points missing": Row(natural(lambda c, g: cases.missing(c, 0.05, g)), filled, 6),
         "one duplicate": Row(natural(lambda c, g: cases.duplicated(c, 1, g)), strangers, 10),
-        "+ 10 % noise columns": Row(natural(lambda c, g: cases.with_noise(c, 0.1, g)), strangers, 10),
-        "10 % replaced by noise": Row(natural(lambda c, g: cases.with_noise(c, 0.1, g, instead=True)), strangers, 10),
+        "+ 10 % noise columns": Row(
+            natural(lambda c, g: cases.with_noise(c, 0.1, g)), strangers, 10
+        ),
+        "10 % replaced by noise": Row(
+            natural(lambda c, g: cases.with_noise(c, 0.1, g, instead=True)), strangers, 10
+        ),
         "an index column": Row(natural(cases.with_index), strangers, 10),
         "one column x 1000": Row(natural(cases.scaled), strangers, 10),
         "colour 12x12 x 3": Row(lambda g: cases.colour(12, N, g), channels, 30),
@@ -134,13 +147,17 @@ def rows(names: tuple[str, ...] = cases.PHOTOGRAPHS) -> dict[str, Row]:
         "200 rows": Row(natural(n=200), (("placed", 0.99, 0.95),), 5),
         "100 rows": Row(natural(n=100), (("placed", 0.8, 0.0),), 5),
         "5 % NaN": Row(natural(lambda c, g: cases.not_a_number(c, 0.05, g)), placed, 10),
-        "300 sensors": Row(lambda g: cases.sensors(300, 5_000, g), (("r2", 0.98, 0.98), ("r", 0.95, 0.95)), 20),
-        "shot noise 12x12x12": Row(lambda g: cases.shot_noise((12, 12, 12), N, g), placed, 30, 1_500),
+        "300 sensors": Row(
+            lambda g: cases.sensors(300, 5_000, g), (("r2", 0.98, 0.98), ("r", 0.95, 0.95)), 20
+        ),
+        "shot noise 12x12x12": Row(
+            lambda g: cases.shot_noise((12, 12, 12), N, g), placed, 30, 1_500
+        ),
         "natural 64x64": Row(natural(side=64), (("placed", 0.999, 0.999),), 60, 4_000),
     }
 
 
-# -- one record ----------------------------------------------------------------------------------------------------------------
+# -- one record ------------------------------------------------------------------------------------
 
 
 def measure(row: Row, seed: int) -> dict[str, Any]:
@@ -172,15 +189,23 @@ def _strangers(case: Case, fit: Fit) -> dict[str, float]:
     """Precision and recall of the columns that were named as noise, index or duplicate."""
     reason = fit.placement.reason
     named = {int(i) for i in np.flatnonzero(np.isin(reason, ["noise", "index"]))}
-    doubled = {frozenset((int(i), int(fit.placement.twin[i]))) for i in np.flatnonzero(reason == "duplicate")}
+    doubled = {
+        frozenset((int(i), int(fit.placement.twin[i])))
+        for i in np.flatnonzero(reason == "duplicate")
+    }
     true = case.strangers | {frozenset(pair) for pair in case.twins.items()}
     said = named | doubled
     hit = len(said & true)
-    return {"precision": hit / len(said) if said else 1.0, "recall": hit / len(true) if true else 1.0}
+    return {
+        "precision": hit / len(said) if said else 1.0,
+        "recall": hit / len(true) if true else 1.0,
+    }
 
 
 def _channels(case: Case, fit: Fit) -> dict[str, float]:
-    """Share of the points whose columns have the channels that they have elsewhere, under the best matching of channels."""
+    """Share of the points whose columns have the channels that they have elsewhere, under the best
+    matching of channels.
+    """
     if case.n_channels == 1:
         return {}
     from scipy.optimize import linear_sum_assignment
@@ -192,24 +217,39 @@ def _channels(case: Case, fit: Fit) -> dict[str, float]:
     true, found = linear_sum_assignment(-counts)
     match[found] = true
     wrong = np.unique(case.point[at][match[fit.placement.channel[at]] != case.channel[at]])
-    return {"channels": 1 - len(wrong) / case.grid.size if fit.n_channels == case.n_channels else 0.0}
+    return {
+        "channels": 1 - len(wrong) / case.grid.size if fit.n_channels == case.n_channels else 0.0
+    }
 
 
 def _field(case: Case, fit: Fit, orientation: Any, shift: NDArray) -> dict[str, float]:
-    """r and r_detail of the field, and of its filled points alone, under the alignment of the columns."""
+    """r and r_detail of the field, and of its filled points alone, under the alignment of the
+    columns.
+    """
     if case.coordinates is not None:
         return _scattered(case, fit)
     width = fit.n_channels
-    if case.latent is None or orientation is None or width > 1 or case.latent.shape[1] != case.grid.size or shift.any():
+    if (
+        case.latent is None
+        or orientation is None
+        or width > 1
+        or case.latent.shape[1] != case.grid.size
+        or shift.any()
+    ):
         return {}
-    turned = orientation.reorient(fit.field.reshape(-1, *case.grid.shape)).reshape(len(fit.field), -1)
+    turned = orientation.reorient(fit.field.reshape(-1, *case.grid.shape)).reshape(
+        len(fit.field), -1
+    )
     latent = case.latent[: len(turned)] - case.latent.mean(axis=0)
     empty = fit.placement.coverage(1)[None] == 0
     hole = orientation.reorient(empty).ravel()
     out = {
         "r": abs(_pearson(latent, turned)),
         "r_detail": abs(
-            _pearson(latent - latent.mean(axis=1, keepdims=True), turned - turned.mean(axis=1, keepdims=True))
+            _pearson(
+                latent - latent.mean(axis=1, keepdims=True),
+                turned - turned.mean(axis=1, keepdims=True),
+            )
         ),
     }
     if hole.any() and not hole.all():
@@ -219,7 +259,9 @@ def _field(case: Case, fit: Fit, orientation: Any, shift: NDArray) -> dict[str, 
 
 
 def _scattered(case: Case, fit: Fit) -> dict[str, float]:
-    """R² of coordinates after symmetries, a translation and a scale for each axis; r of the field on the grid."""
+    """R² of coordinates after symmetries, a translation and a scale for each axis; r of the field
+    on the grid.
+    """
     true, found = case.coordinates, fit.placement.coordinates
     if true is None or case.latent is None:
         return {}
@@ -234,9 +276,9 @@ def _scattered(case: Case, fit: Fit) -> dict[str, float]:
             offset = float(np.mean(true[at, axis] - slope * y[:, axis]))
             left += float(np.sum((true[at, axis] - slope * y[:, axis] - offset) ** 2))
             total += float(np.sum((true[at, axis] - true[at, axis].mean()) ** 2))
-        turned = orientation.reorient(fit.field[:, : case.grid.size].reshape(-1, *case.grid.shape)).reshape(
-            len(fit.field), -1
-        )
+        turned = orientation.reorient(
+            fit.field[:, : case.grid.size].reshape(-1, *case.grid.shape)
+        ).reshape(len(fit.field), -1)
         best["r2"] = max(best["r2"], 1 - left / total)
         best["r"] = max(best["r"], abs(_pearson(case.latent[: len(turned)], turned)))
     return {key: round(value, 5) for key, value in best.items()}
@@ -253,13 +295,16 @@ def _path(name: str, seed: int, textures: bool) -> Path:
 
 
 def run(only: str, seeds: int, textures: bool) -> None:
-    """Every record that is missing, each in a process of its own, so that its peak memory is its own."""
+    """Every record that is missing, each in a process of its own, so that its peak memory is its
+    own.
+    """
     for name in rows():
         for seed in range(seeds):
             if only in name and not _path(name, seed, textures).exists():
                 flags = ["--textures"] if textures else []
                 subprocess.run(
-                    [sys.executable, __file__, "one", "--only", name, "--seed", str(seed), *flags], check=False
+                    [sys.executable, __file__, "one", "--only", name, "--seed", str(seed), *flags],
+                    check=False,
                 )
 
 
@@ -276,23 +321,40 @@ def one(name: str, seed: int, textures: bool) -> None:
         for k in ("placed", "r", "r_detail", "r_filled", "r2", "channels", "precision", "recall")
         if k in record
     }
-    print(f"{name:26} {seed}  {shown}  confidence {record['confidence']}  {record['seconds']} s", flush=True)
+    print(
+        f"{name:26} {seed}  {shown}  confidence {record['confidence']}  {record['seconds']} s",
+        flush=True,
+    )
 
 
 def table(textures: bool) -> None:
     """Median and worst of every row, next to what is asked."""
     print(
-        "| array | measured | median | worst | asked (median, worst) | confidence | CPU s, slowest | asked | peak MB |"
+        "| array | measured | median | worst | asked (median, worst) | confidence | CPU s, slowest"
+        " | asked | peak MB |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for name, row in rows().items():
-        kept = [json.loads(p.read_text()) for s in range(100) if (p := _path(name, s, textures)).exists()]
+        kept = [
+            json.loads(p.read_text())
+            for s in range(100)
+            if (p := _path(name, s, textures)).exists()
+        ]
         for field, median, worst in row.asked if kept else ():
             values = [float(record.get(field, 0.0)) for record in kept]
-            cells = [f"{statistics.median(values):.4f}", f"{min(values):.4f}", f"{median:g}, {worst:g}"]
+            cells = [
+                f"{statistics.median(values):.4f}",
+                f"{min(values):.4f}",
+                f"{median:g}, {worst:g}",
+            ]
             sure = statistics.median(record["confidence"] for record in kept)
-            slow, most = max(record["seconds"] for record in kept), max(record["peak_rss_mb"] for record in kept)
-            met = statistics.median(values) >= median and min(values) >= worst and slow <= row.seconds
+            slow, most = (
+                max(record["seconds"] for record in kept),
+                max(record["peak_rss_mb"] for record in kept),
+            )
+            met = (
+                statistics.median(values) >= median and min(values) >= worst and slow <= row.seconds
+            )
             cells += [f"{sure:.2f}", f"{slow:.1f}", f"{row.seconds:g}", f"{most}"]
             print(f"| {name} | {field}{'' if met else ' (not met)'} | " + " | ".join(cells) + " |")
 
@@ -302,7 +364,9 @@ def summary() -> None:
     print("| array | placed, median (worst of 3) | processor seconds, slowest |")
     print("|---|---|---|")
     for name, row in rows().items():
-        kept = [json.loads(p.read_text()) for s in range(3) if (p := _path(name, s, False)).exists()]
+        kept = [
+            json.loads(p.read_text()) for s in range(3) if (p := _path(name, s, False)).exists()
+        ]
         if len(kept) == 3:
             # sensors at random places are on no point: R² of their coordinates
             field = "r2" if row.asked[0][0] == "r2" else "placed"
@@ -312,14 +376,16 @@ def summary() -> None:
             print(f"| {named} | {statistics.median(values):.3f} ({min(values):.3f}) | {slow:.1f} |")
 
 
-# -- grids that nobody gave --------------------------------------------------------------------------------------------
+# -- grids that nobody gave ------------------------------------------------------------------------
 
 # a grid is said with confidence from here on: below, `fit` names the runner-up
 SURE = 0.65
 
 
 def grid_record(name: str, seed: int) -> dict[str, Any]:
-    """What grid="auto" makes of one array: right, unsure, or wrong; dense ones next to the fit on the true grid."""
+    """What grid="auto" makes of one array: right, unsure, or wrong; dense ones next to the fit on
+    the true grid.
+    """
     X, grid = grid_cases.CASES[name](np.random.default_rng(seed))
     before = time.process_time()
     found = propose_grid(X, np.random.default_rng(seed))
@@ -328,11 +394,18 @@ def grid_record(name: str, seed: int) -> dict[str, Any]:
     right = (said is None) if grid is None else said is not None and _axes(said) == _axes(grid)
     sure = said is not None and (said.confidence or 0.0) >= SURE
     record = {
-        "seed": seed, "n": len(X), "d": X.shape[1], "true": None if grid is None else _axes(grid),
-        "found": None if said is None else _axes(said), "confidence": None if said is None else said.confidence,
-        "candidates": [] if found is None else [[c.shape, c.periodic, c.share] for c in found.candidates[:4]],
-        "outcome": "right" if right else "wrong" if sure else "unsure", "seconds": round(seconds, 2),
-    }  # fmt: skip
+        "seed": seed,
+        "n": len(X),
+        "d": X.shape[1],
+        "true": None if grid is None else _axes(grid),
+        "found": None if said is None else _axes(said),
+        "confidence": None if said is None else said.confidence,
+        "candidates": (
+            [] if found is None else [[c.shape, c.periodic, c.share] for c in found.candidates[:4]]
+        ),
+        "outcome": "right" if right else "wrong" if sure else "unsure",
+        "seconds": round(seconds, 2),
+    }
     if "mixed" in name and grid is not None:
         before = time.process_time()
         fit_array(X, grid, seed)
@@ -351,7 +424,11 @@ def run_grids(only: str, seeds: int) -> None:
         for seed in range(seeds):
             path = _path(f"grid {name}", seed, False)
             if only in name and not path.exists():
-                stamp = {"row": name, "date": datetime.now(UTC).strftime("%Y-%m-%d"), "machine": machine()}
+                stamp = {
+                    "row": name,
+                    "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+                    "machine": machine(),
+                }
                 record = {**stamp, **grid_record(name, seed)}
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(record, indent=1) + "\n")
@@ -365,14 +442,22 @@ def grid_table() -> None:
     print("|---|---|---|---|---|")
     total = {"right": 0, "unsure": 0, "wrong": 0}
     for name in grid_cases.CASES:
-        kept = [json.loads(p.read_text()) for s in range(100) if (p := _path(f"grid {name}", s, False)).exists()]
+        kept = [
+            json.loads(p.read_text())
+            for s in range(100)
+            if (p := _path(f"grid {name}", s, False)).exists()
+        ]
         if not kept:
             continue
         outcomes = [record["outcome"] for record in kept]
         for outcome in outcomes:
             total[outcome] += 1
         sure = [record["confidence"] for record in kept if record["confidence"] is not None]
-        cells = [str(kept[0]["d"]), ", ".join(outcomes), f"{statistics.median(sure):.2f}" if sure else "none"]
+        cells = [
+            str(kept[0]["d"]),
+            ", ".join(outcomes),
+            f"{statistics.median(sure):.2f}" if sure else "none",
+        ]
         print(f"| {name} | {' | '.join(cells)} | {max(record['seconds'] for record in kept):.1f} |")
     print("\n" + ", ".join(f"{count} {outcome}" for outcome, count in total.items()))
 

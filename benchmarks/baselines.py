@@ -1,15 +1,17 @@
-"""The paper's baselines on the paper's rows, each tuned with the truth, beside the paper's figure for it.
+"""The paper's baselines on the paper's rows, each tuned with the truth, beside the paper's figure
+for it.
 
-    python benchmarks/baselines.py rows [--seeds 3] [--only mnist15]    all but the two that train: signals and phases
-    python benchmarks/baselines.py tica                                 topographic ICA, its 24 configurations
-    python benchmarks/baselines.py liegan [--steps 15000]               LieGAN on three rings, one configuration, several starts
-    python benchmarks/baselines.py why                                  what the differences from the paper come from
-    python benchmarks/baselines.py table                                the committed results as a Markdown table
+    python benchmarks/baselines.py rows [--seeds 3] [--only mnist15] all but the two that train:
+    signals and phases python benchmarks/baselines.py tica topographic ICA, its 24 configurations
+    python benchmarks/baselines.py liegan [--steps 15000] LieGAN on three rings, one configuration,
+    several starts python benchmarks/baselines.py why what the differences from the paper come from
+    python benchmarks/baselines.py table the committed results as a Markdown table
 
-Scores under the paper's protocol (every sample aligned by itself) and under the global one (one alignment), each with the
-best settings for it.  A seed fixes data, mixing and baseline.  MNIST and the recordings are read from the folder that
-SYMLIFT_DATA names; the recordings are left out without it.  Results go to results/baselines.json, one baseline of one
-experiment at a time, so that an interrupted run goes on where it stopped (delete the file, or an entry, to start again).
+Scores under the paper's protocol (every sample aligned by itself) and under the global one (one
+alignment), each with the best settings for it. A seed fixes data, mixing and baseline. MNIST and
+the recordings are read from the folder that SYMLIFT_DATA names; the recordings are left out without
+it. Results go to results/baselines.json, one baseline of one experiment at a time, so that an
+interrupted run goes on where it stopped (delete the file, or an entry, to start again).
 """
 
 from __future__ import annotations
@@ -41,7 +43,15 @@ from symlift.datasets import (
 )
 from symlift.metrics import circular_correlation, generator_similarity
 from symlift.paper import EXPERIMENTS
-from symlift.paper.baselines import Baseline, Trial, applicable, choose, get_baseline, score, try_all
+from symlift.paper.baselines import (
+    Baseline,
+    Trial,
+    applicable,
+    choose,
+    get_baseline,
+    score,
+    try_all,
+)
 from symlift.paper.baselines.embedding import isomap_plane, umap_plane
 from symlift.paper.baselines.figures import PAPER_TICA
 from symlift.paper.baselines.glasso import precision_graph
@@ -54,11 +64,21 @@ ROWS = {"gsn": 20_000, "ising": 20_000, "mnist15": 20_000, "mnist27": 10_000, "r
 # the largest images cost minutes a seed
 SEEDS = {"mnist27": 1}
 # 729 columns: a sweep of graphical lasso is seconds, and smaller α are slower still
-SEARCH = {"mnist27-shuffled / glasso": {"alpha": (0.1, 0.3, 0.5), "form": ("orthogonal", "scaled"), "iterations": (3,)}}
+SEARCH = {
+    "mnist27-shuffled / glasso": {
+        "alpha": (0.1, 0.3, 0.5),
+        "form": ("orthogonal", "scaled"),
+        "iterations": (3,),
+    }
+}
 RECORDINGS = {"neural-head-direction": "head-direction", "neural-gratings": "drifting-gratings"}
 PROTOCOLS = ("paper", "global")
 #: experiment → baseline → what the paper reports
-PAPER = {name: experiment.paper.baselines for name, experiment in EXPERIMENTS.items() if experiment.paper.baselines}
+PAPER = {
+    name: experiment.paper.baselines
+    for name, experiment in EXPERIMENTS.items()
+    if experiment.paper.baselines
+}
 
 
 def recording(name: str, seed: int) -> Observations:
@@ -75,7 +95,7 @@ def experiments() -> dict[str, Callable[[int], Observations]]:
         return next(n for key, n in ROWS.items() if name.startswith(key))
 
     found: dict[str, Callable[[int], Observations]] = {
-        name: (lambda seed, name=name: EXPERIMENTS[name].observe(seed, rows(name)))  # type: ignore[misc]
+        name: lambda seed, name=name: EXPERIMENTS[name].observe(seed, rows(name))  # type: ignore[misc]
         for name in EXPERIMENTS
         if name.startswith(("gsn", "ising")) or name in ("mnist15-shuffled", "mnist27-shuffled")
     }
@@ -85,7 +105,7 @@ def experiments() -> dict[str, Callable[[int], Observations]]:
     return found
 
 
-# -- keeping ------------------------------------------------------------------------------------------------------------
+# -- keeping ---------------------------------------------------------------------------------------
 
 
 def kept() -> dict[str, Any]:
@@ -104,10 +124,12 @@ def done(section: str, name: str) -> Any:
     return kept().get(section, {}).get(name)
 
 
-# -- rows ---------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
-def entry(experiment: str, baseline: Baseline, seeds: int, make: Callable[[int], Observations]) -> dict[str, Any]:
+def entry(
+    experiment: str, baseline: Baseline, seeds: int, make: Callable[[int], Observations]
+) -> dict[str, Any]:
     """One baseline on one experiment: the best settings under each protocol, seed by seed."""
     start, runs = time.perf_counter(), []
     for seed in range(seeds):
@@ -122,14 +144,27 @@ def entry(experiment: str, baseline: Baseline, seeds: int, make: Callable[[int],
             if len(trials) > 1:
                 run[protocol]["scores"] = [round(s.score, 4) for s in tuned.scores]
         runs.append(run)
-    summary: dict[str, Any] = {"finds": baseline.finds, "paper_figure": PAPER.get(experiment, {}).get(baseline.name)}
+    summary: dict[str, Any] = {
+        "finds": baseline.finds,
+        "paper_figure": PAPER.get(experiment, {}).get(baseline.name),
+    }
     for protocol in protocols:
         values = [run[protocol]["score"] for run in runs]
-        summary[protocol] = {"median": round(statistics.median(values), 4), "worst": min(values), "best": max(values)}
+        summary[protocol] = {
+            "median": round(statistics.median(values), 4),
+            "worst": min(values),
+            "best": max(values),
+        }
     return {
-        **summary, "n": len(data.X), "d": data.X.shape[1], "tuned_with_truth": len(trials) > 1,
-        "configurations": len(trials), "seeds": seeds, "seconds": round(time.perf_counter() - start, 1), "runs": runs,
-    }  # fmt: skip
+        **summary,
+        "n": len(data.X),
+        "d": data.X.shape[1],
+        "tuned_with_truth": len(trials) > 1,
+        "configurations": len(trials),
+        "seeds": seeds,
+        "seconds": round(time.perf_counter() - start, 1),
+        "runs": runs,
+    }
 
 
 def run_rows(seeds: int, only: str) -> None:
@@ -138,17 +173,22 @@ def run_rows(seeds: int, only: str) -> None:
             name = f"{experiment} / {baseline.name}"
             if only not in name or done("rows", name):
                 continue
-            most = next((count for key, count in SEEDS.items() if experiment.startswith(key)), seeds)
+            most = next(
+                (count for key, count in SEEDS.items() if experiment.startswith(key)), seeds
+            )
             found = entry(experiment, baseline, min(seeds, most), make)
             keep("rows", name, found)
-            figures = {protocol: found[protocol]["median"] for protocol in PROTOCOLS if protocol in found}
+            figures = {
+                protocol: found[protocol]["median"] for protocol in PROTOCOLS if protocol in found
+            }
             print(
-                f"{name}: {figures}, paper's figure {found['paper_figure']}, {found['seconds']:.0f} s",
+                f"{name}: {figures}, paper's figure {found['paper_figure']},"
+                f" {found['seconds']:.0f} s",
                 flush=True,
             )
 
 
-# -- the two that train -------------------------------------------------------------------------------------------------
+# -- the two that train ----------------------------------------------------------------------------
 
 
 def run_tica() -> None:
@@ -160,19 +200,30 @@ def run_tica() -> None:
         trials = try_all(baseline, data, np.random.default_rng(0))
         table = [
             {
-                **trial.settings, "paper_figure": paper[trial.settings["rate"], trial.settings["pool"]],
-                **{protocol: round(score(trial.result, data, protocol), 4) for protocol in PROTOCOLS},
-                "energy": energies(trial, data), "seconds": round(trial.seconds, 1),
+                **trial.settings,
+                "paper_figure": paper[trial.settings["rate"], trial.settings["pool"]],
+                **{
+                    protocol: round(score(trial.result, data, protocol), 4)
+                    for protocol in PROTOCOLS
+                },
+                "energy": energies(trial, data),
+                "seconds": round(trial.seconds, 1),
             }
             for trial in trials
-        ]  # fmt: skip
-        keep("tica", experiment, {"seed": 0, "n": len(data.X), "steps": 5_000, "batch": 250, "table": table})
+        ]
+        keep(
+            "tica",
+            experiment,
+            {"seed": 0, "n": len(data.X), "steps": 5_000, "batch": 250, "table": table},
+        )
         for row in table:
             print(experiment, row, flush=True)
 
 
 def energies(trial: Trial, data: Observations) -> dict[str, float]:
-    """The pooled energy that was reached, and that of the true order: ZCA of the latent, point by point."""
+    """The pooled energy that was reached, and that of the true order: ZCA of the latent, point by
+    point.
+    """
     f = data.X @ np.linalg.inv(np.asarray(data.transform))
     H = pooling(data.grid, trial.settings["pool"])
     values = []
@@ -192,31 +243,45 @@ def run_liegan(steps: int, only: str, starts: int) -> None:
         settings = {"rate": 1e-3, "discriminator_rate": 2e-4, "penalty": 1.0, "steps": steps}
         (trial,) = try_all(baseline, data, np.random.default_rng(start), [settings])
         along = [
-            round(float(generator_similarity(L[None], data.transform, data.grid, truth="exact")[0]), 4)
+            round(
+                float(generator_similarity(L[None], data.transform, data.grid, truth="exact")[0]), 4
+            )
             for L in trial.result.trace["checkpoints"]
         ]
         found = {
-            "seed": 0, "start": start, "n": len(data.X), "settings": settings, "paper_figure": PAPER[experiment]["liegan"],
-            "similarity_exact": round(score(trial.result, data), 4), "checkpoint": trial.result.trace["checkpoint"],
-            "similarity_exact_along": along, "losses": [round(v, 4) for v in trial.result.trace["losses"]],
-            "seconds": round(trial.seconds, 1), "tuned_with_truth": False,
-        }  # fmt: skip
+            "seed": 0,
+            "start": start,
+            "n": len(data.X),
+            "settings": settings,
+            "paper_figure": PAPER[experiment]["liegan"],
+            "similarity_exact": round(score(trial.result, data), 4),
+            "checkpoint": trial.result.trace["checkpoint"],
+            "similarity_exact_along": along,
+            "losses": [round(v, 4) for v in trial.result.trace["losses"]],
+            "seconds": round(trial.seconds, 1),
+            "tuned_with_truth": False,
+        }
         keep("liegan", name, found)
         print(name, found, flush=True)
 
 
-# -- why ----------------------------------------------------------------------------------------------------------------
+# -- why -------------------------------------------------------------------------------------------
 
 
 def signs_of_eigenvectors() -> dict[str, Any]:
-    """Graphical lasso (α = 0.3) and covariance (rotate) where columns are in order, shuffled, and with random signs."""
+    """Graphical lasso (α = 0.3) and covariance (rotate) where columns are in order, shuffled, and
+    with random signs.
+    """
     table = {}
     for transform in ("identity", "permutation", "dst1"):
         data = gsn(ROWS["gsn"], 63, transform=transform, random_state=0)
         X = data.X.astype(np.float64)
         S = loaded_covariance(X)
         reference = eigenbasis(adjacency(data.grid))[1]
-        for name, matrix in (("glasso", precision_graph(S, 0.3 if transform != "dst1" else 0.01)), ("covariance", S)):
+        for name, matrix in (
+            ("glasso", precision_graph(S, 0.3 if transform != "dst1" else 0.01)),
+            ("covariance", S),
+        ):
             basis = eigenbasis(matrix)[1]
             draws = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, len(basis)))
             drawn = [score(aligned(X, basis * s @ reference.T), data) for s in draws]
@@ -225,13 +290,17 @@ def signs_of_eigenvectors() -> dict[str, Any]:
             table[f"{name}, {transform}"] = {
                 "first entry positive": round(score(aligned(X, basis @ reference.T), data), 4),
                 "random signs": [round(f(drawn), 4) for f in (min, statistics.median, max)],
-                "signs from the truth": round(score(aligned(X, basis * told @ reference.T), data), 4),
+                "signs from the truth": round(
+                    score(aligned(X, basis * told @ reference.T), data), 4
+                ),
             }
     return table
 
 
 def readings_of_embeddings() -> dict[str, Any]:
-    """Embedded pixels, read four ways: own axes or turned upright, interpolated or assigned; best of k = 3, 5, 7, seed by seed."""
+    """Embedded pixels, read four ways: own axes or turned upright, interpolated or assigned; best
+    of k = 3, 5, 7, seed by seed.
+    """
     images = load_mnist().images
     embeddings: dict[str, Callable[..., Any]] = {
         "isomap": lambda D, k, _: isomap_plane(D, k, "precomputed"),
@@ -239,9 +308,11 @@ def readings_of_embeddings() -> dict[str, Any]:
     }
     table = {}
     cases = [("isomap", 15, n, False, 5) for n in (1_000, 2_000, 10_000, 20_000)] + [
-        ("isomap", 15, 20_000, True, 5), ("isomap", 27, 10_000, False, 3), ("umap", 15, 20_000, False, 5),
+        ("isomap", 15, 20_000, True, 5),
+        ("isomap", 27, 10_000, False, 3),
+        ("umap", 15, 20_000, False, 5),
         ("umap", 27, 10_000, False, 3),
-    ]  # fmt: skip
+    ]
     for method, side, n, subpixel, seeds in cases:
         found: dict[str, list[list[float]]] = {}
         for seed in range(seeds):
@@ -255,8 +326,12 @@ def readings_of_embeddings() -> dict[str, Any]:
                     round(score(read(kept, plane, data.grid, turn=turn, reading=reading), data), 3)
                     for kept, plane in placed
                 ]
-                found.setdefault(f"{'upright' if turn else 'own axes'}, {reading}", []).append(scores)
-        name = f"{method}, {side}x{side}, {n} crops" + (", at fractions of a pixel" if subpixel else "")
+                found.setdefault(f"{'upright' if turn else 'own axes'}, {reading}", []).append(
+                    scores
+                )
+        name = f"{method}, {side}x{side}, {n} crops" + (
+            ", at fractions of a pixel" if subpixel else ""
+        )
         table[name] = {
             way: {
                 "best of k: median": round(statistics.median(map(max, scores)), 3),
@@ -269,7 +344,9 @@ def readings_of_embeddings() -> dict[str, Any]:
 
 
 def angles_of_embeddings() -> dict[str, Any]:
-    """How far Isomap's own axes are turned from the grid's (degrees modulo 90, by k), and what interpolation alone costs."""
+    """How far Isomap's own axes are turned from the grid's (degrees modulo 90, by k), and what
+    interpolation alone costs.
+    """
     images, table = load_mnist().images, {}
     for seed in range(5):
         data = image_crops(images, (15, 15), ROWS["mnist15"], "permutation", random_state=seed)
@@ -277,16 +354,25 @@ def angles_of_embeddings() -> dict[str, Any]:
         exact = read(np.arange(225), true.astype(np.float64), data.grid, turn=False)
         angles = []
         for k in (3, 5, 7):
-            _, plane = place(data.X.astype(np.float64), lambda D, k=k: isomap_plane(D, k, "precomputed"), 0.1)  # type: ignore[misc]
+            _, plane = place(
+                data.X.astype(np.float64),
+                lambda D, k=k: isomap_plane(D, k, "precomputed"),  # type: ignore[misc]
+                0.1,
+            )
             left, _, right = np.linalg.svd(plane.T @ (true - true.mean(axis=0)))
             turn = left @ right
             angles.append(round(float(np.degrees(np.arctan2(turn[0, 1], turn[0, 0]))) % 90, 1))
-        table[f"seed {seed}"] = {"k = 3, 5, 7": angles, "exact places, interpolated": round(score(exact, data), 4)}
+        table[f"seed {seed}"] = {
+            "k = 3, 5, 7": angles,
+            "exact places, interpolated": round(score(exact, data), 4),
+        }
     return table
 
 
 def correlations_of_phases() -> dict[str, Any]:
-    """|Fisher–Lee| and |Jammalamadaka| of the same phases, for counts, their roots, and counts at unit variance."""
+    """|Fisher–Lee| and |Jammalamadaka| of the same phases, for counts, their roots, and counts at
+    unit variance.
+    """
     table: dict[str, Any] = {}
     neighbours = (5, 15, 30, 50)
     for name, file in RECORDINGS.items():
@@ -295,7 +381,11 @@ def correlations_of_phases() -> dict[str, Any]:
         for method in ("isomap-phase", "umap-phase"):
             if (name, method) == ("neural-head-direction", "umap-phase"):
                 continue  # minutes, and no figure of the paper to explain
-            for prepared, X in (("counts", data.X), ("roots", np.sqrt(data.X)), ("unit variance", _z(data.X))):
+            for prepared, X in (
+                ("counts", data.X),
+                ("roots", np.sqrt(data.X)),
+                ("unit variance", _z(data.X)),
+            ):
                 # one row of figures for each definition, along the neighbours
                 trials = try_all(
                     get_baseline(method),
@@ -305,7 +395,10 @@ def correlations_of_phases() -> dict[str, Any]:
                 )
                 table[f"{name}, {method}, {prepared}"] = {"neighbours": list(neighbours)} | {
                     kind: [
-                        round(abs(circular_correlation(truth, np.asarray(t.result.phases), kind)), 3) for t in trials
+                        round(
+                            abs(circular_correlation(truth, np.asarray(t.result.phases), kind)), 3
+                        )
+                        for t in trials
                     ]
                     for kind in ("fisher-lee", "jammalamadaka")
                 }
@@ -321,23 +414,31 @@ SCORED_ROWS = 600
 
 
 def per_sample(latent: np.ndarray, recovered: np.ndarray, empty_is_zero: bool) -> list[float]:
-    """Mean best |Pearson| over flips and cyclic shifts up to each of REACHES; near-empty windows as they are, or as 0."""
+    """Mean best |Pearson| over flips and cyclic shifts up to each of REACHES; near-empty windows as
+    they are, or as 0.
+    """
     f, y = (v - v.mean(axis=1, keepdims=True) for v in (latent.astype(np.float64), recovered))
     size = np.linalg.norm(f, axis=1)
     spectrum, points = np.fft.rfft(f), f.shape[1]
-    lags = np.stack([np.fft.irfft(spectrum * np.fft.rfft(v).conj(), n=points) for v in (y, y[:, ::-1])])
+    lags = np.stack(
+        [np.fft.irfft(spectrum * np.fft.rfft(v).conj(), n=points) for v in (y, y[:, ::-1])]
+    )
     r = np.abs(lags) / np.maximum(size * np.linalg.norm(y, axis=1), 1e-300)[:, None]
     live = size > 1e-6 * size.max()
     figures = []
     for reach in REACHES:
         shifts = np.unique(np.arange(-reach, reach + 1) % points)
         best = r[:, :, shifts].max(axis=(0, 2))
-        figures.append(float((best * live).mean()) if empty_is_zero else float(best[size > 0].mean()))
+        figures.append(
+            float((best * live).mean()) if empty_is_zero else float(best[size > 0].mean())
+        )
     return figures
 
 
 def last_family(make: Callable[[], Observations]) -> np.ndarray:
-    """The latent of Legendre pulses without those of degree 3: what the authors' code returns as the hidden signal."""
+    """The latent of Legendre pulses without those of degree 3: what the authors' code returns as
+    the hidden signal.
+    """
     pulse = shot_noise._pulse
 
     def only(distance: Any, scales: Any, degrees: Any, variant: str) -> Any:
@@ -355,15 +456,19 @@ def _waveforms(source: str, variant: str, transform: str, seed: int) -> Observat
 
 
 def ways_to_score() -> dict[str, Any]:
-    """Waveforms under every reading of data and score that the text leaves open: best of each search, median of three seeds.
+    """Waveforms under every reading of data and score that the text leaves open: best of each
+    search, median of three seeds.
 
-    Data as released or as the text has them; columns in order or shuffled; the truth the sum of both pulse families or
-    the last alone; shifts up to REACHES; near-empty windows as they are, or counted 0.
+    Data as released or as the text has them; columns in order or shuffled; the truth the sum of
+    both pulse families or the last alone; shifts up to REACHES; near-empty windows as they are, or
+    counted 0.
     """
     kinds = [
-        *product(("gaussian", "legendre"), ("released", "text"), ("identity", "permutation", "dst1")),
+        *product(
+            ("gaussian", "legendre"), ("released", "text"), ("identity", "permutation", "dst1")
+        ),
         *product(("ising",), ("0.5 to 2", "0.75 to 1.33"), ("linear",)),
-    ]  # fmt: skip
+    ]
     table: dict[str, Any] = {}
     for source, variant, transform in kinds:
         found: dict[str, list[list[float]]] = {}
@@ -379,8 +484,13 @@ def ways_to_score() -> dict[str, Any]:
                     for t in try_all(get_baseline(name), data, np.random.default_rng(seed))
                 ]
                 for (truth, f), zero in product(truths.items(), (False, True)):
-                    figures = np.max([per_sample(f[:SCORED_ROWS], y, zero) for y in recovered], axis=0)
-                    key = f"{name}, {truth}, near-empty windows {'count 0' if zero else 'as they are'}"
+                    figures = np.max(
+                        [per_sample(f[:SCORED_ROWS], y, zero) for y in recovered], axis=0
+                    )
+                    key = (
+                        f"{name}, {truth}, near-empty windows"
+                        f" {'count 0' if zero else 'as they are'}"
+                    )
                     found.setdefault(key, []).append(figures.tolist())
         table[f"{source}, {variant}, {transform}"] = {"shifts up to": list(REACHES)} | {
             key: np.median(values, axis=0).round(3).tolist() for key, values in found.items()
@@ -389,28 +499,55 @@ def ways_to_score() -> dict[str, Any]:
 
 
 def closest_ways() -> Iterator[str]:
-    """For each block of the paper's table our own way to score, and the three that come closest to all of its figures."""
+    """For each block of the paper's table our own way to score, and the three that come closest to
+    all of its figures.
+    """
     table, methods = kept()["why"]["ways to score"], ("glasso", "covariance", "random")
-    yield "| block: glasso, covariance, random of each row | data | columns | truth | empty windows | shifts up to | difference |"
+    yield (
+        "| block: glasso, covariance, random of each row | data | columns | truth | empty windows |"
+        " shifts up to | difference |"
+    )
     yield "|---|---|---|---|---|---|---|"
     for block, experiment, variants, columns in (
         ("gaussian", "gsn63-gaussian", ("released", "text"), ("permutation", "identity")),
         ("legendre", "gsn63-legendre", ("released", "text"), ("permutation", "identity")),
         ("ising", "ising33", ("0.5 to 2", "0.75 to 1.33"), ("linear",)),
     ):
-        paper = [PAPER[name][method] for name in PAPER if name.startswith(experiment) for method in methods]
+        paper = [
+            PAPER[name][method]
+            for name in PAPER
+            if name.startswith(experiment)
+            for method in methods
+        ]
         yield f"| {block}, the paper: {paper} | | | | | | |"
         ways = []
         for variant, column, truth, empty, at in product(
-            variants, columns, ("sum", "last family"), ("as they are", "count 0"), range(len(REACHES))
+            variants,
+            columns,
+            ("sum", "last family"),
+            ("as they are", "count 0"),
+            range(len(REACHES)),
         ):
-            cases = [table[f"{block}, {variant}, {t}"] for t in ([column] if block == "ising" else [column, "dst1"])]
+            cases = [
+                table[f"{block}, {variant}, {t}"]
+                for t in ([column] if block == "ising" else [column, "dst1"])
+            ]
             keys = [f"{method}, {truth}, near-empty windows {empty}" for method in methods]
             if keys[0] in cases[0]:
                 ours = [case[key][at] for case in cases for key in keys]
                 off = round(float(np.mean(np.abs(np.subtract(ours, paper)))), 3)
-                ways.append((off, f"| {ours} | {variant} | {column} | {truth} | {empty} | {REACHES[at]} | {off} |"))
-        own = ways[len(REACHES) - 1]  # as our table has them: released, shuffled, the sum, as they are, all shifts
+                ways.append(
+                    (
+                        off,
+                        (
+                            f"| {ours} | {variant} | {column} | {truth} | {empty} | {REACHES[at]} |"
+                            f" {off} |"
+                        ),
+                    )
+                )
+        own = ways[
+            len(REACHES) - 1
+        ]  # as our table has them: released, shuffled, the sum, as they are, all shifts
         yield from (line for _, line in [own, *sorted(ways)[:3]])
 
 
@@ -432,39 +569,56 @@ def run_why() -> None:
     print("\n".join(closest_ways()))
 
 
-# -- table --------------------------------------------------------------------------------------------------------------
+# -- table -----------------------------------------------------------------------------------------
 
 
 def lines() -> Iterator[str]:
     stored = kept()
     yield (
-        "| experiment | baseline | paper's figure | paper's protocol, median (worst) | one alignment, median (worst) | "
-        "configurations | seeds | n |"
+        "| experiment | baseline | paper's figure | paper's protocol, median (worst) | one"
+        " alignment, median (worst) | configurations | seeds | n |"
     )
     yield "|---|---|---|---|---|---|---|---|"
     order = [*PAPER, *experiments()]
-    for name, found in sorted(stored.get("rows", {}).items(), key=lambda item: order.index(item[0].split(" / ")[0])):
-        cells = [f"{found[p]['median']:.3f} ({found[p]['worst']:.3f})" if p in found else "" for p in PROTOCOLS]
+    for name, found in sorted(
+        stored.get("rows", {}).items(), key=lambda item: order.index(item[0].split(" / ")[0])
+    ):
+        cells = [
+            f"{found[p]['median']:.3f} ({found[p]['worst']:.3f})" if p in found else ""
+            for p in PROTOCOLS
+        ]
         figure = "" if found["paper_figure"] is None else f"{found['paper_figure']:.3f}"
         counts = f"{found['configurations']} | {len(found['runs'])} | {found['n']}"
         yield f"| {name.replace(' / ', ' | ')} | {figure} | {' | '.join(cells)} | {counts} |"
     yield from (
         "",
-        "| experiment | LieGAN in the paper | similarity by start | the last checkpoint's, by start | steps |",
+        (
+            "| experiment | LieGAN in the paper | similarity by start | the last checkpoint's, by"
+            " start | steps |"
+        ),
     )
     yield "|---|---|---|---|---|"
     for experiment in ("gsn15-fft", "gsn15-discrete", "gsn15-continuous"):
-        runs = [run for name, run in sorted(stored.get("liegan", {}).items()) if name.startswith(experiment)]
+        runs = [
+            run
+            for name, run in sorted(stored.get("liegan", {}).items())
+            if name.startswith(experiment)
+        ]
         chosen, last = (
             ", ".join(f"{value:.3f}" for value in values)
-            for values in ([r["similarity_exact"] for r in runs], [r["similarity_exact_along"][-1] for r in runs])
+            for values in (
+                [r["similarity_exact"] for r in runs],
+                [r["similarity_exact_along"][-1] for r in runs],
+            )
         )
         steps = ", ".join(str(r["settings"]["steps"]) for r in runs)
         yield f"| {experiment} | {PAPER[experiment]['liegan']} | {chosen} | {last} | {steps} |"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("rows", "tica", "liegan", "why", "table"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")

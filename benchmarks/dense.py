@@ -1,11 +1,12 @@
 """Dense mixings of digits, garments, photographs, decays, linear processes and pulses.
 
-    python benchmarks/dense.py run [--only mnist] [--seeds 5]      measure what is not there yet
-    python benchmarks/dense.py table                               median and worst next to the targets, as a Markdown table
+    python benchmarks/dense.py run [--only mnist] [--seeds 5] measure what is not there yet python
+    benchmarks/dense.py table median and worst next to the targets, as a Markdown table
 
-Every (row, seed) is a file of its own in results/dense, written at once and skipped when present.  A seed fixes data, mixing and
-solver; the solver sees the observations and the grid.  n = 40,000 rows and 2 % noise unless the row says otherwise.  MNIST is read
-from the folder that SYMLIFT_DATA names, Fashion-MNIST from Debian's package dataset-fashion-mnist.
+Every (row, seed) is a file of its own in results/dense, written at once and skipped when present. A
+seed fixes data, mixing and solver; the solver sees the observations and the grid. n = 40,000 rows
+and 2 % noise unless the row says otherwise. MNIST is read from the folder that SYMLIFT_DATA names,
+Fashion-MNIST from Debian's package dataset-fashion-mnist.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ FOLDER = RESULTS / "dense"
 
 @dataclass(frozen=True)
 class Row:
-    """How data are made from a seed, and what to reach: median and worst of r (of r_detail for images), seconds."""
+    """How data are made from a seed, and what to reach: median and worst of r (of r_detail for
+    images), seconds.
+    """
 
     make: Callable[[int], Observations]
     median: float
@@ -53,15 +56,23 @@ class Row:
 def rows() -> dict[str, Row]:
     """Every row of the table."""
     table: dict[str, Row] = {}
-    for side, median, worst, seconds in ((8, 0.985, 0.96, 30), (12, 0.975, 0.95, 150), (15, 0.96, 0.9, 600)):
+    for side, median, worst, seconds in (
+        (8, 0.985, 0.96, 30),
+        (12, 0.975, 0.95, 150),
+        (15, 0.96, 0.9, 600),
+    ):
         make = partial(fields.digits, side, N)
-        table[f"MNIST {side}x{side}"] = Row(make, median, worst, seconds, image=True, seeds=5 if side < 15 else 3)
+        table[f"MNIST {side}x{side}"] = Row(
+            make, median, worst, seconds, image=True, seeds=5 if side < 15 else 3
+        )
     for side, median, worst, seconds in ((8, 0.98, 0.95, 30), (12, 0.95, 0.9, 150)):
         table[f"Fashion-MNIST {side}x{side}"] = Row(
             partial(fields.garments, side, N), median, worst, seconds, image=True
         )
     for side, median, worst, seconds in ((8, 0.9, 0.8, 60), (12, 0.8, 0.7, 300)):
-        table[f"photographs {side}x{side}"] = Row(partial(fields.patches, side, N), median, worst, seconds, image=True)
+        table[f"photographs {side}x{side}"] = Row(
+            partial(fields.patches, side, N), median, worst, seconds, image=True
+        )
     for name, periodic in (("line", False), ("ring", True)):
         table[f"decays, {name} 63"] = Row(partial(fields.decays, 63, periodic, N), 0.99, 0.97, 60)
     for name, kind, condition in (
@@ -78,7 +89,9 @@ def rows() -> dict[str, Row]:
         for condition, median in ((10.0, 0.995), (30.0, 0.985)):
             make = partial(fields.shot_noise, 63, N, basis=basis, condition=condition)
             table[f"{basis} 63, condition {condition:g}"] = Row(make, median, None, 90)
-    table["piecewise constant, line 40"] = Row(partial(fields.piecewise_constant, N), 0.95, None, 60)
+    table["piecewise constant, line 40"] = Row(
+        partial(fields.piecewise_constant, N), 0.95, None, 60
+    )
     table["gaussian 63, n = 1500"] = Row(partial(fields.shot_noise, 63, 1_500), 0.95, 0.90, 60)
     table["gaussian 63, n = 5000"] = Row(partial(fields.shot_noise, 63, 5_000), 0.985, None, 60)
     table["legendre 63, text, DST-I"] = Row(partial(fields.text_wavelets, N), 0.9, None, 120)
@@ -87,7 +100,9 @@ def rows() -> dict[str, Row]:
 
 def measure(data: Observations, seed: int) -> dict[str, Any]:
     """Fit and score one data set."""
-    estimator = LatentDomain(grid=data.grid.shape, periodic=data.grid.periodic, solver="fast", random_state=seed)
+    estimator = LatentDomain(
+        grid=data.grid.shape, periodic=data.grid.periodic, solver="fast", random_state=seed
+    )
     start, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
@@ -118,23 +133,39 @@ def run(only: str, seeds: int | None) -> None:
             if only not in name or seed >= min(row.seeds, seeds or 5) or path.exists():
                 continue
             record = {
-                "row": name, "seed": seed, **measure(row.make(seed), seed),
-                "date": datetime.now(UTC).strftime("%Y-%m-%d"), "machine": machine(), "python": platform.python_version(),
-                "versions": {package: version(package) for package in ("numpy", "scipy", "python-picard")},
-            }  # fmt: skip
+                "row": name,
+                "seed": seed,
+                **measure(row.make(seed), seed),
+                "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+                "machine": machine(),
+                "python": platform.python_version(),
+                "versions": {
+                    package: version(package) for package in ("numpy", "scipy", "python-picard")
+                },
+            }
             with write_atomically(path) as temporary:
                 temporary.write_text(json.dumps(record, indent=1) + "\n")
             found = record["evidence"]["found"]
-            print(f"{name:36} seed {seed}: r {record['r']:.4f}  detail {record['r_detail']:.4f}  "
-                  f"{record['seconds']:.1f} s  {record['chosen']}{'' if found else ', warns'}", flush=True)  # fmt: skip
+            print(
+                f"{name:36} seed {seed}: r {record['r']:.4f}  detail {record['r_detail']:.4f}  "
+                f"{record['seconds']:.1f} s  {record['chosen']}{'' if found else ', warns'}",
+                flush=True,
+            )
 
 
 def table() -> None:
     """What is kept, next to the targets."""
-    print("| row | to reach (worst), seconds | median (worst) | r, median | seconds, of CPU | warned | seeds |")
+    print(
+        "| row | to reach (worst), seconds | median (worst) | r, median | seconds, of CPU | warned"
+        " | seeds |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name, row in rows().items():
-        kept = [json.loads(p.read_text()) for p in (place(name, seed) for seed in range(5)) if p.exists()]
+        kept = [
+            json.loads(p.read_text())
+            for p in (place(name, seed) for seed in range(5))
+            if p.exists()
+        ]
         target = f"{row.median}" + (f" ({row.worst})" if row.worst else "") + f", {row.seconds:g} s"
         if not kept:
             print(f"| {name} | {target} | not measured | | | | |")
@@ -143,8 +174,11 @@ def table() -> None:
         r, seconds = ([record[key] for record in kept] for key in ("r", "seconds"))
         cpu = [record.get("cpu_seconds", record["seconds"]) for record in kept]
         warned = sum(not record["evidence"]["found"] for record in kept)
-        print(f"| {name} | {target} | {statistics.median(figure):.4f} ({min(figure):.4f}) | {statistics.median(r):.4f} "
-              f"| {statistics.median(seconds):.0f}, {statistics.median(cpu):.0f} | {warned} | {len(kept)} |")  # fmt: skip
+        print(
+            f"| {name} | {target} | {statistics.median(figure):.4f} ({min(figure):.4f}) |"
+            f" {statistics.median(r):.4f} | {statistics.median(seconds):.0f},"
+            f" {statistics.median(cpu):.0f} | {warned} | {len(kept)} |"
+        )
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""Fields for the benchmark of dense mixings: digits, garments, photographs, decays, linear processes, piecewise constant ones."""
+"""Fields for the benchmark of dense mixings: digits, garments, photographs, decays, linear
+processes, piecewise constant ones.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.datasets import Observations, gsn, image_crops, load_mnist, random_linear, random_orthogonal
+from symlift.datasets import (
+    Observations,
+    gsn,
+    image_crops,
+    load_mnist,
+    random_linear,
+    random_orthogonal,
+)
 
 NOISE = 0.02
 #: where Debian's package dataset-fashion-mnist puts its files; FASHION_MNIST names another folder
 GARMENTS = "/usr/share/datasets/fashion-mnist"
 #: scikit-image's bundled photographs of things and places (no drawings, no microscopy, no text)
-PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "rocket", "motorcycle_left", "gravel", "grass")
+PHOTOGRAPHS = (
+    "astronaut",
+    "camera",
+    "chelsea",
+    "coffee",
+    "rocket",
+    "motorcycle_left",
+    "gravel",
+    "grass",
+)
 
 
-def observed(latent: NDArray, grid: Grid, seed: int, condition: float = 1.0, name: str = "") -> Observations:
+def observed(
+    latent: NDArray, grid: Grid, seed: int, condition: float = 1.0, name: str = ""
+) -> Observations:
     """``latent`` behind a random rotation (or map of the given condition), with 2 % noise."""
     mixing, noise = np.random.default_rng([seed, 16]).spawn(2)
     side = condition**0.5
     d = grid.size
     A = random_orthogonal(d, mixing) if condition == 1 else random_linear(d, 1 / side, side, mixing)
     f = np.asarray(latent, dtype=np.float32)
-    X = f @ A.astype(np.float32) + NOISE * f.std() * noise.standard_normal(f.shape, dtype=np.float32)
+    X = f @ A.astype(np.float32) + NOISE * f.std() * noise.standard_normal(
+        f.shape, dtype=np.float32
+    )
     return Observations(X, f, A, grid, grid.periodic, name)
 
 
@@ -40,7 +62,9 @@ def digits(side: int, n: int, seed: int) -> Observations:
 @functools.cache
 def _garments() -> NDArray[np.uint8]:
     path = Path(os.environ.get("FASHION_MNIST", GARMENTS)) / "train-images-idx3-ubyte.gz"
-    return np.frombuffer(gzip.decompress(path.read_bytes())[16:], dtype=np.uint8).reshape(-1, 28, 28)
+    return np.frombuffer(gzip.decompress(path.read_bytes())[16:], dtype=np.uint8).reshape(
+        -1, 28, 28
+    )
 
 
 def garments(side: int, n: int, seed: int) -> Observations:
@@ -76,20 +100,28 @@ def patches(side: int, n: int, seed: int) -> Observations:
 
 
 def decays(length: int, periodic: bool, n: int, seed: int) -> Observations:
-    """A step up and an exponential decay: up to five on twice the window, each with probability 1/2, as shot noise has them."""
+    """A step up and an exponential decay: up to five on twice the window, each with probability
+    1/2, as shot noise has them.
+    """
     rng = np.random.default_rng(seed)
     f = np.zeros((n, length))
     z = np.arange(length)
     for _ in range(5):
-        centre = rng.uniform(-length / 2 if not periodic else 0, 1.5 * length if not periodic else length, (n, 1))
+        centre = rng.uniform(
+            -length / 2 if not periodic else 0, 1.5 * length if not periodic else length, (n, 1)
+        )
         height = rng.uniform(0.5, 1.5, (n, 1)) * (rng.random((n, 1)) < 0.5)
         age = (z - centre) % length if periodic else z - centre
         f += np.where(age >= 0, height * np.exp(-age / rng.uniform(2.0, 6.0, (n, 1))), 0.0)
     return observed(f, Grid((length,), periodic), seed, name=f"decays-{length}")
 
 
-def linear_process(kind: str, n: int, seed: int, length: int = 50, condition: float = 1.0) -> Observations:
-    """AR(1) with 0.8 driven by Laplace or Bernoulli–Gauss (one in five) innovations; MA(3) by exponential ones."""
+def linear_process(
+    kind: str, n: int, seed: int, length: int = 50, condition: float = 1.0
+) -> Observations:
+    """AR(1) with 0.8 driven by Laplace or Bernoulli–Gauss (one in five) innovations; MA(3) by
+    exponential ones.
+    """
     rng = np.random.default_rng(seed)
     burn = 60
     if kind == "laplace":
@@ -114,17 +146,23 @@ def piecewise_constant(n: int, seed: int, length: int = 40) -> Observations:
     jump[:, 0] = True
     level = rng.normal(size=(n, length))
     last = np.maximum.accumulate(np.where(jump, np.arange(length), 0), axis=1)
-    return observed(np.take_along_axis(level, last, axis=1), Grid((length,)), seed, name="piecewise")
+    return observed(
+        np.take_along_axis(level, last, axis=1), Grid((length,)), seed, name="piecewise"
+    )
 
 
 def shot_noise(
     shape: int | tuple[int, ...], n: int, seed: int, basis: str = "gaussian", condition: float = 1.0
 ) -> Observations:
-    """Pulses as :func:`symlift.datasets.gsn` makes them, behind a rotation or a map of the given condition."""
+    """Pulses as :func:`symlift.datasets.gsn` makes them, behind a rotation or a map of the given
+    condition.
+    """
     made = gsn(n, shape, basis=basis, noise=0.0, random_state=seed)
     return observed(made.latent, made.grid, seed, condition, name=made.name)
 
 
 def text_wavelets(n: int, seed: int) -> Observations:
     """Legendre wavelets as the paper's text has them, behind the sine transform."""
-    return gsn(n, 63, basis="legendre", variant="text", transform="dst1", noise=NOISE, random_state=seed)
+    return gsn(
+        n, 63, basis="legendre", variant="text", transform="dst1", noise=NOISE, random_state=seed
+    )

@@ -1,8 +1,10 @@
-"""The README's picture of dense mixings: digits and garments, the same behind a random rotation, and as they were recovered.
+"""The README's picture of dense mixings: digits and garments, the same behind a random rotation,
+and as they were recovered.
 
     python benchmarks/dense_picture.py [--out docs/images/figures/dense.png]
 
-Data, mixing and fit are those of seed 0 of the rows "MNIST 8x8" and "Fashion-MNIST 8x8" of dense.py.
+Data, mixing and fit are those of seed 0 of the rows "MNIST 8x8" and "Fashion-MNIST 8x8" of
+dense.py.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ SHOWN = 8
 
 
 def recovered(data: Observations) -> NDArray[np.float64]:
-    """All rows as a fit of them gives them back, turned and signed as the latent ones, at their mean and scale."""
+    """All rows as a fit of them gives them back, turned and signed as the latent ones, at their
+    mean and scale.
+    """
     estimator = LatentDomain(grid=data.grid.shape, solver="fast", random_state=0).fit(data.X)
     Y = estimator.transform(data.X)
     found = signal_recovery(data.latent, Y, data.grid)
@@ -44,18 +48,26 @@ def clearest(latent: NDArray, count: int) -> NDArray[np.int64]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=RESULTS.parents[1] / "docs/images/figures/dense.png")
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS.parents[1] / "docs/images/figures/dense.png"
+    )
     arguments = parser.parse_args()
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(3, SHOWN * len(ROWS), figsize=(9.6, 2.0), gridspec_kw={"wspace": 0.08, "hspace": 0.08})
+    figure, axes = plt.subplots(
+        3, SHOWN * len(ROWS), figsize=(9.6, 2.0), gridspec_kw={"wspace": 0.08, "hspace": 0.08}
+    )
     for block, name in enumerate(ROWS):
         data = dense.rows()[name].make(0)
         back = recovered(data)
         for column, row in enumerate(clearest(np.asarray(data.latent), SHOWN), start=block * SHOWN):
             mixed = data.X[row]
-            pictures = ((data.latent[row], 0, 1), (mixed, mixed.min(), mixed.max()), (back[row], 0, 1))
+            pictures = (
+                (data.latent[row], 0, 1),
+                (mixed, mixed.min(), mixed.max()),
+                (back[row], 0, 1),
+            )
             for axis, (values, low, high) in zip(axes[:, column], pictures, strict=True):
                 axis.imshow(np.reshape(values, data.grid.shape), cmap="gray", vmin=low, vmax=high)
                 axis.set_axis_off()

@@ -1,16 +1,18 @@
-"""Is the verdict right?  Families of data sets with and without a symmetry, half of which no threshold has seen.
+"""Is the verdict right? Families of data sets with and without a symmetry, half of which no
+threshold has seen.
 
-    python benchmarks/diagnosis.py run seen|unseen|fresh|later [--fits FOLDER]  fits, diagnoses, and keeps a record of each at once
-    python benchmarks/diagnosis.py calibrate                          fits the curves of the confidence to the seen half
-    python benchmarks/diagnosis.py page                               the table and the reliability diagram of the unseen half
-    python benchmarks/diagnosis.py show seen|unseen                   figures of one half, and every result that is judged wrongly
-    python benchmarks/diagnosis.py forty                              the forty data sets of version 0.1.0
-    python benchmarks/diagnosis.py why                                single cases that earlier versions judged wrongly
-    python benchmarks/diagnosis.py cost                               the check beside the fit, on every row of the README
+    python benchmarks/diagnosis.py run seen|unseen|fresh|later [--fits FOLDER] fits, diagnoses, and
+    keeps a record of each at once python benchmarks/diagnosis.py calibrate fits the curves of the
+    confidence to the seen half python benchmarks/diagnosis.py page the table and the reliability
+    diagram of the unseen half python benchmarks/diagnosis.py show seen|unseen figures of one half,
+    and every result that is judged wrongly python benchmarks/diagnosis.py forty the forty data sets
+    of version 0.1.0 python benchmarks/diagnosis.py why single cases that earlier versions judged
+    wrongly python benchmarks/diagnosis.py cost the check beside the fit, on every row of the README
 
-Families are split by a hash of their names (`verdicts/library.py`).  A result is right where at least half of the columns are in
-their places, or the signals correlate with the true ones by 0.5 or more; on data without a symmetry none is.  `run` goes on where
-it stopped; with ``--fits`` it keeps the fits, so that a change of the diagnosis alone needs no other ones.
+Families are split by a hash of their names (`verdicts/library.py`). A result is right where at
+least half of the columns are in their places, or the signals correlate with the true ones by 0.5 or
+more; on data without a symmetry none is. `run` goes on where it stopped; with ``--fits`` it keeps
+the fits, so that a change of the diagnosis alone needs no other ones.
 """
 
 from __future__ import annotations
@@ -50,35 +52,62 @@ Record = dict[str, Any]
 #: every change of a threshold or curve after the unseen half was read, with its reason
 CHANGES_AFTER_UNSEEN = (
     "`effective_rank`: 1.05 instead of 1.5, because small patches of photographs have 1.15.",
-    "“Present” needs `locality`, `settled`, `locality_beyond_control` (angles: `found`) besides the confidence.",
-    "`stationarity` of columns in places is that of their ranks, the largest of three moments, at most 0.02: that of raw values "
-    "was a veto on gains, gaps and wild entries.",
+    (
+        "“Present” needs `locality`, `settled`, `locality_beyond_control` (angles: `found`) besides"
+        " the confidence."
+    ),
+    (
+        "`stationarity` of columns in places is that of their ranks, the largest of three moments,"
+        " at most 0.02: that of raw values was a veto on gains, gaps and wild entries."
+    ),
     "A line has to explain 0.02 more than the ring that it is cut from.",
-    "Components: `locality` of at least 0.1 and a confidence of 0.6 (two of the forty data sets of version 0.1.0 asked for it).",
-    "Angles: `ahead`, the lead over the next best plane (from recordings); all curves fitted once more to the seen half.",
-    "Angles: `ahead` of 0.05 instead of 0.25 (a test of eleven sharply tuned cells); bits are judged by their heaviest third. "
-    "Neither was read off these families, and the table was not made again.",
-    "`stationarity` of components: at most 0.004 instead of 0.03, and a failure of it lowers the confidence (garments cut without "
-    "their surroundings, behind a rotation, were called present with r 0.10; right results of the seen half lie below 0.001).",
-    "`partners_beside` joined the curve of columns in places; that curve and the one of components were fitted once more to the "
-    "seen half, to fits of the engine that knows places between points; `gaps` of at least 0.5. Both came from single cases "
-    "(whole digits, a line with holes).",
+    (
+        "Components: `locality` of at least 0.1 and a confidence of 0.6 (two of the forty data sets"
+        " of version 0.1.0 asked for it)."
+    ),
+    (
+        "Angles: `ahead`, the lead over the next best plane (from recordings); all curves fitted"
+        " once more to the seen half."
+    ),
+    (
+        "Angles: `ahead` of 0.05 instead of 0.25 (a test of eleven sharply tuned cells); bits are"
+        " judged by their heaviest third. Neither was read off these families, and the table was"
+        " not made again."
+    ),
+    (
+        "`stationarity` of components: at most 0.004 instead of 0.03, and a failure of it lowers"
+        " the confidence (garments cut without their surroundings, behind a rotation, were called"
+        " present with r 0.10; right results of the seen half lie below 0.001)."
+    ),
+    (
+        "`partners_beside` joined the curve of columns in places; that curve and the one of"
+        " components were fitted once more to the seen half, to fits of the engine that knows"
+        " places between points; `gaps` of at least 0.5. Both came from single cases (whole digits,"
+        " a line with holes)."
+    ),
 )
 #: what was read before any of them, with the solver as it was then
 FIRST_READING = (
-    "At the first reading, before these changes: 1 of 252 results without a symmetry called present, 8 of 293 wrong results called "
-    "present, 15 of 271 right results refused (12 of them photographs), 281 of 293 wrong results warned of, calibration error "
-    "0.029, area 0.984."
+    "At the first reading, before these changes: 1 of 252 results without a symmetry called"
+    " present, 8 of 293 wrong results called present, 15 of 271 right results refused (12 of them"
+    " photographs), 281 of 293 wrong results warned of, calibration error 0.029, area 0.984."
 )
 
 
-# -- measuring ---------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
 def jobs(half: str) -> list[tuple[str, int, int]]:
-    """Family, variant and part; one variant of every family before the next, so that a run that is stopped has seen all."""
+    """Family, variant and part; one variant of every family before the next, so that a run that is
+    stopped has seen all.
+    """
     names = [name for name in (*NEGATIVES, *POSITIVES) if half_of(name) == half]
-    return [(name, variant, part) for variant in range(VARIANTS) for name in names for part in range(PARTS)]
+    return [
+        (name, variant, part)
+        for variant in range(VARIANTS)
+        for name in names
+        for part in range(PARTS)
+    ]
 
 
 def run(half: str, fits: Path | None, limit: int | None = None) -> None:
@@ -116,22 +145,41 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
     # what the end of a fit warns of
     doubts = check_fit(est.solution_, X, est._asked(), est._names)[1]
     sample = take_sample(X)
-    measures = measure(est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves))
+    measures = measure(
+        est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves)
+    )
     placed, r = truth(case, rows, X, est)
     value = placed if placed is not None else r
     tests = {test.name: test for test in found.tests}
     return {
-        "positive": case.positive, "stationary": case.stationary, "grid": str(est.grid_), "rows": len(X), "columns": X.shape[1],
-        "placed": _round(placed), "r": _round(r), "right": bool(value is not None and value >= RIGHT),
-        "kind": kind_of(measures), "features": {name: _round(v) for name, v in features(measures).items()},
-        "barred": found.confidence <= BARRED and any(
-            tests[name].passed is False for name in tests if name in ("effective_rank", "displacements", "independent_rows")
-            or name.startswith("locality_on_")),
-        "verdict": found.verdict.value, "confidence": _round(found.confidence), "warned": bool(doubts),
-        "tests": {name: _round(test.value) for name, test in tests.items() if test.threshold is not None},
+        "positive": case.positive,
+        "stationary": case.stationary,
+        "grid": str(est.grid_),
+        "rows": len(X),
+        "columns": X.shape[1],
+        "placed": _round(placed),
+        "r": _round(r),
+        "right": bool(value is not None and value >= RIGHT),
+        "kind": kind_of(measures),
+        "features": {name: _round(v) for name, v in features(measures).items()},
+        "barred": (
+            found.confidence <= BARRED
+            and any(
+                tests[name].passed is False
+                for name in tests
+                if name in ("effective_rank", "displacements", "independent_rows")
+                or name.startswith("locality_on_")
+            )
+        ),
+        "verdict": found.verdict.value,
+        "confidence": _round(found.confidence),
+        "warned": bool(doubts),
+        "tests": {
+            name: _round(test.value) for name, test in tests.items() if test.threshold is not None
+        },
         "step": found.next_steps[0].text if found.next_steps else "",
         "seconds": {"fit": round(seconds, 3), "check": round(checked, 3)},
-    }  # fmt: skip
+    }
 
 
 def fitted(case: Case, X: NDArray, part: int, folder: Path | None) -> tuple[LatentDomain, float]:
@@ -149,36 +197,57 @@ def fitted(case: Case, X: NDArray, part: int, folder: Path | None) -> tuple[Late
     return est, seconds
 
 
-def truth(case: Case, rows: NDArray, X: NDArray, est: LatentDomain) -> tuple[float | None, float | None]:
-    """Share of the columns in place, or correlation of signals or angles; None and None where there is no symmetry."""
+def truth(
+    case: Case, rows: NDArray, X: NDArray, est: LatentDomain
+) -> tuple[float | None, float | None]:
+    """Share of the columns in place, or correlation of signals or angles; None and None where there
+    is no symmetry.
+    """
     if case.angle is not None:
-        return None, abs(circular_correlation(np.asarray(case.angle[rows], dtype=float), est.phase(X)))
+        return None, abs(
+            circular_correlation(np.asarray(case.angle[rows], dtype=float), est.phase(X))
+        )
     if case.point is not None and est.placement_ is not None:
         if case.point.max() >= est.grid_.size:
             return 0.0, None
         living = case.point >= 0
-        return placement_agreement(case.point, est.placement_.point, est.grid_, among=living, shift_open=True), None
+        return (
+            placement_agreement(
+                case.point, est.placement_.point, est.grid_, among=living, shift_open=True
+            ),
+            None,
+        )
     if case.latent is not None:
         Y = est.transform(X)
-        return None, signal_recovery(case.latent[rows], Y, est.grid_).r if Y.shape[1] == case.latent.shape[1] else 0.0
+        return None, (
+            signal_recovery(case.latent[rows], Y, est.grid_).r
+            if Y.shape[1] == case.latent.shape[1]
+            else 0.0
+        )
     return None, None
 
 
 def read(half: str) -> list[Record]:
     """The records of one half."""
     path = FOLDER / f"{half}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 def _round(value: float | None) -> float | None:
     return None if value is None else round(float(value), 4)
 
 
-# -- the curves of the confidence --------------------------------------------------------------------------------------
+# -- the curves of the confidence ------------------------------------------------------------------
 
 
 def calibrate() -> None:
-    """Logistic curves with weights that are not negative, by penalised likelihood, from the seen half."""
+    """Logistic curves with weights that are not negative, by penalised likelihood, from the seen
+    half.
+    """
     for kind in CURVES:
         records = [r for r in read("seen") if r["kind"] == kind and not r["barred"]]
         names = list(records[0]["features"])
@@ -191,11 +260,16 @@ def calibrate() -> None:
 
         start = np.r_[-1.0, np.ones(len(names))]
         w = minimize(loss, start, bounds=[(None, None)] + [(0, None)] * len(names)).x
-        weights = ", ".join(f'"{name}": {value:.2f}' for name, value in zip(names, w[1:], strict=True))
-        print(f'"{kind}": Curve({w[0]:.2f}, {{{weights}}}),   # {len(records)} results, {int(y.sum())} right')
+        weights = ", ".join(
+            f'"{name}": {value:.2f}' for name, value in zip(names, w[1:], strict=True)
+        )
+        print(
+            f'"{kind}": Curve({w[0]:.2f}, {{{weights}}}),   # {len(records)} results,'
+            f" {int(y.sum())} right"
+        )
 
 
-# -- figures -----------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------------------
 
 
 def summary(records: list[Record]) -> dict[str, Any]:
@@ -211,26 +285,44 @@ def summary(records: list[Record]) -> dict[str, Any]:
 
     p, y = np.array([r["confidence"] for r in records]), np.array([r["right"] for r in records])
     return {
-        "results": len(records), "data_sets": len({(r["family"], r["variant"]) for r in records}),
+        "results": len(records),
+        "data_sets": len({(r["family"], r["variant"]) for r in records}),
         "families": len({r["family"] for r in records}),
-        "negatives_present": share(negative, "present"), "negatives_ordered": share(negative, "ordered"),
+        "negatives_present": share(negative, "present"),
+        "negatives_ordered": share(negative, "ordered"),
         "negatives_unidentifiable": share(negative, "unidentifiable"),
-        "wrong_present": share(wrong, "present"), "wrong_positives_present": share(off, "present"),
+        "wrong_present": share(wrong, "present"),
+        "wrong_positives_present": share(off, "present"),
         "wrong_positives_ordered": share(off, "ordered"),
         "right_refused": [sum(r["verdict"] not in accepted for r in right), len(right)],
-        "stationary_right_not_present": [sum(r["verdict"] != "present" for r in right if r["stationary"]),
-                                         sum(r["stationary"] for r in right)],
+        "stationary_right_not_present": [
+            sum(r["verdict"] != "present" for r in right if r["stationary"]),
+            sum(r["stationary"] for r in right),
+        ],
         "wrong_warned": [sum(r["warned"] for r in wrong), len(wrong)],
         "right_warned": [sum(r["warned"] for r in right), len(right)],
-        "calibration_error": round(expected_calibration_error(p, y), 4), "area_under_curve": round(area(p, y), 4),
+        "calibration_error": round(expected_calibration_error(p, y), 4),
+        "area_under_curve": round(area(p, y), 4),
         # a fit ends with the check
-        "check_over_fit": round(float(np.median([r["seconds"]["check"] / max(r["seconds"]["fit"] - r["seconds"]["check"], 1e-3)
-                                                 for r in records])), 3),
-    }  # fmt: skip
+        "check_over_fit": round(
+            float(
+                np.median(
+                    [
+                        r["seconds"]["check"]
+                        / max(r["seconds"]["fit"] - r["seconds"]["check"], 1e-3)
+                        for r in records
+                    ]
+                )
+            ),
+            3,
+        ),
+    }
 
 
 def bins_of(p: NDArray, y: NDArray, fewest: int = 60) -> list[tuple[float, float, int]]:
-    """Mean confidence, share that is right and number of results, in tenths; bins with fewer than ``fewest`` results merged."""
+    """Mean confidence, share that is right and number of results, in tenths; bins with fewer than
+    ``fewest`` results merged.
+    """
     merged: list[NDArray] = []
     pending = np.array([], dtype=np.int64)
     for low in np.arange(0, 1, 0.1):
@@ -263,15 +355,24 @@ def show(half: str) -> None:
     for r in records:
         bad = (r["verdict"] in ("present", "ordered")) != r["right"]
         if bad or (not r["positive"] and r["verdict"] == "unidentifiable"):
-            print(f"{r['family']:32} {r['variant']}{r['part']} {r['grid']:8} right={r['right']!s:5} {r['placed']} {r['r']} "
-                  f"{r['verdict']:14} {r['confidence']:.2f} {r['features']} {r['tests']}")  # fmt: skip
+            print(
+                f"{r['family']:32} {r['variant']}{r['part']} {r['grid']:8} right={r['right']!s:5}"
+                f" {r['placed']} {r['r']} {r['verdict']:14} {r['confidence']:.2f} {r['features']}"
+                f" {r['tests']}"
+            )
 
 
 def main() -> None:
     warnings.simplefilter("ignore", FitWarning)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "calibrate", "show", "page", "forty", "why", "cost"))
-    parser.add_argument("half", nargs="?", choices=("seen", "unseen", "fresh", "later"), default="seen")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what", choices=("run", "calibrate", "show", "page", "forty", "why", "cost")
+    )
+    parser.add_argument(
+        "half", nargs="?", choices=("seen", "unseen", "fresh", "later"), default="seen"
+    )
     parser.add_argument("--fits", type=Path, help="folder that keeps fits")
     parser.add_argument("--limit", type=int, help="stop after so many")
     given = parser.parse_args()

@@ -1,12 +1,14 @@
-"""Which wire is which electrode: recordings of SpikeInterface's generator, matched to their probe and checked.
+"""Which wire is which electrode: recordings of SpikeInterface's generator, matched to their probe
+and checked.
 
-    python benchmarks/ephys.py [linear32] [array8x8] [neuropixels96]…        (all of them without a name)
+    python benchmarks/ephys.py [linear32] [array8x8] [neuropixels96]… (all of them without a name)
 
-Needs the extras ``ephys`` and ``paper``.  Three probes, five seeds, traces as they are and low-passed at 300 Hz, 60 s at 25 kHz,
-as many units as contacts.  A tenth of the channels are dead (half of them flat, half with the usual noise alone), a twentieth
-noisy (ten times the usual noise on top of the signal).  ``in_place`` counts all channels that are not dead, the noisy ones among
-them, up to motions that carry every living contact to a contact.  Thresholds were set on seeds 0 to 2 and 10; seeds 20 to 24
-here were looked at only for these figures.
+Needs the extras ``ephys`` and ``paper``. Three probes, five seeds, traces as they are and
+low-passed at 300 Hz, 60 s at 25 kHz, as many units as contacts. A tenth of the channels are dead
+(half of them flat, half with the usual noise alone), a twentieth noisy (ten times the usual noise
+on top of the signal). ``in_place`` counts all channels that are not dead, the noisy ones among
+them, up to motions that carry every living contact to a contact. Thresholds were set on seeds 0 to
+2 and 10; seeds 20 to 24 here were looked at only for these figures.
 
 Each case is written when it is done, and those that are there are not measured again.
 """
@@ -43,7 +45,9 @@ def probe_named(name: str) -> Any:
     if name == "linear32":
         probe = generate_linear_probe(num_elec=32, ypitch=20)
     elif name == "array8x8":
-        probe = generate_multi_columns_probe(num_columns=8, num_contact_per_column=8, xpitch=30, ypitch=30)
+        probe = generate_multi_columns_probe(
+            num_columns=8, num_contact_per_column=8, xpitch=30, ypitch=30
+        )
     else:
         probe = build_neuropixels_probe("NP1000").get_slice(np.arange(96))
     probe.set_device_channel_indices(np.arange(probe.get_contact_count()))
@@ -87,7 +91,9 @@ def recording_of(traces: NDArray, probe: Any, order: NDArray[np.int64]) -> Any:
 
 
 def matched(traces: NDArray, probe: Any, dead: NDArray, seed: int) -> dict[str, Any]:
-    """Channels in unknown order, wired by `match_probe`; read back from the recording that takes the result."""
+    """Channels in unknown order, wired by `match_probe`; read back from the recording that takes
+    the result.
+    """
     d = probe.get_contact_count()
     order = np.random.default_rng(2000 + seed).permutation(d)
     recording = recording_of(traces, probe, order)
@@ -96,13 +102,20 @@ def matched(traces: NDArray, probe: Any, dead: NDArray, seed: int) -> dict[str, 
     wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
     recording.set_probe(found.probe)
     where = recording.get_channel_locations()
-    contact = np.argmin(np.sum((probe.contact_positions[None] - where[:, None]) ** 2, axis=-1), axis=1)
+    contact = np.argmin(
+        np.sum((probe.contact_positions[None] - where[:, None]) ** 2, axis=-1), axis=1
+    )
     living = np.flatnonzero(~np.isin(order, dead))
     truth = order[living]
     score = max(
-        float(np.mean(to[truth] == contact[living])) for to in motions_of(in_steps(probe.contact_positions)[0], truth)
+        float(np.mean(to[truth] == contact[living]))
+        for to in motions_of(in_steps(probe.contact_positions)[0], truth)
     )
-    return {"in_place": round(score, 4), "seconds": round(wall, 1), "cpu_seconds": round(processor, 1)}
+    return {
+        "in_place": round(score, 4),
+        "seconds": round(wall, 1),
+        "cpu_seconds": round(processor, 1),
+    }
 
 
 def checked(traces: NDArray, probe: Any, dead: NDArray, seed: int, swaps: int) -> dict[str, Any]:
@@ -122,10 +135,14 @@ def checked(traces: NDArray, probe: Any, dead: NDArray, seed: int, swaps: int) -
     named = {frozenset(ids[channel] for channel in group) for group in found.swapped}
     wanted = {frozenset(int(i) for i in pair) for pair in pairs}
     return {
-        "swaps": swaps, "right": len(named & wanted), "wrong": len(named - wanted), "missed": len(wanted - named), "ok": found.ok,
+        "swaps": swaps,
+        "right": len(named & wanted),
+        "wrong": len(named - wanted),
+        "missed": len(wanted - named),
+        "ok": found.ok,
         "dead_right": sorted(ids[channel] for channel in found.dead) == dead.tolist(),
         "seconds": round(time.perf_counter() - began, 1),
-    }  # fmt: skip
+    }
 
 
 def known() -> dict[str, Any]:
@@ -139,7 +156,8 @@ def summary(cases: dict[str, Any]) -> dict[str, Any]:
     for key, case in cases.items():
         probe, _, kind = key.split("/")
         row = table.setdefault(
-            f"{probe}/{kind}", {"in_place": [], "right": 0, "wrong": 0, "missed": 0, "alarms": 0, "maps": 0}
+            f"{probe}/{kind}",
+            {"in_place": [], "right": 0, "wrong": 0, "missed": 0, "alarms": 0, "maps": 0},
         )
         row["in_place"].append(case["match"]["in_place"])
         for check in case["checks"]:

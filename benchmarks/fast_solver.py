@@ -1,15 +1,16 @@
 """The fast solver on every row of its table, its decline, and its cost.
 
-    python benchmarks/fast_solver.py rows [--seeds 5] [--only ring]     the table, and the same shot-noise rows as the text has them
-    python benchmarks/fast_solver.py decline                            r against samples, noise, condition number
-    python benchmarks/fast_solver.py scaling                            seconds against d and n, with fitted exponents
-    python benchmarks/fast_solver.py check --seeds 1                    whether the committed rows come out again
-    python benchmarks/fast_solver.py nothing                            what the trace says where there is nothing to find
-    python benchmarks/fast_solver.py table                              the committed rows as a Markdown table
+    python benchmarks/fast_solver.py rows [--seeds 5] [--only ring] the table, and the same
+    shot-noise rows as the text has them python benchmarks/fast_solver.py decline r against samples,
+    noise, condition number python benchmarks/fast_solver.py scaling seconds against d and n, with
+    fitted exponents python benchmarks/fast_solver.py check --seeds 1 whether the committed rows
+    come out again python benchmarks/fast_solver.py nothing what the trace says where there is
+    nothing to find python benchmarks/fast_solver.py table the committed rows as a Markdown table
 
-The same settings for every row: only the grid and whether its axes are periodic differ.  A seed fixes data, mixing and solver.
-MNIST is read from the folder that SYMLIFT_DATA names.  Results go to results/fast_solver_*.json, row by row, so an
-interrupted run goes on where it stopped (delete the file to start again).
+The same settings for every row: only the grid and whether its axes are periodic differ. A seed
+fixes data, mixing and solver. MNIST is read from the folder that SYMLIFT_DATA names. Results go to
+results/fast_solver_*.json, row by row, so an interrupted run goes on where it stopped (delete the
+file to start again).
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def _gsn(shape: Any, transform: str, n: int = N, **options: Any) -> Maker:
 
 
 def _mnist(side: int) -> Maker:
-    return lambda seed: image_crops(load_mnist().images, (side, side), N, transform="permutation", random_state=seed)
+    return lambda seed: image_crops(
+        load_mnist().images, (side, side), N, transform="permutation", random_state=seed
+    )
 
 
 def rows() -> dict[str, tuple[Maker, float | None, float | None, float | None]]:
@@ -54,7 +57,12 @@ def rows() -> dict[str, tuple[Maker, float | None, float | None, float | None]]:
     for basis, worst in (("gaussian", 0.97), ("legendre", 0.95)):
         for name, transform in mixings.items():
             table[f"{basis} 63, {name}"] = (_gsn(63, transform, basis=basis), 0.99, worst, 60)
-    table["Ising 33, linear"] = (lambda seed: ising(N, 33, transform="linear", random_state=seed), 0.97, 0.93, 60)
+    table["Ising 33, linear"] = (
+        lambda seed: ising(N, 33, transform="linear", random_state=seed),
+        0.97,
+        0.93,
+        60,
+    )
     table["MNIST 15x15, shuffled"] = (_mnist(15), 0.999, 0.99, 10)
     table["MNIST 27x27, shuffled"] = (_mnist(27), 0.99, 0.97, 120)
     table["shot noise 12x12, shuffled"] = (_gsn((12, 12), "permutation"), 0.99, 0.95, 120)
@@ -62,7 +70,12 @@ def rows() -> dict[str, tuple[Maker, float | None, float | None, float | None]]:
     table["shot noise 6x6x6, shuffled"] = (_gsn((6, 6, 6), "permutation"), 0.97, 0.9, 120)
     for basis in ("gaussian", "legendre"):
         for name, transform in mixings.items():
-            table[f"text: {basis} 63, {name}"] = (_gsn(63, transform, basis=basis, variant="text"), None, None, None)
+            table[f"text: {basis} 63, {name}"] = (
+                _gsn(63, transform, basis=basis, variant="text"),
+                None,
+                None,
+                None,
+            )
     for name in ("identity", "orthogonal"):
         table[f"text: ring 15, continuous, {name}"] = (
             _gsn(15, mixings[name], periodic=True, variant="text"),
@@ -75,14 +88,18 @@ def rows() -> dict[str, tuple[Maker, float | None, float | None, float | None]]:
 
 def measure(data: Observations, seed: int) -> dict[str, Any]:
     """Fit and score one data set."""
-    estimator = LatentDomain(grid=data.grid.shape, periodic=data.grid.periodic, solver="fast", random_state=seed)
+    estimator = LatentDomain(
+        grid=data.grid.shape, periodic=data.grid.periodic, solver="fast", random_state=seed
+    )
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         estimator.fit(data.X)
     seconds = time.perf_counter() - start
     recovery = signal_recovery(data.latent, estimator.transform(data.X), data.grid)
-    similarity = generator_similarity(estimator.generators_, data.transform, data.grid, truth="exact")
+    similarity = generator_similarity(
+        estimator.generators_, data.transform, data.grid, truth="exact"
+    )
     evidence = estimator.evidence_
     return {
         "seed": seed,
@@ -121,14 +138,17 @@ def run_rows(seeds: int, only: str) -> None:
         }
         write("fast_solver_rows", {"n": N, "table": table})
         print(
-            f"{name:34} r {statistics.median(r):.4f} (worst {min(r):.4f})  S {statistics.median(similarity):.4f} "
-            f"(worst {min(similarity):.4f})  {statistics.median(times):.1f} s (slowest {max(times):.1f})",
+            f"{name:34} r {statistics.median(r):.4f} (worst {min(r):.4f})  S"
+            f" {statistics.median(similarity):.4f} (worst {min(similarity):.4f}) "
+            f" {statistics.median(times):.1f} s (slowest {max(times):.1f})",
             flush=True,
         )
 
 
 def run_check(seeds: int, only: str) -> None:
-    """Do the committed rows come out again?  Fails where a row of the table loses more than 0.0005 of r."""
+    """Do the committed rows come out again? Fails where a row of the table loses more than 0.0005
+    of r.
+    """
     kept, lost = _kept("fast_solver_rows"), []
     for name, (make, target, _, _) in rows().items():
         if only not in name or target is None:
@@ -137,7 +157,8 @@ def run_check(seeds: int, only: str) -> None:
             before, now = kept[name]["runs"][seed], measure(make(seed), seed)
             change = now["r"] - before["r"]
             print(
-                f"{name:34} seed {seed}: r {before['r']:.5f} → {now['r']:.5f}, {before['seconds']} → {now['seconds']} s",
+                f"{name:34} seed {seed}: r {before['r']:.5f} → {now['r']:.5f}, {before['seconds']}"
+                f" → {now['seconds']} s",
                 flush=True,
             )
             if change < -0.0005:
@@ -161,7 +182,12 @@ def run_decline(seeds: int) -> None:
 
         def mixed(seed: int, condition: int = condition) -> Observations:
             side = condition**0.5
-            return gsn(N, 63, transform=random_linear(63, 1 / side, side, random_state=seed), random_state=seed)
+            return gsn(
+                N,
+                63,
+                transform=random_linear(63, 1 / side, side, random_state=seed),
+                random_state=seed,
+            )
 
         cases[f"condition {condition}, gaussian 63"] = mixed
     for name, make in cases.items():
@@ -171,7 +197,9 @@ def run_decline(seeds: int) -> None:
         table[name] = {
             "median_r": statistics.median(run["r"] for run in runs),
             "worst_r": min(run["r"] for run in runs),
-            "median_similarity_exact": statistics.median(min(run["similarity_exact"]) for run in runs),
+            "median_similarity_exact": statistics.median(
+                min(run["similarity_exact"]) for run in runs
+            ),
             "median_seconds": statistics.median(run["seconds"] for run in runs),
             "runs": runs,
         }
@@ -187,14 +215,20 @@ def run_scaling() -> None:
     """Seconds against d and n, and the exponents of a power law through them."""
     table: dict[str, Any] = {}
     for transform in ("permutation", "orthogonal"):
-        for axis, values in (("d", (15, 31, 63, 127, 255)), ("n", (3_000, 10_000, 30_000, 100_000))):
+        for axis, values in (
+            ("d", (15, 31, 63, 127, 255)),
+            ("n", (3_000, 10_000, 30_000, 100_000)),
+        ):
             times = []
             for value in values:
                 n, d = (20_000, value) if axis == "d" else (value, 63)
                 data = gsn(n, d, transform=transform, random_state=0)
                 result = measure(data, 0)
                 times.append(result["seconds"])
-                print(f"{transform:12} {axis} = {value:6}: {times[-1]:7.2f} s, r {result['r']:.4f}", flush=True)
+                print(
+                    f"{transform:12} {axis} = {value:6}: {times[-1]:7.2f} s, r {result['r']:.4f}",
+                    flush=True,
+                )
             slope = float(np.polyfit(np.log(values), np.log(np.maximum(times, 1e-2)), 1)[0])
             table[f"{transform}, {axis}"] = {
                 "values": list(values),
@@ -208,7 +242,11 @@ def run_scaling() -> None:
 def run_nothing(seeds: int) -> None:
     """Quality figures of the trace where there is nothing to find, beside rows where there is."""
     rng_cases: dict[str, Callable[[int], tuple[np.ndarray, int | tuple[int, ...], bool]]] = {
-        "white noise, line 33": lambda s: (np.random.default_rng(s).normal(size=(20_000, 33)), 33, False),
+        "white noise, line 33": lambda s: (
+            np.random.default_rng(s).normal(size=(20_000, 33)),
+            33,
+            False,
+        ),
         "Gaussian ring 15, dense": lambda s: (_gaussian_ring(s), 15, True),
         "shot noise ring 15, dense": lambda s: (
             gsn(20_000, 15, periodic=True, transform="orthogonal", random_state=s).X,
@@ -220,7 +258,11 @@ def run_nothing(seeds: int) -> None:
             63,
             False,
         ),
-        "Ising 33, linear": lambda s: (ising(20_000, 33, transform="linear", random_state=s).X, 33, False),
+        "Ising 33, linear": lambda s: (
+            ising(20_000, 33, transform="linear", random_state=s).X,
+            33,
+            False,
+        ),
     }
     table: dict[str, Any] = {}
     for name, make in rng_cases.items():
@@ -229,7 +271,9 @@ def run_nothing(seeds: int) -> None:
             X, shape, periodic = make(seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FitWarning)
-                est = LatentDomain(grid=shape, periodic=periodic, solver="fast", random_state=seed).fit(X)
+                est = LatentDomain(
+                    grid=shape, periodic=periodic, solver="fast", random_state=seed
+                ).fit(X)
             found.append(asdict(est.evidence_))
         table[name] = {"evidence": found}
         print(f"{name:28} {found}", flush=True)
@@ -250,7 +294,8 @@ PAPER = {
 def print_table() -> None:
     """The committed rows, as docs/measured.md shows them."""
     print(
-        "| problem | paper r (GPU time) | r, median (worst of 5) | S exact, median (worst) | seconds, median (slowest) |"
+        "| problem | paper r (GPU time) | r, median (worst of 5) | S exact, median (worst) |"
+        " seconds, median (slowest) |"
     )
     print("|---|---|---|---|---|")
     for name, row in _kept("fast_solver_rows").items():

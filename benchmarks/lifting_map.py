@@ -1,10 +1,12 @@
-"""Lifting map, forward and backward: the 2-plane form against a complex eigendecomposition of the same map.
+"""Lifting map, forward and backward: the 2-plane form against a complex eigendecomposition of the
+same map.
 
     python benchmarks/lifting_map.py
 
-The same family of maps is computed four ways: orthogonal planes by the Cayley map (what symlift uses), by Householder
-reflections, by the matrix exponential, and as the eigenvectors of one antisymmetric matrix (`eigh`, complex), which is how
-the paper does it.  Median of alternating repetitions in one process, so that the ratios survive a busy machine.
+The same family of maps is computed four ways: orthogonal planes by the Cayley map (what symlift
+uses), by Householder reflections, by the matrix exponential, and as the eigenvectors of one
+antisymmetric matrix (`eigh`, complex), which is how the paper does it. Median of alternating
+repetitions in one process, so that the ratios survive a busy machine.
 """
 
 from __future__ import annotations
@@ -84,8 +86,16 @@ def main() -> None:
         row = {name: 1e3 * statistics.median(times) for name, times in runs.items()}
         row["speedup over complex_eigh"] = row["complex_eigh"] / row["cayley"]
         table[str(d)] = {name: round(value, 3) for name, value in row.items()}
-        print(f"d = {d:4}: " + ", ".join(f"{name} {value:.3g}" for name, value in table[str(d)].items()) + " (ms)")
-    print(write("lifting_map", {"unit": "ms, forward and backward, float32, one thread", "table": table}))
+        print(
+            f"d = {d:4}: "
+            + ", ".join(f"{name} {value:.3g}" for name, value in table[str(d)].items())
+            + " (ms)"
+        )
+    print(
+        write(
+            "lifting_map", {"unit": "ms, forward and backward, float32, one thread", "table": table}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Peak memory of a fit of rows that are larger than memory should be: ``python benchmarks/memory.py [rows]``.
+"""Peak memory of a fit of rows that are larger than memory should be: ``python benchmarks/memory.py
+[rows]``.
 
-2,000,000 × 225 numbers in a memory map, single precision and bytes, with and without constant columns, each in a process of its
-own: the largest resident memory beyond that after the imports.  Pages of the file count while they are mapped.
+2,000,000 × 225 numbers in a memory map, single precision and bytes, with and without constant
+columns, each in a process of its own: the largest resident memory beyond that after the imports.
+Pages of the file count while they are mapped.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ print(json.dumps({"imports_mb": round(before), "fit_mb": round(peak() - before),
 
 
 def write_rows(path: Path, rows: int, dtype: str, constant: int) -> None:
-    """Shuffled shot noise on a grid of 15x15, tiled to as many rows as are asked for, each time with other noise."""
+    """Shuffled shot noise on a grid of 15x15, tiled to as many rows as are asked for, each time
+    with other noise.
+    """
     from symlift.datasets import gsn
 
     field = gsn(20_000, (SIDE, SIDE), transform="permutation", random_state=0).X
@@ -53,7 +57,9 @@ def write_rows(path: Path, rows: int, dtype: str, constant: int) -> None:
     rng = np.random.default_rng(0)
     out = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(rows, SIDE * SIDE))
     for start in range(0, rows, len(field)):
-        block = field[: rows - start] + rng.normal(scale=0.02 * field.std(), size=(1, SIDE * SIDE)).astype(np.float32)
+        block = field[: rows - start] + rng.normal(
+            scale=0.02 * field.std(), size=(1, SIDE * SIDE)
+        ).astype(np.float32)
         if dtype == "uint8":
             block = np.clip(255 * (block - low) / (high - low), 0, 255)
         if constant:
@@ -71,7 +77,10 @@ def measure(rows: int) -> dict[str, Any]:
             write_rows(path, rows, case["dtype"], case["constant"])
             start = time.perf_counter()
             child = subprocess.run(
-                [sys.executable, "-c", _CHILD, str(path), "auto"], capture_output=True, text=True, check=True
+                [sys.executable, "-c", _CHILD, str(path), "auto"],
+                capture_output=True,
+                text=True,
+                check=True,
             )
             found[name] = json.loads(child.stdout) | {"file_mb": round(path.stat().st_size / 2**20)}
             print(f"{name}: {found[name]}, {time.perf_counter() - start:.0f} s in all", flush=True)
@@ -86,7 +95,9 @@ def main() -> None:
     worst = max(case["fit_mb"] for case in cases.values())
     print(f"worst: {worst} MB above the imports (limit {LIMIT_MB})")
     if rows == ROWS:
-        _common.write("memory", {"rows": rows, "columns": SIDE * SIDE, "limit_mb": LIMIT_MB, "cases": cases})
+        _common.write(
+            "memory", {"rows": rows, "columns": SIDE * SIDE, "limit_mb": LIMIT_MB, "cases": cases}
+        )
     sys.exit(worst > LIMIT_MB)
 
 

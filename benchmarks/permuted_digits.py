@@ -2,8 +2,8 @@
 
     python benchmarks/permuted_digits.py [--out FOLDER]
 
-Each seed draws its own shuffle, its own start of the networks and its own order of images.  MNIST is read from the folder
-that ``SYMLIFT_DATA`` names.
+Each seed draws its own shuffle, its own start of the networks and its own order of images. MNIST is
+read from the folder that ``SYMLIFT_DATA`` names.
 """
 
 from __future__ import annotations
@@ -33,19 +33,28 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     for name in runs[0]["curves"]:
         last = [100 * found["curves"][name]["accuracy"][-1] for found in runs]
         table[name] = {
-            "accuracy": [round(value, 2) for value in last], "mean": round(float(np.mean(last)), 3),
+            "accuracy": [round(value, 2) for value in last],
+            "mean": round(float(np.mean(last)), 3),
             "spread": round(float(np.ptp(last)), 3),
-            "seconds": round(float(np.median([found["curves"][name]["seconds"] for found in runs])), 1),
-        }  # fmt: skip
+            "seconds": round(
+                float(np.median([found["curves"][name]["seconds"] for found in runs])), 1
+            ),
+        }
     return table
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Digits as they came, as recovered and as they were, and the accuracy while networks were trained."""
+    """Digits as they came, as recovered and as they were, and the accuracy while networks were
+    trained.
+    """
     shuffled, original = (images[:8] for images in found["shown"])
     figure = plt.figure(figsize=(10, 3.4), layout="constrained")
     left, right = np.ravel(np.asarray(figure.subfigures(1, 2, width_ratios=(1.5, 1))))
-    rows = {"shuffled": shuffled, "recovered": found["estimator"].transform(shuffled), "original": original}
+    rows = {
+        "shuffled": shuffled,
+        "recovered": found["estimator"].transform(shuffled),
+        "original": original,
+    }
     axes = left.subplots(3, len(shuffled), squeeze=False)
     for line, (name, images) in zip(axes, rows.items(), strict=True):
         for axis, image in zip(line, images, strict=True):
@@ -67,10 +76,14 @@ def main(out: Path | None = None) -> None:
     for seed in SEEDS:
         runs.append(run(epochs=EPOCHS, seed=seed))
         result = {
-            "seeds": list(SEEDS)[: len(runs)], "epochs": EPOCHS, "placed": [round(found["placed"], 4) for found in runs],
-            "seconds to place": [round(found["seconds"], 1) for found in runs], "networks": summary(runs),
-            "seconds": round(time.perf_counter() - start, 1), "curves": [found["curves"] for found in runs],
-        }  # fmt: skip
+            "seeds": list(SEEDS)[: len(runs)],
+            "epochs": EPOCHS,
+            "placed": [round(found["placed"], 4) for found in runs],
+            "seconds to place": [round(found["seconds"], 1) for found in runs],
+            "networks": summary(runs),
+            "seconds": round(time.perf_counter() - start, 1),
+            "curves": [found["curves"] for found in runs],
+        }
         print(write(NAME, result), result["networks"], flush=True)
     if out is not None:
         draw(runs[0], out / "permuted_mnist.png")

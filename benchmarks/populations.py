@@ -1,13 +1,17 @@
-"""Rings and tori in populations: two angles recovered, verdicts on four kinds of populations, persistent cohomology beside it.
+"""Rings and tori in populations: two angles recovered, verdicts on four kinds of populations,
+persistent cohomology beside it.
 
-    python benchmarks/populations.py [recovery|verdicts|dreimac]…        (recovery and verdicts without a name)
+    python benchmarks/populations.py [recovery|verdicts|dreimac]… (recovery and verdicts without a
+    name)
 
-``recovery``: modules of 60 grid cells, 5,000 rows, at several noise levels; five draws each.  ``verdicts``: populations on a ring,
-a torus, an open plane and on nothing, twenty draws each, every one fitted as a ring and as a torus.  Thresholds of the solver
-and of its diagnosis were set on other draws (seeds below 200) of fewer families; the draws here (seeds from 2,000), the
-families marked *unseen*, and their settings had no part in that.  ``dreimac`` needs DREiMac 0.3.2, in an
-environment of its own: circular coordinates for rings, toroidal ones for tori, on counts and on stabilised rows, over a grid of
-settings, of which the best *by the truth* is kept.  Recordings are read from the folder that ``SYMLIFT_DATA`` names.
+``recovery``: modules of 60 grid cells, 5,000 rows, at several noise levels; five draws each.
+``verdicts``: populations on a ring, a torus, an open plane and on nothing, twenty draws each, every
+one fitted as a ring and as a torus. Thresholds of the solver and of its diagnosis were set on other
+draws (seeds below 200) of fewer families; the draws here (seeds from 2,000), the families marked
+*unseen*, and their settings had no part in that. ``dreimac`` needs DREiMac 0.3.2, in an environment
+of its own: circular coordinates for rings, toroidal ones for tori, on counts and on stabilised
+rows, over a grid of settings, of which the best *by the truth* is kept. Recordings are read from
+the folder that ``SYMLIFT_DATA`` names.
 """
 
 from __future__ import annotations
@@ -47,7 +51,9 @@ def fit(X: NDArray, domain: str, seed: int) -> LatentDomain:
     """Ours, as anyone would call it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        return LatentDomain(grid=GRIDS[domain], periodic=True, solver="ring", random_state=seed).fit(X)
+        return LatentDomain(
+            grid=GRIDS[domain], periodic=True, solver="ring", random_state=seed
+        ).fit(X)
 
 
 def recovery() -> dict[str, Any]:
@@ -63,14 +69,19 @@ def recovery() -> dict[str, Any]:
             draws.append([round(v, 4) for v in torus_correlation(data.latent, found.phase(data.X))])
         worse = [min(pair) for pair in draws]
         table[name] = {
-            "settings": settings, "spikes": round(float(data.X.mean()), 2), "draws": draws, "seeds": list(SEEDS),
-            "median": round(float(np.median(worse)), 4), "worst": min(worse), "seconds": round(float(np.median(seconds)), 1),
-        }  # fmt: skip
+            "settings": settings,
+            "spikes": round(float(data.X.mean()), 2),
+            "draws": draws,
+            "seeds": list(SEEDS),
+            "median": round(float(np.median(worse)), 4),
+            "worst": min(worse),
+            "seconds": round(float(np.median(seconds)), 1),
+        }
         print(name, table[name], flush=True)
     return table
 
 
-# -- verdicts ----------------------------------------------------------------------------------------------------------
+# -- verdicts --------------------------------------------------------------------------------------
 
 
 def population(kind: str, seed: int) -> tuple[str, NDArray]:
@@ -81,12 +92,22 @@ def population(kind: str, seed: int) -> tuple[str, NDArray]:
     pick, extra = seed % 4, dict[str, Any]()
     if kind == "ring":
         family = ("broad", "sharp", "few stimuli (unseen)", "strong movement")[pick]
-        extra = ({"concentration": 1.5}, {"concentration": 5.0}, {"stimuli": 12}, {"movement": 0.6})[pick]
+        extra = (
+            {"concentration": 1.5},
+            {"concentration": 5.0},
+            {"stimuli": 12},
+            {"movement": 0.6},
+        )[pick]
         return family, ring_population(n, units, **extra, **common).X
     if kind == "torus":
         family = ("hexagonal", "square", "broad tuning (unseen)", "fast runs")[pick]
         extra = ({}, {"hexagonal": False}, {"sharpness": 3.0}, {"speed": 0.5})[pick]
-        return family, torus_population(5_000, max(units, 60), rate=float(rng.uniform(7, 14)), **extra, **common).X
+        return (
+            family,
+            torus_population(
+                5_000, max(units, 60), rate=float(rng.uniform(7, 14)), **extra, **common
+            ).X,
+        )
     if kind == "plane":
         width = (0.15, 0.2, 0.25, 0.3)[pick]
         family = f"fields of {width}" + (" (unseen)" if pick in (0, 2, 3) else "")
@@ -106,7 +127,9 @@ def _nothing(family: str, n: int, units: int, rng: np.random.Generator) -> NDArr
     elif family == "gain alone":
         runs = 0.5 * np.minimum(rng.exponential(size=n), 5)
         rates = strength * np.exp(
-            np.clip(0.5 * rng.normal(size=n)[:, None] + np.outer(runs, rng.normal(size=units)), -5, 3)
+            np.clip(
+                0.5 * rng.normal(size=n)[:, None] + np.outer(runs, rng.normal(size=units)), -5, 3
+            )
         )
     else:
         states = 4 * np.exp(0.8 * rng.normal(size=(int(rng.integers(5, 12)), units)))
@@ -123,11 +146,17 @@ def judge(kind: str, X: NDArray, seed: int) -> dict[str, Any]:
         steps = " ".join(step.text for step in diagnosis.next_steps)
         other = {"ring": "ring", "torus": "torus", "plane": "open plane"}.get(kind)
         entry[domain] = {
-            "verdict": diagnosis.verdict.value, "confidence": round(diagnosis.confidence, 3),
+            "verdict": diagnosis.verdict.value,
+            "confidence": round(diagnosis.confidence, 3),
             "right": diagnosis.verdict.value == ("present" if domain == kind else "absent"),
             "named": None if domain == kind or other is None else other in steps,
-            "evidence": [found.evidence_.agreement, found.evidence_.roundness, found.evidence_.ahead, found.evidence_.domain],
-        }  # fmt: skip
+            "evidence": [
+                found.evidence_.agreement,
+                found.evidence_.roundness,
+                found.evidence_.ahead,
+                found.evidence_.domain,
+            ],
+        }
     return entry
 
 
@@ -141,13 +170,24 @@ def verdicts() -> dict[str, Any]:
             draws.append({"seed": seed, "family": family, **judge(kind, X, seed)})
             print(kind, draws[-1], flush=True)
         both = [all(draw[domain]["right"] for domain in GRIDS) for draw in draws]
-        named = [draw[domain]["named"] for draw in draws for domain in GRIDS if draw[domain]["named"] is not None]
-        table[kind] = {"right": sum(both), "of": len(both), "named": sum(named), "named_of": len(named), "draws": draws}
+        named = [
+            draw[domain]["named"]
+            for draw in draws
+            for domain in GRIDS
+            if draw[domain]["named"] is not None
+        ]
+        table[kind] = {
+            "right": sum(both),
+            "of": len(both),
+            "named": sum(named),
+            "named_of": len(named),
+            "draws": draws,
+        }
         print(kind, sum(both), "of", len(both), "named", sum(named), "of", len(named), flush=True)
     return table
 
 
-# -- persistent cohomology ---------------------------------------------------------------------------------------------
+# -- persistent cohomology -------------------------------------------------------------------------
 
 
 def dreimac() -> dict[str, Any]:
@@ -176,7 +216,9 @@ def dreimac() -> dict[str, Any]:
     return table
 
 
-def _coordinates(rows: NDArray, truth: NDArray, components: int | None, landmarks: int) -> dict[str, float]:
+def _coordinates(
+    rows: NDArray, truth: NDArray, components: int | None, landmarks: int
+) -> dict[str, float]:
     from dreimac import CircularCoords, ToroidalCoords  # type: ignore[import-not-found]
     from sklearn.decomposition import PCA
 
@@ -188,14 +230,18 @@ def _coordinates(rows: NDArray, truth: NDArray, components: int | None, landmark
         options = {"perc": share, "standard_range": standard}
         try:
             if truth.ndim == 1:
-                value = abs(circular_correlation(truth, found.get_coordinates(cocycle_idx=0, **options)))
+                value = abs(
+                    circular_correlation(truth, found.get_coordinates(cocycle_idx=0, **options))
+                )
             else:
                 both = np.asarray(found.get_coordinates(cocycle_idxs=[0, 1], **options))
                 value = min(torus_correlation(truth, both.T))
         except Exception as error:  # a setting that does not run there counts as none, and says so
             value = 0.0
             print("   no coordinates:", " ".join(str(error).split()), flush=True)
-        values[f"share {share}, {'standard' if standard else 'wide'} range"] = round(float(value), 4)
+        values[f"share {share}, {'standard' if standard else 'wide'} range"] = round(
+            float(value), 4
+        )
     return values
 
 
@@ -207,7 +253,9 @@ def main(names: list[str]) -> None:
         result = PARTS[name]()
         path = RESULTS / f"{NAME}.json"
         before = read_json(path) if path.exists() else {}
-        parts = {key: value for key, value in before.items() if key in PARTS or key == "dreimac version"}
+        parts = {
+            key: value for key, value in before.items() if key in PARTS or key == "dreimac version"
+        }
         if name == "dreimac":
             parts["dreimac version"] = metadata.version("dreimac")
         print(write(NAME, {**parts, name: result}))

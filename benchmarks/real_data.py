@@ -3,10 +3,11 @@
     python benchmarks/real_data.py images [--seeds 5] [--only bits]
     python benchmarks/real_data.py recordings              what `benchmarks/recordings.py` measures
 
-Rows of the paper with five scrambles each, and what goes beyond it with three.  Each run is a process of its own, so that its peak
-memory is its own, data included.  A seed fixes crops, scramble and solver; a solver sees X and the grid only.  MNIST is
-read from the folder that SYMLIFT_DATA names.  Results go to results/real_data_images.json, run by run, so an interrupted
-run goes on where it stopped (delete the file to start again).  ``seconds`` is wall clock, ``cpu_seconds`` what the
+Rows of the paper with five scrambles each, and what goes beyond it with three. Each run is a
+process of its own, so that its peak memory is its own, data included. A seed fixes crops, scramble
+and solver; a solver sees X and the grid only. MNIST is read from the folder that SYMLIFT_DATA
+names. Results go to results/real_data_images.json, run by run, so an interrupted run goes on where
+it stopped (delete the file to start again). ``seconds`` is wall clock, ``cpu_seconds`` what the
 process itself used: on a busy machine they differ.
 """
 
@@ -39,27 +40,54 @@ def rows() -> dict[str, Row]:
     paper15: Row = {"r": 0.995, "similarity": [0.921, 0.949], "gpu_hours": 41}
     paper27: Row = {"r": 0.947, "similarity": [0.718, 0.716], "gpu_hours": 132}
     return {
-        "MNIST 15x15, shuffled": {"side": 15, "paper": paper15, "target": {"r": 0.999, "seconds": 10}},
-        "MNIST 27x27, shuffled": {"side": 27, "paper": paper27, "target": {"r": 0.99, "seconds": 120}},
+        "MNIST 15x15, shuffled": {
+            "side": 15,
+            "paper": paper15,
+            "target": {"r": 0.999, "seconds": 10},
+        },
+        "MNIST 27x27, shuffled": {
+            "side": 27,
+            "paper": paper27,
+            "target": {"r": 0.99, "seconds": 120},
+        },
         "MNIST 15x15, bits": {
-            "side": 15, "bits": {}, "paper": {"r": 0.944, "gpu_hours": 8}, "target": {"r": 0.99, "seconds": 60},
+            "side": 15,
+            "bits": {},
+            "paper": {"r": 0.944, "gpu_hours": 8},
+            "target": {"r": 0.99, "seconds": 60},
         },
         "MNIST 27x27, bits": {
-            "side": 27, "bits": {}, "paper": {"r": 0.941, "gpu_hours": 28}, "target": {"r": 0.98, "seconds": 600},
+            "side": 27,
+            "bits": {},
+            "paper": {"r": 0.941, "gpu_hours": 28},
+            "target": {"r": 0.98, "seconds": 600},
         },
-        "MNIST 15x15, bits, half of them inverted": {"side": 15, "bits": {"inverted": 0.5}, "seeds": 3},
+        "MNIST 15x15, bits, half of them inverted": {
+            "side": 15,
+            "bits": {"inverted": 0.5},
+            "seeds": 3,
+        },
         "MNIST 15x15, 5 to 8 bits a pixel": {"side": 15, "bits": {"fewest": 5}, "seeds": 3},
         "MNIST 15x15, 4 bits a pixel": {"side": 15, "bits": {"bits_per_pixel": 4}, "seeds": 3},
-        "MNIST 15x15, 12 bits a pixel": {"side": 15, "bits": {"bits_per_pixel": 12}, "subpixel": True, "seeds": 3},
+        "MNIST 15x15, 12 bits a pixel": {
+            "side": 15,
+            "bits": {"bits_per_pixel": 12},
+            "subpixel": True,
+            "seeds": 3,
+        },
         "MNIST 15x15, bits, 5,000 samples": {"side": 15, "bits": {}, "n": 5_000, "seeds": 3},
-    }  # fmt: skip
+    }
 
 
 def observe(row: Row, seed: int) -> Observations:
     crops = image_crops(
-        load_mnist().images, row["side"], row.get("n", N), random_state=seed, subpixel=row.get("subpixel", False),
+        load_mnist().images,
+        row["side"],
+        row.get("n", N),
+        random_state=seed,
+        subpixel=row.get("subpixel", False),
         transform="identity" if "bits" in row else "permutation",
-    )  # fmt: skip
+    )
     return scrambled_bits(crops, **row["bits"], random_state=seed) if "bits" in row else crops
 
 
@@ -81,10 +109,14 @@ def measure(row: Row, seed: int) -> dict[str, Any]:
     }  # fmt: skip
     if data.transform is not None:
         options: dict[str, dict[str, Any]] = {
-            "similarity": {}, "similarity_half": {"bandwidth": 0.5}, "similarity_exact": {"truth": "exact"},
-        }  # fmt: skip
+            "similarity": {},
+            "similarity_half": {"bandwidth": 0.5},
+            "similarity_exact": {"truth": "exact"},
+        }
         for name, option in options.items():
-            scores = generator_similarity(estimator.generators_, data.transform, data.grid, **option)
+            scores = generator_similarity(
+                estimator.generators_, data.transform, data.grid, **option
+            )
             result[name] = [round(float(s), 5) for s in scores]
     if isinstance(data, ScrambledBits):
         truth = bit_structure(estimator.model_, data.order, data.bits_per_pixel)
@@ -94,8 +126,11 @@ def measure(row: Row, seed: int) -> dict[str, Any]:
             truth.mean.round(5).tolist(),
             truth.deviation.round(5).tolist(),
         )
-        # what the data said before weights were rounded to powers of two: the four heaviest, the others drown in noise
-        result["base_of_slopes"] = round(float(np.exp(-np.polyfit(np.arange(4), np.log(slopes[:4]), 1)[0])), 4)
+        # what the data said before weights were rounded to powers of two: the four heaviest, the
+        # others drown in noise
+        result["base_of_slopes"] = round(
+            float(np.exp(-np.polyfit(np.arange(4), np.log(slopes[:4]), 1)[0])), 4
+        )
     return result
 
 
@@ -113,19 +148,25 @@ def run_images(seeds: int, only: str) -> None:
             summary: dict[str, Any] = {
                 key: row[key] for key in ("paper", "target") if key in row
             } | {
-                "median_r": statistics.median(run["r"] for run in runs), "worst_r": min(run["r"] for run in runs),
+                "median_r": statistics.median(run["r"] for run in runs),
+                "worst_r": min(run["r"] for run in runs),
                 "median_seconds": statistics.median(run["seconds"] for run in runs),
                 "slowest_seconds": max(run["seconds"] for run in runs),
                 "median_cpu_seconds": statistics.median(run["cpu_seconds"] for run in runs),
                 "peak_rss_mb": max(run["peak_rss_mb"] or 0 for run in runs),
-            }  # fmt: skip
+            }
             table[name] = {**summary, "runs": runs}
             write(NAME, {"n": N, "table": table})
-            print(f"{name:42} seed {seed}  r {runs[-1]['r']:.5f}  {runs[-1]['seconds']:.1f} s", flush=True)
+            print(
+                f"{name:42} seed {seed}  r {runs[-1]['r']:.5f}  {runs[-1]['seconds']:.1f} s",
+                flush=True,
+            )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     images = commands.add_parser("images", help="shuffled pixels and scrambled bits")
     images.add_argument("--seeds", type=int, default=5)

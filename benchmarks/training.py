@@ -1,9 +1,11 @@
-"""The paper's training from its own start: does it arrive, how fast is a step, and does it help a start that is near?
+"""The paper's training from its own start: does it arrive, how fast is a step, and does it help a
+start that is near?
 
-    python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000     the paper's training as printed
-    python benchmarks/training.py long --seconds 3600                    63 points from scratch, curve of r and S
-    python benchmarks/training.py speed                                  seconds a step, beside the authors' code
-    python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's model, and from a spoiled one
+    python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000 the paper's
+    training as printed python benchmarks/training.py long --seconds 3600 63 points from scratch,
+    curve of r and S python benchmarks/training.py speed seconds a step, beside the authors' code
+    python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's
+    model, and from a spoiled one
 
 Runs see X and the grid; a watcher outside of the solver scores the models that it is shown.
 """
@@ -42,7 +44,8 @@ from symlift.solvers.neural.presets import PRESETS, Settings, fitted
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import starting_model
 
-#: seconds a step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and peak memory in GiB
+#: seconds a step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and peak
+#: memory in GiB
 REFERENCE = {
     "ring15": {"seconds_per_step": 0.0187, "inside_fit": 0.054, "peak_gib": 0.77},
     "gsn63": {"seconds_per_step": 0.122, "inside_fit": 0.205, "peak_gib": 1.07},
@@ -61,8 +64,10 @@ def scores(model: LiftedModel, data: Observations) -> dict[str, float]:
         for truth in ("exact", "difference")
     )
     return {
-        "r": round(float(r), 4), "S_exact": round(float(np.mean(exact)), 4), "S": round(float(np.mean(difference)), 4),
-    }  # fmt: skip
+        "r": round(float(r), 4),
+        "S_exact": round(float(np.mean(exact)), 4),
+        "S": round(float(np.mean(difference)), 4),
+    }
 
 
 def watcher(data: Observations, curve: list[dict[str, Any]], every: int = 1) -> Callable[..., None]:
@@ -72,8 +77,15 @@ def watcher(data: Observations, curve: list[dict[str, Any]], every: int = 1) -> 
     def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
         seen[0] += 1
         if seen[0] % every == 1 or every == 1:
-            told = {"step": step, "seconds": round(values["seconds"], 1), "rank": round(values["rank"], 2)}
-            told |= {"stationarity": round(values.get("stationarity", 0.0), 4), **scores(model, data)}
+            told = {
+                "step": step,
+                "seconds": round(values["seconds"], 1),
+                "rank": round(values["rank"], 2),
+            }
+            told |= {
+                "stationarity": round(values.get("stationarity", 0.0), 4),
+                **scores(model, data),
+            }
             curve.append(told)
             print(json.dumps(told), flush=True)
 
@@ -85,21 +97,35 @@ def long(seconds: float, name: str, seed: int) -> dict[str, Any]:
     data = EXPERIMENTS[name].observe(seed)
     curve: list[dict[str, Any]] = []
     solution = training_solver.solve(
-        data.X, data.grid, np.random.default_rng(seed), seconds=seconds, watch=watcher(data, curve), device="cpu"
+        data.X,
+        data.grid,
+        np.random.default_rng(seed),
+        seconds=seconds,
+        watch=watcher(data, curve),
+        device="cpu",
     )
     training = solution.trace.training
     assert training is not None  # noqa: S101 - the neural solver always has one
     return {
-        "experiment": name, "seed": seed, "n": len(data.X), "ended": training.ended, "steps": training.steps,
-        "seconds": round(training.seconds, 1), "threads": torch.get_num_threads(), "settings": dict(training.settings),
-        "best": {"step": training.best_step, **scores(solution.model, data)}, "curve": curve,
-    }  # fmt: skip
+        "experiment": name,
+        "seed": seed,
+        "n": len(data.X),
+        "ended": training.ended,
+        "steps": training.steps,
+        "seconds": round(training.seconds, 1),
+        "threads": torch.get_num_threads(),
+        "settings": dict(training.settings),
+        "best": {"step": training.best_step, **scores(solution.model, data)},
+        "curve": curve,
+    }
 
 
 def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, Any]:
-    """The paper's training as printed (``preset="paper"``), over so many steps of its clock; it goes on where it was stopped.
+    """The paper's training as printed (``preset="paper"``), over so many steps of its clock; it
+    goes on where it was stopped.
 
-    Checkpoints are in ``runs``.  The record is written at every tenth evaluation, so that a stopped run leaves what it had.
+    Checkpoints are in ``runs``. The record is written at every tenth evaluation, so that a stopped
+    run leaves what it had.
     """
     experiment = EXPERIMENTS[name]
     data = experiment.observe(seed)
@@ -122,17 +148,36 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
             write(told, result | {"ended": None, "steps": step, "curve": curve})
 
     solution = training_solver.solve(
-        data.X, data.grid, np.random.default_rng(seed), preset="paper", settings=settings, folder=folder, watch=watch, device="cpu"
-    )  # fmt: skip
+        data.X,
+        data.grid,
+        np.random.default_rng(seed),
+        preset="paper",
+        settings=settings,
+        folder=folder,
+        watch=watch,
+        device="cpu",
+    )
     training = solution.trace.training
     assert training is not None  # noqa: S101 - the neural solver always has one
-    result |= {"ended": training.ended, "steps": training.steps, "seconds": round(training.seconds, 1)}
-    result |= {"settings": dict(training.settings), "last": scores(solution.model, data), "curve": curve}
+    result |= {
+        "ended": training.ended,
+        "steps": training.steps,
+        "seconds": round(training.seconds, 1),
+    }
+    result |= {
+        "settings": dict(training.settings),
+        "last": scores(solution.model, data),
+        "curve": curve,
+    }
     print(write(told, result))
     for job in printed_jobs(experiment):  # a run of the tables, too
         if job.seed == seed and job.settings == settings and training.ended == "finished":
             figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
-            ended = {"ended": training.ended, "steps": training.steps, "seconds": round(training.seconds, 1)}
+            ended = {
+                "ended": training.ended,
+                "steps": training.steps,
+                "seconds": round(training.seconds, 1),
+            }
             Archive(RESULTS / "experiments").add([made_entry(job, figures | ended)])
     return result
 
@@ -160,12 +205,24 @@ def refine(name: str, seed: int, seconds: float) -> dict[str, Any]:
     for kind, start in (("fast", found), ("spoiled", spoil(found, rng))):
         curve: list[dict[str, Any]] = []
         solution = training_solver.solve(
-            data.X, data.grid, rng, start=start, seconds=seconds, device="cpu", watch=watcher(data, curve)
+            data.X,
+            data.grid,
+            rng,
+            start=start,
+            seconds=seconds,
+            device="cpu",
+            watch=watcher(data, curve),
         )
         before, after = scores(start, data), scores(solution.model, data)
         moved = float(np.linalg.norm(_explicit(solution.model).Q - _explicit(start).Q))
-        result[kind] = {"before": before, "after": after, "moved": round(moved, 4), "curve": curve} | {
-            key: getattr(solution.trace.training, key) for key in ("steps", "best_step", "ended", "seconds")
+        result[kind] = {
+            "before": before,
+            "after": after,
+            "moved": round(moved, 4),
+            "curve": curve,
+        } | {
+            key: getattr(solution.trace.training, key)
+            for key in ("steps", "best_step", "ended", "seconds")
         }
         print(kind, before, after, flush=True)
     return result
@@ -196,10 +253,12 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
             trainer.step()
         times.append((time.perf_counter() - begin) / block)
     found = {
-        "seconds_per_step": round(statistics.median(times[2:]), 5), "p10": round(float(np.quantile(times[2:], 0.1)), 5),
-        "p90": round(float(np.quantile(times[2:], 0.9)), 5), "peak_gib": round((peak_rss_mb() or 0) / 1024, 2),
+        "seconds_per_step": round(statistics.median(times[2:]), 5),
+        "p10": round(float(np.quantile(times[2:], 0.1)), 5),
+        "p90": round(float(np.quantile(times[2:], 0.9)), 5),
+        "peak_gib": round((peak_rss_mb() or 0) / 1024, 2),
         "threads": torch.get_num_threads(),
-    }  # fmt: skip
+    }
     reference = REFERENCE[name]
     return {
         "ours": found,
@@ -210,30 +269,46 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
 
 def main() -> None:
     """Parse, run, keep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["printed", "long", "speed", "refine"])
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument(
-        "--steps", type=int, help="the clock of `printed` runs over so many; as its table has them if not given"
+        "--steps",
+        type=int,
+        help="the clock of `printed` runs over so many; as its table has them if not given",
     )
     parser.add_argument(
-        "--runs", type=Path, default=Path(".symlift-runs"), help="where `printed` keeps its checkpoints"
+        "--runs",
+        type=Path,
+        default=Path(".symlift-runs"),
+        help="where `printed` keeps its checkpoints",
     )
     args = parser.parse_args()
     if args.what == "printed":
         printed(args.experiment, args.seed, args.steps, args.runs)
     elif args.what == "long":
-        print(write(f"training_long_{args.experiment}", long(args.seconds, args.experiment, args.seed)))
+        print(
+            write(
+                f"training_long_{args.experiment}", long(args.seconds, args.experiment, args.seed)
+            )
+        )
     elif args.what == "speed":
         found = {name: speed(name, args.repeats) for name in _SPEED}
         print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": found}))
         print(json.dumps(found, indent=1))
     else:
         other = f"_seed{args.seed}" if args.seed else ""
-        print(write(f"training_refine_{args.experiment}{other}", refine(args.experiment, args.seed, args.seconds)))
+        print(
+            write(
+                f"training_refine_{args.experiment}{other}",
+                refine(args.experiment, args.seed, args.seconds),
+            )
+        )
 
 
 if __name__ == "__main__":

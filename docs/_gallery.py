@@ -1,4 +1,6 @@
-"""Runs the scripts of the gallery and writes the page that shows them with their pictures: python docs/_gallery.py"""
+"""Runs the scripts of the gallery and writes the page that shows them with their pictures: python
+docs/_gallery.py
+"""
 
 from __future__ import annotations
 

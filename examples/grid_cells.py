@@ -1,4 +1,5 @@
-"""A module of grid cells: find the two angles behind the spikes, without a position of the animal, and see whether they are there.
+"""A module of grid cells: find the two angles behind the spikes, without a position of the animal,
+and see whether they are there.
 
 Run: python examples/grid_cells.py [--out FOLDER] [-n ROWS]
 """
@@ -21,7 +22,9 @@ from symlift.plotting import save_figure
 
 
 def main(n: int = 5000, out: Path | None = None, seed: int = 0) -> dict[str, Any]:
-    """Find the torus of grid cells, then ask for one where there is only a ring; returns what it prints."""
+    """Find the torus of grid cells, then ask for one where there is only a ring; returns what it
+    prints.
+    """
     warnings.simplefilter("ignore", FitWarning)
     data = torus_population(
         n, 60, rate=8.0, random_state=seed
@@ -33,17 +36,28 @@ def main(n: int = 5000, out: Path | None = None, seed: int = 0) -> dict[str, Any
     print(f"diagnosis: {diagnosis}")
 
     phase = est.phase(data.X)  # (n, 2), in radians
-    # only because this example knows the truth: any two generators of the lattice are as good as any other
+    # only because this example knows the truth: any two generators of the lattice are as good as
+    # any other
     correlation = min(torus_correlation(data.latent, phase))
     print(f"circular correlation with the true angles: {correlation:.3f} at least")
 
     moved = est.shift(data.X, (5, 0))  # a quarter of the first axis
     turned = np.angle(np.exp(1j * (est.phase(moved) - phase)))
-    print(f"moved by 5 of 20 steps, the first angle turns by {np.rad2deg(turned[:, 0]).mean():.0f} degrees")
+    print(
+        f"moved by 5 of 20 steps, the first angle turns by {np.rad2deg(turned[:, 0]).mean():.0f}"
+        " degrees"
+    )
 
     ring = ring_population(n, 60, random_state=seed).X
-    other = LatentDomain(grid=(20, 20), periodic=True, solver="ring", random_state=seed).fit(ring).diagnose(ring)
-    print(f"head-direction cells instead: {other.verdict.value}; next step: {other.next_steps[0].text}")
+    other = (
+        LatentDomain(grid=(20, 20), periodic=True, solver="ring", random_state=seed)
+        .fit(ring)
+        .diagnose(ring)
+    )
+    print(
+        f"head-direction cells instead: {other.verdict.value}; next step:"
+        f" {other.next_steps[0].text}"
+    )
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         draw(data.X, phase, out / "grid_cells.png")
@@ -51,7 +65,9 @@ def main(n: int = 5000, out: Path | None = None, seed: int = 0) -> dict[str, Any
 
 
 def draw(X: NDArray, phase: NDArray, path: Path, bins: int = 15) -> None:
-    """Mean counts of eight cells over the two angles that were found: each has one bump, which wraps."""
+    """Mean counts of eight cells over the two angles that were found: each has one bump, which
+    wraps.
+    """
     import matplotlib.pyplot as plt
 
     place = np.floor(np.mod(phase, 2 * np.pi) / (2 * np.pi) * bins).astype(int) % bins

@@ -1,4 +1,5 @@
-"""Neurons tuned to a direction, recorded without a map: find the ring, decode the direction, and see where that ends.
+"""Neurons tuned to a direction, recorded without a map: find the ring, decode the direction, and
+see where that ends.
 
 Run: python examples/neural_population.py [--out FOLDER] [-n ROWS]
 """
@@ -21,9 +22,11 @@ NEURONS = 33
 
 
 def record(n: int, rng: np.random.Generator, uneven: float) -> tuple[NDArray, NDArray]:
-    """Poisson counts (n, neurons) of von Mises tuned neurons in random order, and the direction of each row.
+    """Poisson counts (n, neurons) of von Mises tuned neurons in random order, and the direction of
+    each row.
 
-    ``uneven`` 0: evenly spaced preferred directions, one gain, one width.  1: random directions, gains and widths.
+    ``uneven`` 0: evenly spaced preferred directions, one gain, one width. 1: random directions,
+    gains and widths.
     """
     direction = rng.uniform(0, 2 * np.pi, n)
     even = 2 * np.pi * np.arange(NEURONS) / NEURONS
@@ -48,13 +51,22 @@ def decode(name: str, counts: NDArray, direction: NDArray, seed: int) -> dict[st
     print(f"{name}: circular correlation {ours:.3f} (principal plane {pca:.3f}); {diagnosis}")
     for warning in caught:
         print(f"{name}: warning: {warning.message}")
-    return {"correlation": ours, "pca": pca, "verdict": diagnosis.verdict, "phase": phase, "direction": direction}
+    return {
+        "correlation": ours,
+        "pca": pca,
+        "verdict": diagnosis.verdict,
+        "phase": phase,
+        "direction": direction,
+    }
 
 
 def main(n: int = 4000, out: Path | None = None, seed: int = 0) -> dict[str, Any]:
     """An even and an uneven population; returns what is printed."""
     rng = np.random.default_rng(seed)
-    found = {name: decode(name, *record(n, rng, uneven), seed) for name, uneven in (("even", 0.0), ("uneven", 1.0))}
+    found = {
+        name: decode(name, *record(n, rng, uneven), seed)
+        for name, uneven in (("even", 0.0), ("uneven", 1.0))
+    }
     if out is not None:
         from matplotlib.figure import Figure
 

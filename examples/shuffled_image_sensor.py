@@ -1,4 +1,5 @@
-"""A camera whose pixels are wired up in unknown order: put the picture together again, from the pictures alone.
+"""A camera whose pixels are wired up in unknown order: put the picture together again, from the
+pictures alone.
 
 Run: python examples/shuffled_image_sensor.py [--out FOLDER] [-n ROWS]
 """
@@ -31,13 +32,17 @@ def main(n: int = 3000, out: Path | None = None, seed: int = 0) -> dict[str, Any
     Y = est.transform(X)
     # each row of the lifting map reads one pixel: which column belongs to which point of the grid
     wiring = np.abs(est.lifting_map_).argmax(axis=1).reshape(est.grid_.shape)
-    print(f"the pixel in the first corner is column {wiring[0, 0]}, its neighbour is column {wiring[0, 1]}")
+    print(
+        f"the pixel in the first corner is column {wiring[0, 0]}, its neighbour is column"
+        f" {wiring[0, 1]}"
+    )
 
     # only because this example knows the truth: compare, up to reflections, transposition and sign
     recovery = signal_recovery(data.latent, Y, data.grid)
     print(f"correlation with the hidden pictures: r = {recovery.r:.4f}")
 
-    # moved one pixel along the first axis and read again: the picture moves, on the pixels that it does not leave
+    # moved one pixel along the first axis and read again: the picture moves, on the pixels that it
+    # does not leave
     moved = est.to_grid(est.transform(est.shift(X[:500], (1, 0))))
     still = est.to_grid(Y[:500])
     same = float(np.corrcoef(moved[:, 1:].ravel(), still[:, :-1].ravel())[0, 1])
@@ -52,7 +57,10 @@ def main(n: int = 3000, out: Path | None = None, seed: int = 0) -> dict[str, Any
             "recovered": align(Y[shown], recovery.alignment, data.grid),
             "hidden": data.latent[shown],
         }
-        save_figure(gallery(rows, data.grid, title=f"shuffled pixels: r = {recovery.r:.3f}"), out / "image_sensor.png")
+        save_figure(
+            gallery(rows, data.grid, title=f"shuffled pixels: r = {recovery.r:.3f}"),
+            out / "image_sensor.png",
+        )
         print(f"picture: {out / 'image_sensor.png'}")
     return {"r": float(recovery.r), "verdict": diagnosis.verdict, "shift": same}
 

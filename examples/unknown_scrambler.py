@@ -1,4 +1,5 @@
-"""A photograph in colour whose tiles went through an unknown scrambler: put it together again, from the tiles alone.
+"""A photograph in colour whose tiles went through an unknown scrambler: put it together again, from
+the tiles alone.
 
 Run: python examples/unknown_scrambler.py [--out FOLDER] [-n ROWS]
 """
@@ -20,7 +21,8 @@ SIDE = 12
 def main(n: int = 6000, out: Path | None = None, seed: int = 0) -> dict[str, Any]:
     """Scramble, recover, compare; returns what it prints."""
     rng = np.random.default_rng(seed)
-    # 432 numbers for each tile of 12 × 12 pixels in three colours, and one fixed order of all of them
+    # 432 numbers for each tile of 12 × 12 pixels in three colours, and one fixed order of all of
+    # them
     order = rng.permutation(3 * SIDE * SIDE)
     tiles = []
     for photograph in (astronaut(), chelsea(), coffee()):
@@ -41,7 +43,9 @@ def main(n: int = 6000, out: Path | None = None, seed: int = 0) -> dict[str, Any
     # only because this example knows the truth: which way up, and which channel is red
     truth = rows.reshape(400, SIDE, SIDE, 3)
     views = [flip(y) for y in (recovered, recovered.swapaxes(1, 2)) for flip in _FLIPS]
-    scores = [[[_r(truth[..., a], view[..., b]) for b in range(3)] for a in range(3)] for view in views]
+    scores = [
+        [[_r(truth[..., a], view[..., b]) for b in range(3)] for a in range(3)] for view in views
+    ]
     best = int(np.argmax([np.max(score, axis=1).min() for score in scores]))
     channels = np.argmax(scores[best], axis=1)
     r = float(np.max(scores[best], axis=1).min())
@@ -56,7 +60,12 @@ def main(n: int = 6000, out: Path | None = None, seed: int = 0) -> dict[str, Any
     return {"r": r, "channels": est.n_channels_}
 
 
-_FLIPS: tuple[Any, ...] = (lambda y: y, lambda y: y[:, ::-1], lambda y: y[:, :, ::-1], lambda y: y[:, ::-1, ::-1])
+_FLIPS: tuple[Any, ...] = (
+    lambda y: y,
+    lambda y: y[:, ::-1],
+    lambda y: y[:, :, ::-1],
+    lambda y: y[:, ::-1, ::-1],
+)
 
 
 def _r(a: Any, b: Any) -> float:
@@ -67,7 +76,9 @@ def save(shown: list[Any], path: Path) -> None:
     """Scrambled, recovered and hidden photograph, side by side."""
     from matplotlib.image import imsave
 
-    whole = [tiles.reshape(20, 20, SIDE, SIDE, 3).swapaxes(1, 2).reshape(240, 240, 3) for tiles in shown]
+    whole = [
+        tiles.reshape(20, 20, SIDE, SIDE, 3).swapaxes(1, 2).reshape(240, 240, 3) for tiles in shown
+    ]
     imsave(path, np.clip(np.concatenate(whole, axis=1), 0, 255).astype(np.uint8))
 
 

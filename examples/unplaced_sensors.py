@@ -1,4 +1,5 @@
-"""Sensors along a line that nobody placed on a map, and the same sensors behind an unknown mixing of all channels.
+"""Sensors along a line that nobody placed on a map, and the same sensors behind an unknown mixing
+of all channels.
 
 Run: python examples/unplaced_sensors.py [--out FOLDER] [-n ROWS]
 """
@@ -28,7 +29,10 @@ def unordered(n: int, seed: int) -> dict[str, Any]:
     truth = np.argmax(data.transform, axis=1) if data.transform is not None else found
     rho = float(spearmanr(np.argsort(found), np.argsort(truth)).statistic)
     diagnosis = est.diagnose(data.X)
-    print(f"unordered: places of the {SENSORS} channels, rank correlation {abs(rho):.4f} with the truth; {diagnosis}")
+    print(
+        f"unordered: places of the {SENSORS} channels, rank correlation {abs(rho):.4f} with the"
+        f" truth; {diagnosis}"
+    )
     return {"rho": abs(rho), "verdict": diagnosis.verdict}
 
 
@@ -40,7 +44,10 @@ def mixed(n: int, seed: int) -> tuple[dict[str, Any], Observations, LatentDomain
     diagnosis = est.diagnose(data.X)
     evidence = est.evidence_
     print(f"mixed: r = {r:.4f} with what the sensors would have read; {diagnosis}")
-    print(f"mixed: locality {evidence.locality:.2f}, non-Gaussian by {evidence.nongaussianity:.0f} deviations")
+    print(
+        f"mixed: locality {evidence.locality:.2f}, non-Gaussian by {evidence.nongaussianity:.0f}"
+        " deviations"
+    )
     return {"r": float(r), "verdict": diagnosis.verdict}, data, est
 
 
@@ -59,7 +66,10 @@ def main(n: int = 6000, out: Path | None = None, seed: int = 0) -> dict[str, Any
             "recovered": align(Y[shown], alignment, data.grid),
             "hidden": data.latent[shown],
         }
-        save_figure(gallery(rows, data.grid, title=f"mixed sensors: r = {second['r']:.3f}"), out / "sensors.png")
+        save_figure(
+            gallery(rows, data.grid, title=f"mixed sensors: r = {second['r']:.3f}"),
+            out / "sensors.png",
+        )
         print(f"picture: {out / 'sensors.png'}")
     return {"unordered": first, "mixed": second}
 

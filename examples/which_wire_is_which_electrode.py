@@ -1,6 +1,8 @@
-"""A recording whose channel map has two channels swapped: check the map, then wire the probe anew from the traces alone.
+"""A recording whose channel map has two channels swapped: check the map, then wire the probe anew
+from the traces alone.
 
-Run: python examples/which_wire_is_which_electrode.py [--out FOLDER] [--seconds S]      (needs the extra ephys)
+Run: python examples/which_wire_is_which_electrode.py [--out FOLDER] [--seconds S] (needs the extra
+ephys)
 """
 
 from __future__ import annotations
@@ -19,13 +21,19 @@ from symlift.plotting import save_figure
 
 
 def simulated(seconds: float, seed: int = 0) -> tuple[Any, Any]:
-    """An 8×8 array over 64 neurons, by SpikeInterface's generator; channels 10 and 45 are swapped in the map."""
+    """An 8×8 array over 64 neurons, by SpikeInterface's generator; channels 10 and 45 are swapped
+    in the map.
+    """
     from probeinterface import generate_multi_columns_probe
     from spikeinterface.core import generate_ground_truth_recording
 
-    probe = generate_multi_columns_probe(num_columns=8, num_contact_per_column=8, xpitch=30, ypitch=30)
+    probe = generate_multi_columns_probe(
+        num_columns=8, num_contact_per_column=8, xpitch=30, ypitch=30
+    )
     probe.set_device_channel_indices(np.arange(64))
-    recording, _ = generate_ground_truth_recording(durations=[seconds], probe=probe, num_units=64, seed=seed)
+    recording, _ = generate_ground_truth_recording(
+        durations=[seconds], probe=probe, num_units=64, seed=seed
+    )
     wrong = np.arange(64)
     wrong[[10, 45]] = 45, 10
     probe.set_device_channel_indices(wrong)
@@ -34,10 +42,16 @@ def simulated(seconds: float, seed: int = 0) -> tuple[Any, Any]:
 
 
 def draw(claimed: NDArray, found: NDArray, check: ProbeCheck, ids: list[Any]) -> Figure:
-    """Contacts with the numbers of their channels: as the file claims, with what is wrong marked, and as found."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharex=True, sharey=True, layout="constrained")
+    """Contacts with the numbers of their channels: as the file claims, with what is wrong marked,
+    and as found.
+    """
+    figure, axes = plt.subplots(
+        1, 2, figsize=(9, 4.6), sharex=True, sharey=True, layout="constrained"
+    )
     suspects = {channel for group in check.swapped for channel in group}
-    for ax, where, title in zip(axes, (claimed, found), ("as the file claims", "as the traces say"), strict=True):
+    for ax, where, title in zip(
+        axes, (claimed, found), ("as the file claims", "as the traces say"), strict=True
+    ):
         colours = ["C3" if i in suspects else "0.7" if i in check.dead else "C0" for i in ids]
         ax.scatter(*where.T, s=130, c=colours)
         for number, (x, y) in enumerate(where):
@@ -49,7 +63,10 @@ def draw(claimed: NDArray, found: NDArray, check: ProbeCheck, ids: list[Any]) ->
 def main(recording: Any, probe: Any, out: Path | None = None) -> dict[str, Any]:
     """Check the map of a recording, wire its probe anew; returns both."""
     check = check_probe(recording)
-    print(f"the map is {'right' if check.ok else 'not right'}; swapped: {check.swapped}, dead: {check.dead}")
+    print(
+        f"the map is {'right' if check.ok else 'not right'}; swapped: {check.swapped}, dead:"
+        f" {check.dead}"
+    )
     match = match_probe(recording, probe)
     where = np.empty((len(recording.channel_ids), 2))
     device = np.asarray(match.probe.device_channel_indices)
@@ -57,7 +74,12 @@ def main(recording: Any, probe: Any, out: Path | None = None) -> dict[str, Any]:
     print(f"contacts found, median confidence {np.median(match.confidence):.2f}")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        figure = draw(recording.get_channel_locations(), where, check, np.asarray(recording.channel_ids).tolist())
+        figure = draw(
+            recording.get_channel_locations(),
+            where,
+            check,
+            np.asarray(recording.channel_ids).tolist(),
+        )
         save_figure(figure, out / "electrodes.png")
         print(f"picture: {out / 'electrodes.png'}")
     return {"check": check, "match": match}

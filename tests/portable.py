@@ -1,9 +1,11 @@
-"""The numerically sensitive tests (marked ``portable``) as on other processors: one line for each environment, 1 if one fails.
+"""The numerically sensitive tests (marked ``portable``) as on other processors: one line for each
+environment, 1 if one fails.
 
     python tests/portable.py [--only zen] [--all] [-- arguments of pytest]
 
-OpenBLAS (in the wheels of numpy and scipy), torch with MKL, and numpy itself choose their kernels by the processor, and each
-kernel rounds in its own way.  Here variables choose instead.  What this processor cannot do is said, and left out.
+OpenBLAS (in the wheels of numpy and scipy), torch with MKL, and numpy itself choose their kernels
+by the processor, and each kernel rounds in its own way. Here variables choose instead. What this
+processor cannot do is said, and left out.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
 SAME = {"Zen": "Haswell"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-# in a process of its own, because kernels are chosen once; numpy's are those that its wheel has beyond its baseline
+# in a process of its own, because kernels are chosen once; numpy's are those that its wheel has
+# beyond its baseline
 _PROBE = """
 import json, numpy, scipy.linalg, torch
 from numpy._core import _multiarray_umath as core
@@ -53,7 +56,9 @@ print(json.dumps({
 def environment(name: str) -> dict[str, str]:
     """The variables of this process, and those of ``name`` in their place."""
     ruled = {key for chosen in ENVIRONMENTS.values() for key in chosen}
-    base = {key: value for key, value in os.environ.items() if key not in ruled} | dict.fromkeys(THREADS, "1")
+    base = {key: value for key, value in os.environ.items() if key not in ruled} | dict.fromkeys(
+        THREADS, "1"
+    )
     chosen = dict(ENVIRONMENTS[name])
     if "NPY_DISABLE_CPU_FEATURES" in chosen:
         chosen["NPY_DISABLE_CPU_FEATURES"] = " ".join(probe(base)["numpy"])
@@ -62,7 +67,9 @@ def environment(name: str) -> dict[str, str]:
 
 def probe(variables: dict[str, str]) -> dict:
     """What the libraries have chosen."""
-    done = subprocess.run([sys.executable, "-c", _PROBE], env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _PROBE], env=variables, capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 
@@ -78,10 +85,14 @@ def unavailable(name: str, found: dict) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="environments whose name contains this")
     parser.add_argument(
-        "--all", action="store_true", help="all tests that are not slow, not only those marked portable"
+        "--all",
+        action="store_true",
+        help="all tests that are not slow, not only those marked portable",
     )
     parser.add_argument("rest", nargs="*", help="handed on to pytest, after --")
     told = parser.parse_args()
@@ -90,20 +101,38 @@ def main() -> int:
     for name in (name for name in ENVIRONMENTS if told.only in name):
         variables = environment(name)
         found = probe(variables)
-        label = f"{name:<15} {'/'.join(found['openblas']):<9} torch {found['torch']:<8} threads {found['threads']}"
+        label = (
+            f"{name:<15} {'/'.join(found['openblas']):<9} torch {found['torch']:<8} threads"
+            f" {found['threads']}"
+        )
         reason = unavailable(name, found)
         if reason:
             print(f"{label}  left out: {reason}", flush=True)
             continue
         start = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marked, *told.rest]
-        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            marked,
+            *told.rest,
+        ]
+        done = subprocess.run(
+            command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False
+        )
         lines = done.stdout.splitlines()
-        outcome = re.sub(r" in [\d.]+s.*", "", lines[-1].strip("= ")) if lines else done.stderr[-300:]
+        outcome = (
+            re.sub(r" in [\d.]+s.*", "", lines[-1].strip("= ")) if lines else done.stderr[-300:]
+        )
         if done.returncode < 0:  # somebody else ended it: that says nothing of the tests
             outcome = f"no outcome, ended by signal {-done.returncode}"
         print(
-            f"{label}  {'ok' if done.returncode == 0 else 'FAILED'}: {outcome}, {time.monotonic() - start:.0f} s",
+            f"{label}  {'ok' if done.returncode == 0 else 'FAILED'}: {outcome},"
+            f" {time.monotonic() - start:.0f} s",
             flush=True,
         )
         for line in lines if done.returncode else ():

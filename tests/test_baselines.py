@@ -1,4 +1,6 @@
-"""The protocol of the baselines and the search with the truth: arithmetic on fixed inputs, edges, refusals."""
+"""The protocol of the baselines and the search with the truth: arithmetic on fixed inputs, edges,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -42,31 +44,49 @@ def scaled_identity(X, grid, rng, size):
 
 
 def noisy(X, grid, rng, size):
-    return BaselineResult(mean=np.zeros(X.shape[1]), lifting_map=size * rng.normal(size=(grid.size, X.shape[1])))
+    return BaselineResult(
+        mean=np.zeros(X.shape[1]), lifting_map=size * rng.normal(size=(grid.size, X.shape[1]))
+    )
 
 
-# -- tuning ------------------------------------------------------------------------------------------------------------
+# -- tuning ----------------------------------------------------------------------------------------
 
 
 def test_tune_takes_the_best_score_and_keeps_them_all(data):
     baseline = Baseline("fixed", "signals", scaled_identity, ({"size": (1.0, 3.0, 2.0)},))
-    found = tune(baseline, data, metric=lambda result, _, __: result.lifting_map[0, 0], rng=np.random.default_rng(0))
+    found = tune(
+        baseline,
+        data,
+        metric=lambda result, _, __: result.lifting_map[0, 0],
+        rng=np.random.default_rng(0),
+    )
     assert found.settings == {"size": 3.0}
     assert found.score == 3.0
-    assert [(s.settings["size"], s.score) for s in found.scores] == [(1.0, 1.0), (3.0, 3.0), (2.0, 2.0)]
+    assert [(s.settings["size"], s.score) for s in found.scores] == [
+        (1.0, 1.0),
+        (3.0, 3.0),
+        (2.0, 2.0),
+    ]
     assert found.tuned_with_truth
     np.testing.assert_array_equal(found.result.lifting_map, 3 * np.eye(9))
 
 
 def test_of_equal_scores_the_first_wins(data):
-    baseline = Baseline("fixed", "signals", scaled_identity, ({"size": (3.0, 1.0, 7.0)},))  # apart by rounding
+    baseline = Baseline(
+        "fixed", "signals", scaled_identity, ({"size": (3.0, 1.0, 7.0)},)
+    )  # apart by rounding
     assert tune(baseline, data, rng=np.random.default_rng(0)).settings == {"size": 3.0}
 
 
 def test_metric_is_told_the_protocol(data):
     baseline = Baseline("fixed", "signals", scaled_identity, ({"size": (1.0,)},))
     seen = []
-    tune(baseline, data, metric=lambda _, __, protocol: seen.append(protocol) or 0.0, protocol="global")
+    tune(
+        baseline,
+        data,
+        metric=lambda _, __, protocol: seen.append(protocol) or 0.0,
+        protocol="global",
+    )
     assert seen == ["global"]
 
 
@@ -92,13 +112,15 @@ def test_nothing_to_choose_from(data):
         choose("empty", [], data)
 
 
-# -- scores ------------------------------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------
 
 
 def test_signals_are_scored_by_recovery(data):
     result = noisy(data.X, data.grid, np.random.default_rng(1), 1.0)
     for protocol in ("paper", "global"):
-        expected = signal_recovery(data.latent, data.X @ result.lifting_map.T, data.grid, protocol=protocol).r
+        expected = signal_recovery(
+            data.latent, data.X @ result.lifting_map.T, data.grid, protocol=protocol
+        ).r
         assert score(result, data, protocol) == pytest.approx(expected)
 
 
@@ -106,7 +128,9 @@ def test_scores_are_taken_from_the_first_rows(data, monkeypatch):
     monkeypatch.setattr(tuning, "SCORED", {"paper": 100, "global": 200})
     perfect = BaselineResult(mean=np.zeros(9), lifting_map=np.eye(9))
     spoiled = replace(data, X=np.vstack([data.X[:200], data.X[200:][:, ::-1] * 3]))
-    assert score(perfect, spoiled, "global") == pytest.approx(signal_recovery(data.latent[:200], data.X[:200], 9).r)
+    assert score(perfect, spoiled, "global") == pytest.approx(
+        signal_recovery(data.latent[:200], data.X[:200], 9).r
+    )
     half = replace(data, X=np.vstack([data.X[:100], data.X[100:][:, ::-1] * 3]))
     assert score(perfect, half, "paper") == score(perfect, data, "paper")
     assert score(perfect, half, "global") < score(perfect, data, "global")
@@ -114,7 +138,9 @@ def test_scores_are_taken_from_the_first_rows(data, monkeypatch):
 
 def test_phases_are_scored_up_to_rotation_and_reflection():
     angles = np.linspace(0, 6, 50).astype(np.float32)
-    ring = Observations(np.zeros((50, 3), np.float32), angles, None, Grid((3,), periodic=True), (True,), "ring")
+    ring = Observations(
+        np.zeros((50, 3), np.float32), angles, None, Grid((3,), periodic=True), (True,), "ring"
+    )
     assert score(BaselineResult(phases=1.0 - angles.astype(np.float64)), ring) == pytest.approx(1.0)
 
 
@@ -125,19 +151,28 @@ def test_generators_are_scored_against_the_exact_derivative():
     assert score(BaselineResult(generators=-2 * exact[None]), data) == pytest.approx(1.0)
 
 
-# -- protocol ----------------------------------------------------------------------------------------------------------
+# -- protocol --------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(1, 3), max_size=3), st.lists(st.integers(1, 3), min_size=1, max_size=2))
 def test_every_combination_is_tried_once(first, second):
-    families = tuple({f"p{i}": tuple(range(n)) for i, n in enumerate(sizes)} for sizes in (first, second))
+    families = tuple(
+        {f"p{i}": tuple(range(n)) for i, n in enumerate(sizes)} for sizes in (first, second)
+    )
     found = Baseline("b", "signals", scaled_identity, families).configurations()
     assert len(found) == np.prod(first, dtype=int) + np.prod(second)
     assert all(len([c for c in found if c == configuration]) <= 2 for configuration in found)
 
 
 @pytest.mark.parametrize(
-    "X", [np.zeros(5), np.zeros((1, 9)), np.full((4, 9), np.nan), np.zeros((4, 8)), np.array([["a"] * 9] * 3)]
+    "X",
+    [
+        np.zeros(5),
+        np.zeros((1, 9)),
+        np.full((4, 9), np.nan),
+        np.zeros((4, 8)),
+        np.array([["a"] * 9] * 3),
+    ],
 )
 def test_bad_input_is_refused(X):
     with pytest.raises(InputError):
@@ -167,7 +202,12 @@ def test_applicable_follows_the_kind_of_data(data):
 
     angles = Observations(data.X, data.X[:, 0], None, Grid((9,), periodic=True), (True,), "angles")
     bits = Observations(
-        np.zeros((10, 32), np.float32), np.zeros((10, 4), np.float32), None, Grid((2, 2)), (False,) * 2, "bits"
+        np.zeros((10, 32), np.float32),
+        np.zeros((10, 4), np.float32),
+        None,
+        Grid((2, 2)),
+        (False,) * 2,
+        "bits",
     )
     image = gsn(10, (3, 3), random_state=0)
     assert names(angles) == {"pca-phase", "isomap-phase", "umap-phase"}

@@ -1,4 +1,6 @@
-"""Each baseline on one problem that it must solve and one that it must fail, and the mathematics behind it."""
+"""Each baseline on one problem that it must solve and one that it must fail, and the mathematics
+behind it.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,17 @@ def best_matches(recovered, sources):
     return C.argmax(axis=1), C.max(axis=1)
 
 
-# -- spectra -----------------------------------------------------------------------------------------------------------
+# -- spectra ---------------------------------------------------------------------------------------
 
 
 def test_glasso_finds_columns_in_order_and_fails_behind_sines():
     ordered = gsn(4000, 31, basis="legendre", random_state=0)
     mixed = gsn(4000, 31, basis="legendre", transform="dst1", random_state=0)
     assert score(run("glasso", ordered, alpha=0.1), ordered, "global") > 0.9
-    assert tune(get_baseline("glasso"), mixed, protocol="global", rng=np.random.default_rng(0)).score < 0.3
+    assert (
+        tune(get_baseline("glasso"), mixed, protocol="global", rng=np.random.default_rng(0)).score
+        < 0.3
+    )
 
 
 def test_covariance_finds_a_field_of_path_modes_and_fails_behind_a_rotation(rng):
@@ -58,9 +63,13 @@ def test_covariance_finds_a_field_of_path_modes_and_fails_behind_a_rotation(rng)
     assert tune(get_baseline("covariance"), mixed, protocol="global", rng=rng).score < 0.5
 
 
-@pytest.mark.parametrize("grid", [Grid((15,), True), Grid((16,), True), Grid((6, 6)), Grid((3, 4, 4), True)], ids=str)
+@pytest.mark.parametrize(
+    "grid", [Grid((15,), True), Grid((16,), True), Grid((6, 6)), Grid((3, 4, 4), True)], ids=str
+)
 def test_equal_eigenvalues_have_one_basis_however_the_solver_rounds(grid, rng):
-    """A change by some roundings turns what a solver returns for an eigenvalue that comes twice by any angle; not this basis."""
+    """A change by some roundings turns what a solver returns for an eigenvalue that comes twice by
+    any angle; not this basis.
+    """
     A = adjacency(grid)
     values, basis = eigenbasis(A)
     np.testing.assert_allclose(basis.T @ basis, np.eye(grid.size), atol=1e-12)
@@ -76,8 +85,13 @@ def test_a_graph_without_edges_says_nothing_of_the_order():
 def test_whitened_and_recoloured_outputs_have_the_covariance_they_claim(rng):
     data = gsn(2000, 15, transform="orthogonal", random_state=1)
     wanted, modes = eigenbasis(adjacency(data.grid))
-    for variant, spectrum in (("whiten", np.ones(15)), ("recolor", smooth_spectrum(wanted, 10.0, 2.0))):
-        Y = run("covariance", data, variant=variant, gamma=10.0, p=2.0, loading=0.0).transform(data.X)
+    for variant, spectrum in (
+        ("whiten", np.ones(15)),
+        ("recolor", smooth_spectrum(wanted, 10.0, 2.0)),
+    ):
+        Y = run("covariance", data, variant=variant, gamma=10.0, p=2.0, loading=0.0).transform(
+            data.X
+        )
         np.testing.assert_allclose(np.cov(Y.T, ddof=0), modes * spectrum @ modes.T, atol=1e-5)
 
 
@@ -116,7 +130,7 @@ def test_a_constant_column_does_no_harm(rng):
     assert loaded_covariance(X)[2, 2] == pytest.approx(1e-3)
 
 
-# -- images ------------------------------------------------------------------------------------------------------------
+# -- images ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +144,9 @@ def rotated() -> Observations:
 
 
 def test_isomap_lays_out_shuffled_pixels_and_fails_behind_a_rotation(shuffled, rotated):
-    found, lost = (tune(get_baseline("isomap"), d, rng=np.random.default_rng(0)) for d in (shuffled, rotated))
+    found, lost = (
+        tune(get_baseline("isomap"), d, rng=np.random.default_rng(0)) for d in (shuffled, rotated)
+    )
     assert found.score > 0.8
     assert lost.score < 0.5
 
@@ -154,7 +170,9 @@ def test_own_axes_and_interpolation_are_what_isomap_loses_by(shuffled):
     assert scores[2] >= scores[1] > scores[0] - 1e-12
 
 
-@pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="the extra baselines is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("umap") is None, reason="the extra baselines is not installed"
+)
 def test_umap_lays_out_shuffled_pixels_and_finds_a_ring(shuffled, rotated, ring):
     threads = torch.get_num_threads()
     assert score(run("umap", shuffled, neighbours=7), shuffled) > 0.7
@@ -200,7 +218,7 @@ def test_pixels_that_hardly_vary_are_not_read(rng):
         get_baseline("isomap").run(np.zeros((5, 9)), Grid((3, 3)), {}, rng)
 
 
-# -- phases ------------------------------------------------------------------------------------------------------------
+# -- phases ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -209,12 +227,19 @@ def ring() -> Observations:
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 500)
     X = np.cos(angle[:, None] - 2 * np.pi * np.arange(12) / 12) + 0.05 * rng.normal(size=(500, 12))
-    return Observations(X.astype(np.float32), angle.astype(np.float32), None, Grid((12,), True), (True,), "ring")
+    return Observations(
+        X.astype(np.float32), angle.astype(np.float32), None, Grid((12,), True), (True,), "ring"
+    )
 
 
 def test_phases_of_a_ring_are_found_and_noise_has_none(ring, rng):
     noise = Observations(
-        rng.normal(size=(500, 12)).astype(np.float32), ring.latent, None, ring.grid, ring.periodic, "noise"
+        rng.normal(size=(500, 12)).astype(np.float32),
+        ring.latent,
+        None,
+        ring.grid,
+        ring.periodic,
+        "noise",
     )
     for name in ("pca-phase", "isomap-phase"):
         assert tune(get_baseline(name), ring, rng=rng).score > 0.95
@@ -241,17 +266,20 @@ def test_unit_scale_ignores_how_loud_a_neuron_is(ring, rng):
     loudness = rng.uniform(0.1, 10, size=12)
     for name in ("isomap-phase", "pca-phase"):
         plain, loud = (
-            get_baseline(name).run(X, ring.grid, {"scale": "unit"}, rng).phases for X in (ring.X, ring.X * loudness)
+            get_baseline(name).run(X, ring.grid, {"scale": "unit"}, rng).phases
+            for X in (ring.X, ring.X * loudness)
         )
         np.testing.assert_allclose(np.exp(1j * plain), np.exp(1j * loud), atol=1e-3)
     constant = ring.X.copy()
     constant[:, 3] = 7
-    assert np.isfinite(get_baseline("pca-phase").run(constant, ring.grid, {"scale": "unit"}, rng).phases).all()
+    assert np.isfinite(
+        get_baseline("pca-phase").run(constant, ring.grid, {"scale": "unit"}, rng).phases
+    ).all()
     with pytest.raises(InputError, match="unit"):
         get_baseline("isomap-phase").run(ring.X, ring.grid, {"scale": "loud"}, rng)
 
 
-# -- components --------------------------------------------------------------------------------------------------------
+# -- components ------------------------------------------------------------------------------------
 
 
 def test_ica_unmixes_and_knows_no_order(rng):
@@ -295,12 +323,16 @@ def test_pools_wrap_on_rings_only(height, width, wraps):
     np.testing.assert_array_equal(H, H.T)
     assert H.shape == (height * width,) * 2
     assert H.sum(axis=1).max() == min(3, height) * min(3, width)
-    assert (H.sum(axis=1).min() == min(3, height) * min(3, width)) == (wraps or max(height, width) == 2)
+    assert (H.sum(axis=1).min() == min(3, height) * min(3, width)) == (
+        wraps or max(height, width) == 2
+    )
 
 
 def test_tica_puts_dependent_sources_side_by_side_and_fails_on_shot_noise():
     rng = np.random.default_rng(1)
-    sources = rng.laplace(size=(8000, 6)) * np.repeat(np.exp(1.2 * rng.normal(size=(8000, 2))), 3, axis=1)
+    sources = rng.laplace(size=(8000, 6)) * np.repeat(
+        np.exp(1.2 * rng.normal(size=(8000, 2))), 3, axis=1
+    )
     X = sources @ random_orthogonal(6, 1)
     found = get_baseline("tica").run(X, Grid((6,)), {"pool": 3, "steps": 1500}, rng)
     place, likeness = best_matches(found.transform(X), sources)
@@ -314,7 +346,7 @@ def test_tica_puts_dependent_sources_side_by_side_and_fails_on_shot_noise():
     np.testing.assert_allclose(np.cov(lost.transform(data.X).T), np.eye(31), atol=0.1)
 
 
-# -- generators --------------------------------------------------------------------------------------------------------
+# -- generators ------------------------------------------------------------------------------------
 
 
 def test_exponentials_share_powers_of_one_matrix():
@@ -322,8 +354,12 @@ def test_exponentials_share_powers_of_one_matrix():
     z = 3 * torch.randn(20, generator=random, dtype=torch.float64)
     L = torch.randn(6, 6, generator=random, dtype=torch.float64)
     expected = torch.linalg.matrix_exp(z[:, None, None] * L)
-    torch.testing.assert_close(exponentials(z, L), expected, rtol=1e-9, atol=1e-9 * float(expected.abs().max()))
-    torch.testing.assert_close(exponentials(z, 0 * L), torch.eye(6, dtype=torch.float64).expand(20, 6, 6))
+    torch.testing.assert_close(
+        exponentials(z, L), expected, rtol=1e-9, atol=1e-9 * float(expected.abs().max())
+    )
+    torch.testing.assert_close(
+        exponentials(z, 0 * L), torch.eye(6, dtype=torch.float64).expand(20, 6, 6)
+    )
 
 
 def test_liegan_finds_a_rotation_and_fails_where_every_rotation_is_a_symmetry(rng):

@@ -43,20 +43,49 @@ def test_experiment_list_and_run_as_json():
     listed = json.loads(runner.invoke(app, ["experiment", "list", "--json"]).stdout)
     assert listed["ising33-linear"]["paper"]["r"] == 0.960
     result = runner.invoke(
-        app, ["experiment", "run", "gsn15-fft", "--solver", "random", "-n", "500", "--seed", "2", "--json"]
+        app,
+        [
+            "experiment",
+            "run",
+            "gsn15-fft",
+            "--solver",
+            "random",
+            "-n",
+            "500",
+            "--seed",
+            "2",
+            "--json",
+        ],
     )
     assert result.exit_code == 0
     assert result.stdout.count("\n") == 1
     measured = json.loads(result.stdout)
-    assert {"experiment", "solver", "seed", "r", "r_per_sample", "r_paper", "similarity", "similarity_exact", "similarity_half",
-            "circular_correlation", "seconds", "peak_rss_mb", "n", "d", "grid"} <= set(measured)  # fmt: skip
+    assert {
+        "experiment",
+        "solver",
+        "seed",
+        "r",
+        "r_per_sample",
+        "r_paper",
+        "similarity",
+        "similarity_exact",
+        "similarity_half",
+        "circular_correlation",
+        "seconds",
+        "peak_rss_mb",
+        "n",
+        "d",
+        "grid",
+    } <= set(measured)
     assert (measured["n"], measured["d"], measured["grid"], measured["seed"]) == (500, 15, [15], 2)
     assert 0 <= measured["r"] < 0.9  # a random map recovers nothing
 
 
 def test_tables_for_people():
     assert "mnist27-shuffled" in runner.invoke(app, ["experiment", "list"]).output
-    shown = runner.invoke(app, ["experiment", "run", "gsn15-discrete", "--solver", "random", "-n", "400"]).output
+    shown = runner.invoke(
+        app, ["experiment", "run", "gsn15-discrete", "--solver", "random", "-n", "400"]
+    ).output
     assert "0.9933" in shown
     assert "torch" in runner.invoke(app, ["doctor"]).output
     assert json.loads(runner.invoke(app, ["doctor", "--json"]).stdout)["symlift"] == __version__
@@ -87,16 +116,24 @@ def test_bad_usage_is_exit_code_two():
 
 def test_module_entry_point_and_cheap_import(tmp_path):
     """`import symlift` must not pull in matplotlib, umap, scikit-learn or the command line."""
-    code = "import sys, symlift; print([m for m in ('matplotlib', 'umap', 'typer', 'sklearn', 'torch') if m in sys.modules])"
+    code = (
+        "import sys, symlift; print([m for m in ('matplotlib', 'umap', 'typer', 'sklearn', 'torch')"
+        " if m in sys.modules])"
+    )
     env = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    run = lambda *a: subprocess.run([sys.executable, *a], capture_output=True, text=True, env=env, cwd=tmp_path)  # noqa: E731
+
+    def run(*a):
+        return subprocess.run(
+            [sys.executable, *a], capture_output=True, text=True, env=env, cwd=tmp_path
+        )
+
     assert run("-c", code).stdout.strip() == "[]"
     done = run("-m", "symlift", "experiment", "run", "nothing")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
 
-# -- recover, transform, report ----------------------------------------------------------------------------------------
+# -- recover, transform, report --------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -165,9 +202,15 @@ def test_json_is_one_line_and_quiet_is_quiet(here, call):
     assert (told["verdict"], told["placement"]) == ("absent", None)
     out = call("transform", "x-symlift", "x.npy", "--out", "y.csv", "--json")[1]
     assert json.loads(out) == {"signals": "y.csv", "shape": [200, 12]}
-    assert json.loads(call("report", "x-symlift", "--json")[1]) == {"report": "x-symlift/report.html"}
+    assert json.loads(call("report", "x-symlift", "--json")[1]) == {
+        "report": "x-symlift/report.html"
+    }
     # also of what the fit has to say: it is in run.json
-    assert call("recover", "narrow.npy", "--solver", "random", "--out", "q", "--quiet") == (0, "", "")
+    assert call("recover", "narrow.npy", "--solver", "random", "--out", "q", "--quiet") == (
+        0,
+        "",
+        "",
+    )
     assert "could not be told" in json.loads((here / "q" / "run.json").read_text())["warnings"][0]
     assert call("transform", "q", "narrow.npy", "--out", "y.npy", "--quiet") == (0, "", "")
     assert call("report", "q", "--quiet") == (0, "", "")
@@ -196,7 +239,8 @@ def test_placement_is_told_where_columns_are_points(here, call):
     assert len((here / "field-symlift" / "placement.csv").read_text().splitlines()) == 21
     out = call(*arguments, "--overwrite", "--no-check")[1]
     assert out.endswith(
-        "\n20 columns were fitted to a 4 × 5 grid; nothing has been checked yet\nplacement: field-symlift/placement.csv\n"
+        "\n20 columns were fitted to a 4 × 5 grid; nothing has been checked yet\nplacement:"
+        " field-symlift/placement.csv\n"
     )
 
 
@@ -235,23 +279,37 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
     monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X, **_: found, raising=False)
     out = call("recover", "x.npy", *RANDOM)[1]
     assert "score: 0.25 (higher is better, among fits of these rows on this grid)" in out
-    # the answer comes last: a sentence, where it is, whether to believe it, what to do next, the report
+    # the answer comes last: a sentence, where it is, whether to believe it, what to do next, the
+    # report
     assert out.endswith(
-        "\nThe 12 columns show signs of a 3 × 4 grid, but these data do not single out one answer; confidence 0.88\n"
-        f"verdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\n"
-        "next: fit a ring instead (symlift recover DATA --periodic)\n"
-        "report: x-symlift/report.html\n"
+        "\nThe 12 columns show signs of a 3 × 4 grid, but these data do not single out one answer;"
+        f" confidence 0.88\nverdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\nnext: fit a"
+        " ring instead (symlift recover DATA --periodic)\nreport: x-symlift/report.html\n"
     )
 
 
 def test_progress_is_shown_to_people_only_and_verbose_tells_each_step(here, call, monkeypatch):
     err = call("recover", "x.npy", *RANDOM, "--verbose")[2]
-    told = [found[1] for line in err.splitlines() if (found := re.match(r" +\d+\.\d s  (.*)", line))]
-    assert told == ["reading", "fitting", "fitting: drawing", "fitting: checking", "checking", "writing", "drawing"]
+    told = [
+        found[1] for line in err.splitlines() if (found := re.match(r" +\d+\.\d s  (.*)", line))
+    ]
+    assert told == [
+        "reading",
+        "fitting",
+        "fitting: drawing",
+        "fitting: checking",
+        "checking",
+        "writing",
+        "drawing",
+    ]
     # and the numbers of each test
-    assert re.search(r"^stationarity: -?[\d.e-]+, threshold 0\.0[\d]+, (not )?passed$", err, re.MULTILINE)
+    assert re.search(
+        r"^stationarity: -?[\d.e-]+, threshold 0\.0[\d]+, (not )?passed$", err, re.MULTILINE
+    )
     screen = io.StringIO()
-    monkeypatch.setattr("symlift.cli.console.err", Console(file=screen, force_terminal=True, width=100))
+    monkeypatch.setattr(
+        "symlift.cli.console.err", Console(file=screen, force_terminal=True, width=100)
+    )
     assert call("recover", "x.npy", *RANDOM, "--overwrite", "--signals")[0] == 0
     assert "\x1b[" in screen.getvalue()
     assert "writing" in screen.getvalue() or "drawing" in screen.getvalue()
@@ -271,7 +329,10 @@ MISUSE = {
     "7 Python objects": (["recover", "objects.npy"], "never loaded"),
     "8 complex numbers": (["recover", "complex.npy"], "complex numbers"),
     "9 one axis": (["recover", "line.npy"], "rows and columns (n, d) are needed"),
-    "10 images not flattened": (["recover", "images.npy"], "X.reshape(20, 12), and give --grid 3x4"),
+    "10 images not flattened": (
+        ["recover", "images.npy"],
+        "X.reshape(20, 12), and give --grid 3x4",
+    ),
     "11 no rows": (["recover", "norows.npy"], "has no rows"),
     "12 no columns": (["recover", "nocolumns.npy"], "has no columns"),
     "13 one row": (["recover", "onerow.npy"], "one row only"),
@@ -281,14 +342,26 @@ MISUSE = {
     "17 key for a csv": (["recover", "words.csv", "--key", "a"], "leave out --key"),
     "18 word in a csv": (["recover", "words.csv"], "line 3, column 'b': 'oops'"),
     "19 ragged csv": (["recover", "ragged.csv"], "line 2: 1 entries"),
-    "20 csv with a hole": (["recover", "hole.csv"], "1 of 2 rows have gaps (NaN), in column 2: --nan drop keeps 1"),
+    "20 csv with a hole": (
+        ["recover", "hole.csv"],
+        "1 of 2 rows have gaps (NaN), in column 2: --nan drop keeps 1",
+    ),
     "21 MATLAB 7.3": (["recover", "new.mat"], "damaged or not a .mat file"),
     "22 parquet without pyarrow": (["recover", "x.parquet"], "symlift[data]"),
-    "23 NaN": (["recover", "nan.npy", *RANDOM], "nan.npy: 1 of 200 rows have gaps (NaN), in column 3: --nan drop keeps 199"),
+    "23 NaN": (
+        ["recover", "nan.npy", *RANDOM],
+        "nan.npy: 1 of 200 rows have gaps (NaN), in column 3: --nan drop keeps 199",
+    ),
     "24 infinity": (["recover", "inf.npy", *RANDOM], "inf.npy: X holds NaN or infinity"),
     "25 too few rows": (["recover", "few.npy", *RANDOM], "few.npy: 10 rows are too few"),
-    "26 grid larger than the data": (["recover", "x.npy", "--grid", "5x5", "--mixing", "linear"], "grid 5x5 has 25 points"),
-    "27 grid not understood": (["recover", "x.npy", "--grid", "15by15"], "grid '15by15' is not understood"),
+    "26 grid larger than the data": (
+        ["recover", "x.npy", "--grid", "5x5", "--mixing", "linear"],
+        "grid 5x5 has 25 points",
+    ),
+    "27 grid not understood": (
+        ["recover", "x.npy", "--grid", "15by15"],
+        "grid '15by15' is not understood",
+    ),
     "28 grid of too many axes": (["recover", "x.npy", "--grid", "2x2x2x2"], "1 to 3 axes"),
     "29 grid of one point": (["recover", "x.npy", "--grid", "1"], "at least 2 points"),
     "30 unknown solver": (["recover", "x.npy", "--solver", "magic"], "solver 'magic' is unknown"),
@@ -299,31 +372,76 @@ MISUSE = {
     "35 unknown command": (["recoverr", "x.npy"], "recoverr"),
     "36 too many arguments": (["recover", "x.npy", "x.npy"], "x.npy"),
     "37 run exists": (["recover", "x.npy", "--out", "run"], "give --overwrite"),
-    "38 not a run folder": (["recover", "x.npy", "--out", "folder", "--overwrite"], "is not a run folder"),
+    "38 not a run folder": (
+        ["recover", "x.npy", "--out", "folder", "--overwrite"],
+        "is not a run folder",
+    ),
     "39 out is a file": (["recover", "x.npy", "--out", "x.npy"], "x.npy is a file"),
-    "40 out below a file": (["recover", "x.npy", *RANDOM, "--out", "x.npy/run"], "choose another --out"),
+    "40 out below a file": (
+        ["recover", "x.npy", *RANDOM, "--out", "x.npy/run"],
+        "choose another --out",
+    ),
     "41 out is here": (["recover", "x.npy", "--out", "."], "choose another one"),
-    "42 overwrite and resume": (["recover", "x.npy", "--overwrite", "--resume"], "give one of them"),
+    "42 overwrite and resume": (
+        ["recover", "x.npy", "--overwrite", "--resume"],
+        "give one of them",
+    ),
     "43 quiet and verbose": (["recover", "x.npy", "--quiet", "--verbose"], "give one of them"),
-    "44 resume with other data": (["recover", "few.npy", "--out", "run", "--resume"], "its hash differs"),
-    "45 resume with another grid": (["recover", "x.npy", "--out", "run", "--resume", "--grid", "12"], "leave out --grid"),
+    "44 resume with other data": (
+        ["recover", "few.npy", "--out", "run", "--resume"],
+        "its hash differs",
+    ),
+    "45 resume with another grid": (
+        ["recover", "x.npy", "--out", "run", "--resume", "--grid", "12"],
+        "leave out --grid",
+    ),
     "46 damaged run": (["recover", "x.npy", "--out", "broken", "--resume"], "run.json is damaged"),
     "47 transform without --out": (["transform", "run", "x.npy"], "--out"),
-    "48 transform by no run": (["transform", "none", "x.npy", "--out", "y.npy"], "none does not exist"),
-    "49 transform by a folder": (["transform", "folder", "x.npy", "--out", "y.npy"], "folder is not a run folder"),
-    "50 transform other columns": (["transform", "run", "wide.npy", "--out", "y.npy"], "wide.npy has 13 columns"),
-    "51 transform NaN": (["transform", "run", "nan.npy", "--out", "y.npy"], "nan.npy: 1 of 200 rows have gaps"),
-    "52 transform to a strange file": (["transform", "run", "x.npy", "--out", "y.xlsx"], "use one of .npy, .npz, .csv"),
-    "53 transform onto a file": (["transform", "run", "x.npy", "--out", "few.npy"], "give --overwrite"),
-    "54 transform into no folder": (["transform", "run", "x.npy", "--out", "no/y.npy"], "make it first"),
-    "55 damaged model": (["transform", "cutrun", "x.npy", "--out", "y.npy"], "save the model again"),
-    "56 transform by an unfinished run": (["transform", "killed", "x.npy", "--out", "y.npy"], "--resume"),
+    "48 transform by no run": (
+        ["transform", "none", "x.npy", "--out", "y.npy"],
+        "none does not exist",
+    ),
+    "49 transform by a folder": (
+        ["transform", "folder", "x.npy", "--out", "y.npy"],
+        "folder is not a run folder",
+    ),
+    "50 transform other columns": (
+        ["transform", "run", "wide.npy", "--out", "y.npy"],
+        "wide.npy has 13 columns",
+    ),
+    "51 transform NaN": (
+        ["transform", "run", "nan.npy", "--out", "y.npy"],
+        "nan.npy: 1 of 200 rows have gaps",
+    ),
+    "52 transform to a strange file": (
+        ["transform", "run", "x.npy", "--out", "y.xlsx"],
+        "use one of .npy, .npz, .csv",
+    ),
+    "53 transform onto a file": (
+        ["transform", "run", "x.npy", "--out", "few.npy"],
+        "give --overwrite",
+    ),
+    "54 transform into no folder": (
+        ["transform", "run", "x.npy", "--out", "no/y.npy"],
+        "make it first",
+    ),
+    "55 damaged model": (
+        ["transform", "cutrun", "x.npy", "--out", "y.npy"],
+        "save the model again",
+    ),
+    "56 transform by an unfinished run": (
+        ["transform", "killed", "x.npy", "--out", "y.npy"],
+        "--resume",
+    ),
     "57 report of no run": (["report", "none"], "none does not exist"),
     "58 report of an unfinished run": (["report", "killed"], "is not finished"),
     "59 a name with a line break": (["recover", "a\nb.npy"], "does not exist"),
     "60 constant data": (["recover", "constant.npy", *RANDOM], "of which 0 vary"),
-    "61 unknown mixing": (["recover", "x.npy", *RANDOM, "--mixing", "bent"], "mixing 'bent' is unknown: use one of auto, shuffled"),
-}  # fmt: skip
+    "61 unknown mixing": (
+        ["recover", "x.npy", *RANDOM, "--mixing", "bent"],
+        "mixing 'bent' is unknown: use one of auto, shuffled",
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -335,17 +453,35 @@ def wrong(tmp_path_factory):
     nan, inf = X.copy(), X.copy()
     nan[3, 2], inf[5, 1] = np.nan, np.inf
     arrays = {
-        "x": X, "complex": X * 1j, "line": X[0], "images": X[:20].reshape(20, 3, 4), "norows": X[:0], "nocolumns": X[:, :0],
-        "onerow": X[:1], "nan": nan, "inf": inf, "few": X[:10], "wide": np.ones((20, 13)), "constant": np.ones((200, 12)),
-    }  # fmt: skip
+        "x": X,
+        "complex": X * 1j,
+        "line": X[0],
+        "images": X[:20].reshape(20, 3, 4),
+        "norows": X[:0],
+        "nocolumns": X[:, :0],
+        "onerow": X[:1],
+        "nan": nan,
+        "inf": inf,
+        "few": X[:10],
+        "wide": np.ones((20, 13)),
+        "constant": np.ones((200, 12)),
+    }
     for name, array in arrays.items():
         np.save(here / f"{name}.npy", array)
     np.save(here / "objects.npy", np.array([[object()]]), allow_pickle=True)
     np.savez(here / "two.npz", a=X, b=X)
     (here / "cut.npz").write_bytes((here / "two.npz").read_bytes()[:999])
     (here / "cut.npy").write_bytes((here / "x.npy").read_bytes()[:999])
-    texts = {"text.npy": "1,2", "x.docx": "1", "words.csv": "a,b\n1,2\n3,oops\n", "ragged.csv": "1,2\n3\n",
-             "hole.csv": "1,2\n3,\n", "new.mat": "MATLAB 7.3 MAT-file, by x", "x.parquet": "PAR1", "empty.npy": ""}  # fmt: skip
+    texts = {
+        "text.npy": "1,2",
+        "x.docx": "1",
+        "words.csv": "a,b\n1,2\n3,oops\n",
+        "ragged.csv": "1,2\n3\n",
+        "hole.csv": "1,2\n3,\n",
+        "new.mat": "MATLAB 7.3 MAT-file, by x",
+        "x.parquet": "PAR1",
+        "empty.npy": "",
+    }
     for name, text in texts.items():
         (here / name).write_text(text)
     (here / "folder").mkdir()
@@ -362,7 +498,10 @@ def wrong(tmp_path_factory):
 
 
 def everything(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None
+        for p in folder.rglob("*")
+    }
 
 
 @pytest.mark.parametrize("case", MISUSE)
@@ -439,12 +578,14 @@ def test_no_arguments_show_the_help(call):
 def test_interrupted_by_control_c_a_run_can_go_on(here):
     code = (
         # a shell that starts things in the background has them ignore Ctrl-C
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import sys, time, symlift.cli as cli, symlift.solvers.random as r\n"
-        "def slow(*_, **__):\n    print('go', flush=True)\n    time.sleep(300)\n"
-        "r.solve = slow\nsys.argv = ['symlift', 'recover', 'x.npy', '--grid', '12', '--solver', 'random']\ncli.main()"
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nimport sys, time,"
+        " symlift.cli as cli, symlift.solvers.random as r\ndef slow(*_, **__):\n    print('go',"
+        " flush=True)\n    time.sleep(300)\nr.solve = slow\nsys.argv = ['symlift', 'recover',"
+        " 'x.npy', '--grid', '12', '--solver', 'random']\ncli.main()"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "go\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=200)
@@ -476,11 +617,9 @@ def test_completion_is_offered():
 
 def test_interrupted_while_it_is_imported_is_one_line(here):
     code = (
-        "import sys\n"
-        "class Stop:\n"
-        "    def find_spec(self, name, *_):\n        if name == 'symlift.cli.console':\n            raise KeyboardInterrupt\n"
-        "sys.meta_path.insert(0, Stop())\n"
-        "from symlift.cli import main\nmain()"
+        "import sys\nclass Stop:\n    def find_spec(self, name, *_):\n        if name =="
+        " 'symlift.cli.console':\n            raise KeyboardInterrupt\nsys.meta_path.insert(0,"
+        " Stop())\nfrom symlift.cli import main\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

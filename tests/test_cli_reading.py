@@ -1,4 +1,6 @@
-"""Commands that read files: standard input, what inspect says, how signals are written, exit codes for scripts."""
+"""Commands that read files: standard input, what inspect says, how signals are written, exit codes
+for scripts.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,9 @@ def test_a_write_that_fails_leaves_nothing(here, monkeypatch):
 
 def test_transform_reads_as_the_run_was_read(here):
     frame = pd.read_csv("t.csv")
-    code, _, err = run_command("recover", "t.csv", "--drop", "b", "--out", "run", "--grid", "3", *RANDOM[2:])
+    code, _, err = run_command(
+        "recover", "t.csv", "--drop", "b", "--out", "run", "--grid", "3", *RANDOM[2:]
+    )
     assert code == 0
     assert "note: column 't' (dates) is left out" in err
     assert run_command("transform", "run", "t.csv", "--out", "y.npy")[0] == 0
@@ -139,11 +143,26 @@ def test_transform_reads_as_the_run_was_read(here):
         "g.npy",
     )
     for nan, n in (("drop", 48), ("mean", 50)):
-        assert run_command("transform", "run", "gaps.csv", "--out", "g.npy", "--nan", nan, "--overwrite")[0] == 0
+        assert (
+            run_command(
+                "transform", "run", "gaps.csv", "--out", "g.npy", "--nan", nan, "--overwrite"
+            )[0]
+            == 0
+        )
         assert np.load("g.npy").shape == (n, 3)
     filled = frame[list("acd")].fillna(pd.Series(load("run").mean_, index=list("acd")))
     assert np.allclose(np.load("g.npy"), load("run").transform(filled))
-    refused(here, "drop, mean or pairwise", "transform", "run", "gaps.csv", "--out", "h.npy", "--nan", "what")
+    refused(
+        here,
+        "drop, mean or pairwise",
+        "transform",
+        "run",
+        "gaps.csv",
+        "--out",
+        "h.npy",
+        "--nan",
+        "what",
+    )
 
 
 def test_records_of_before_are_read():
@@ -195,8 +214,19 @@ def inspect_array(array: np.ndarray):
 
 def test_no_evidence_is_exit_code_three_where_it_is_asked_for(here, monkeypatch):
     for verdict, code in ((Verdict.ABSENT, 3), (Verdict.PRESENT, 0), (Verdict.ORDERED, 0)):
-        monkeypatch.setattr("symlift.LatentDomain.diagnose", lambda self, X, v=verdict, **_: Diagnosis(v, 0.9))
-        arguments = ("recover", "x.csv", "--grid", "4", "--solver", "random", "--no-report", "--overwrite")
+        monkeypatch.setattr(
+            "symlift.LatentDomain.diagnose", lambda self, X, v=verdict, **_: Diagnosis(v, 0.9)
+        )
+        arguments = (
+            "recover",
+            "x.csv",
+            "--grid",
+            "4",
+            "--solver",
+            "random",
+            "--no-report",
+            "--overwrite",
+        )
         assert run_command(*arguments, "--exit-code")[0] == code
         assert run_command(*arguments)[0] == 0
     refused(here, "give one of them", "recover", "x.csv", "--exit-code", "--no-check")
@@ -207,7 +237,12 @@ def test_names_of_experiments_are_never_cut(monkeypatch):
     monkeypatch.setattr(experiments, "Console", lambda: Console(file=out, width=30))
     code, _, _ = run_command("experiment", "list")
     assert code == 0
-    for name in ("gsn63-gaussian-identity", "mnist27-shuffled", "neural-head-direction", "ablation"):
+    for name in (
+        "gsn63-gaussian-identity",
+        "mnist27-shuffled",
+        "neural-head-direction",
+        "ablation",
+    ):
         assert name in out.getvalue()
 
 
@@ -224,9 +259,17 @@ def test_extras_of_reading_are_named_when_missing(here, monkeypatch):
     pd.read_csv("x.csv").to_parquet("x.parquet")
     Path("x.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     for name, module in (("x.xlsx", "openpyxl"), ("x.parquet", "pyarrow"), ("x.h5", "h5py")):
-        for inner in [key for key in sys.modules if key.partition(".")[0] == module] + [module, f"{module}.parquet"]:
+        for inner in [key for key in sys.modules if key.partition(".")[0] == module] + [
+            module,
+            f"{module}.parquet",
+        ]:
             monkeypatch.setitem(sys.modules, inner, None)
-        refused(here, f"{name} needs {module}, which is not installed: pip install 'symlift[data]'", "recover", name)
+        refused(
+            here,
+            f"{name} needs {module}, which is not installed: pip install 'symlift[data]'",
+            "recover",
+            name,
+        )
 
 
 def test_gaps_are_predicted_where_signals_are_kept(here):
@@ -234,7 +277,17 @@ def test_gaps_are_predicted_where_signals_are_kept(here):
     X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4))
     X[::9, 2] = np.nan
     np.save("gaps.npy", X)
-    arguments = ("--grid", "4", "--mixing", "shuffled", "--no-check", "--no-report", "--signals", "--nan", "pairwise")
+    arguments = (
+        "--grid",
+        "4",
+        "--mixing",
+        "shuffled",
+        "--no-check",
+        "--no-report",
+        "--signals",
+        "--nan",
+        "pairwise",
+    )
     code, _, err = run_command("recover", "gaps.npy", *arguments)
     assert code == 0, err
     assert np.allclose(np.load("gaps-symlift/signals.npy"), load("gaps-symlift").transform(X))

@@ -1,4 +1,6 @@
-"""CONTRIBUTING's list of equations: the files and names exist, and are what a reader expects to open."""
+"""CONTRIBUTING's list of equations: the files and names exist, and are what a reader expects to
+open.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,8 @@ def test_the_code_of_an_equation_is_where_the_guide_says(file, name):
     assert documented(ast.parse(path.read_text(encoding="utf-8")), name)
 
 
-@pytest.mark.parametrize("file", sorted(set(re.findall(r"`((?:tests|docs|benchmarks)/[\w./-]+\.\w+)`", GUIDE))))
+@pytest.mark.parametrize(
+    "file", sorted(set(re.findall(r"`((?:tests|docs|benchmarks)/[\w./-]+\.\w+)`", GUIDE)))
+)
 def test_files_that_the_guide_names_exist(file):
     assert (ROOT / file).is_file()

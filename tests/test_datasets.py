@@ -60,7 +60,9 @@ def test_permutations_are_uniform():
 
 
 def test_orthogonal_is_haar():
-    """Under Haar, entries have mean 0 and E[Q_ij⁴] = 3/(d(d+2)); a QR without sign repair has a biased diagonal."""
+    """Under Haar, entries have mean 0 and E[Q_ij⁴] = 3/(d(d+2)); a QR without sign repair has a
+    biased diagonal.
+    """
     Q = np.array([random_orthogonal(4, random_state=s) for s in range(3000)])
     assert np.abs(Q.mean(axis=0)).max() < 5 * 0.5 / np.sqrt(3000)
     np.testing.assert_allclose((Q**4).mean(axis=0), 3 / 24, atol=0.02)
@@ -89,7 +91,9 @@ def test_observation_is_latent_times_transform_plus_noise(make, transform):
     residual = data.X - data.latent @ data.transform
     assert residual.std() == pytest.approx(0.1 * data.latent.std(), rel=0.02)
     assert np.abs(np.corrcoef(residual.T) - np.eye(31)).max() < 6 / np.sqrt(3000)
-    assert abs(np.corrcoef(residual.ravel(), data.latent.ravel())[0, 1]) < 5 / np.sqrt(residual.size)
+    assert abs(np.corrcoef(residual.ravel(), data.latent.ravel())[0, 1]) < 5 / np.sqrt(
+        residual.size
+    )
 
     clean = make(transform=transform, noise=0, random_state=3)
     np.testing.assert_array_equal(clean.latent, data.latent)
@@ -123,7 +127,9 @@ def test_seeds(make):
         np.testing.assert_array_equal(first.latent, data.latent)
     # the noise is its own stream, too
     np.testing.assert_allclose(
-        by_transform[1].X - by_transform[1].latent @ by_transform[1].transform, first.X - first.latent, atol=1e-5
+        by_transform[1].X - by_transform[1].latent @ by_transform[1].transform,
+        first.X - first.latent,
+        atol=1e-5,
     )
     state = np.random.get_state()[1].copy()  # noqa: NPY002 (that it stays untouched is the point)
     make(random_state=5)
@@ -158,7 +164,10 @@ def test_released_gaussians_have_unit_area_and_the_published_density():
     f = gsn(60_000, 63, noise=0).latent
     assert f.mean() == pytest.approx(2.5 / 126, rel=0.02)
     mean_inverse_width = np.log(5) / 2  # E[1/s], s ~ U[0.5, 2.5); ∫h² = 1/(2√π s)
-    second = 2.5 / 126 * AMPLITUDE_SQUARE * mean_inverse_width / (2 * np.sqrt(np.pi)) + 20 * 0.25 / 126**2
+    second = (
+        2.5 / 126 * AMPLITUDE_SQUARE * mean_inverse_width / (2 * np.sqrt(np.pi))
+        + 20 * 0.25 / 126**2
+    )
     assert np.square(f, dtype=np.float64).mean() == pytest.approx(second, rel=0.03)
 
 
@@ -170,7 +179,9 @@ def test_mass_on_several_axes(shape, inside):
 
 
 def test_pulses_of_the_plane_are_isotropic():
-    """A lone pulse on a point of a torus has equal values at equal distances: (3, 4), (4, 3), (5, 0) and (0, 5)."""
+    """A lone pulse on a point of a torus has equal values at equal distances: (3, 4), (4, 3), (5,
+    0) and (0, 5).
+    """
     f = gsn(1000, (21, 21), periodic=True, shifts="discrete", noise=0).latent.reshape(-1, 21, 21)
     rows, columns = np.divmod(f.reshape(-1, 441).argmax(axis=1), 21)
     around = np.arange(-10, 11)
@@ -182,15 +193,21 @@ def test_pulses_of_the_plane_are_isotropic():
     lone = f[(np.abs(f - f[:, ::-1, ::-1]).max(axis=(1, 2)) < 1e-8) & f.any(axis=(1, 2))]
     assert len(lone) > 100  # 5 in 32
     for row, column in ((4, 3), (5, 0), (0, 5)):
-        np.testing.assert_allclose(lone[:, 10 + row, 10 + column], lone[:, 13, 14], rtol=1e-4, atol=1e-12)
+        np.testing.assert_allclose(
+            lone[:, 10 + row, 10 + column], lone[:, 13, 14], rtol=1e-4, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("basis", ["gaussian", "legendre"])
 def test_pulse_counts_by_empty_rings(basis):
-    """Every pulse of a ring is seen: no pulse has probability 2⁻⁵ (released; shared by both families), 1/11 (text)."""
+    """Every pulse of a ring is seen: no pulse has probability 2⁻⁵ (released; shared by both
+    families), 1/11 (text).
+    """
     n = 8000
     for variant, expected in (("released", 1 / 32), ("text", 1 / 11)):
-        empty = (gsn(n, 45, basis=basis, variant=variant, periodic=True).latent == 0).all(axis=1).mean()
+        empty = (
+            (gsn(n, 45, basis=basis, variant=variant, periodic=True).latent == 0).all(axis=1).mean()
+        )
         assert abs(empty - expected) < 4.5 * np.sqrt(expected / n)
 
 
@@ -201,7 +218,9 @@ def test_mass_on_a_ring():
     assert abs(mass.mean() - 2.5) < 4.5 * np.sqrt(variance / n)
     assert mass.var() == pytest.approx(variance, rel=0.05)
     text = gsn(n, 41, variant="text", periodic=True, noise=0).latent.sum(axis=1)
-    assert text.mean() == pytest.approx(5 * np.sqrt(2 * np.pi) * 1.5, rel=0.04)  # unit peak: area √(2π) s
+    assert text.mean() == pytest.approx(
+        5 * np.sqrt(2 * np.pi) * 1.5, rel=0.04
+    )  # unit peak: area √(2π) s
 
 
 def test_text_gaussians_have_unit_peak():
@@ -225,7 +244,9 @@ def test_legendre_pulses_are_scipys(degree, variant):
 
 
 def test_released_legendre_adds_both_families_with_their_own_places():
-    """Second moment by Campbell; families at independent places, and odd times even, add without a cross term."""
+    """Second moment by Campbell; families at independent places, and odd times even, add without a
+    cross term.
+    """
     f = gsn(40_000, 63, basis="legendre", noise=0).latent.astype(float)
     u = np.linspace(-1, 1, 20_001)
     energy = (
@@ -238,8 +259,12 @@ def test_released_legendre_adds_both_families_with_their_own_places():
 
 
 def test_text_legendre_uses_one_degree_per_sample():
-    """Around its centre P_3¹(cos) is symmetric and P_2¹(cos) too, but only l = 3 has a mean: lone pulses tell them apart."""
-    f = gsn(4000, 301, basis="legendre", variant="text", periodic=True, shifts="discrete", noise=0).latent.astype(float)
+    """Around its centre P_3¹(cos) is symmetric and P_2¹(cos) too, but only l = 3 has a mean: lone
+    pulses tell them apart.
+    """
+    f = gsn(
+        4000, 301, basis="legendre", variant="text", periodic=True, shifts="discrete", noise=0
+    ).latent.astype(float)
     rolled = np.stack([np.roll(row, 150 - int(np.abs(row).argmax())) for row in f if row.any()])
     lone = rolled[np.abs(rolled[:, :100]).max(axis=1) < 1e-6]
     lone = lone[np.abs(lone[:, 201:]).max(axis=1) < 1e-6]
@@ -259,11 +284,15 @@ def test_fourier_translation_keeps_magnitudes_and_composes(length, shift, seed):
     np.testing.assert_allclose(np.abs(np.fft.rfft(moved)), np.abs(np.fft.rfft(signal)), atol=1e-9)
     np.testing.assert_allclose(translate_ring(moved, np.array([-shift])), signal, atol=1e-9)
     whole = round(shift)
-    np.testing.assert_allclose(translate_ring(signal, np.array([whole])), np.roll(signal, whole), atol=1e-9)
+    np.testing.assert_allclose(
+        translate_ring(signal, np.array([whole])), np.roll(signal, whole), atol=1e-9
+    )
 
 
 def lone_pulse_share(shifts):
-    """Share of samples on a ring of 15 whose spectrum is, in modulus, that of one Gaussian at the ring's centre."""
+    """Share of samples on a ring of 15 whose spectrum is, in modulus, that of one Gaussian at the
+    ring's centre.
+    """
     f = gsn(6000, 15, periodic=True, shifts=shifts, noise=0, random_state=2).latent
     spectrum = np.abs(np.fft.rfft(f[f.any(axis=1)].astype(float)))
     spectrum = spectrum[:, 1:4] / spectrum[:, :1]
@@ -272,7 +301,9 @@ def lone_pulse_share(shifts):
     table = np.abs(np.fft.rfft(np.exp(-(z**2) / 2 / widths[:, None] ** 2)))
     table = table[:, 1:4] / table[:, :1]
     order = np.argsort(table[:, 0])
-    predicted = np.stack([np.interp(spectrum[:, 0], table[order, 0], table[order, k]) for k in (1, 2)], axis=1)
+    predicted = np.stack(
+        [np.interp(spectrum[:, 0], table[order, 0], table[order, k]) for k in (1, 2)], axis=1
+    )
     # narrow pulses: only there do aliases tell where between two points a pulse was evaluated
     narrow = spectrum[:, 0] > table[np.searchsorted(widths, 0.8), 0]
     match = np.abs(spectrum[:, 1:] - predicted).max(axis=1) < 2e-5
@@ -294,7 +325,9 @@ def mirror_symmetric(shifts):
 
 
 def test_discrete_regime_has_whole_centres():
-    assert mirror_symmetric("discrete") > 5 / 31 - 0.03  # one pulse on a point is symmetric about it
+    assert (
+        mirror_symmetric("discrete") > 5 / 31 - 0.03
+    )  # one pulse on a point is symmetric about it
     assert mirror_symmetric("continuous") < 0.01
     assert mirror_symmetric("fft") < 0.01
 
@@ -337,7 +370,12 @@ def test_plane_in_equilibrium_has_onsagers_energy():
     beta = 0.3
     s = ising(1500, (5, 5), beta=beta, sweeps=30).latent.reshape(-1, 5, 5)
     modulus = 2 * np.sinh(2 * beta) / np.cosh(2 * beta) ** 2
-    onsager = 1 / np.tanh(2 * beta) * (1 + 2 / np.pi * (2 * np.tanh(2 * beta) ** 2 - 1) * ellipk(modulus**2)) / 2
+    onsager = (
+        1
+        / np.tanh(2 * beta)
+        * (1 + 2 / np.pi * (2 * np.tanh(2 * beta) ** 2 - 1) * ellipk(modulus**2))
+        / 2
+    )
     assert (s[:, 1:] * s[:, :-1]).mean() == pytest.approx(onsager, abs=0.015)
     assert (s[:, :, 1:] * s[:, :, :-1]).mean() == pytest.approx(onsager, abs=0.015)
 

@@ -37,14 +37,20 @@ def parts():
 def write_idx(folder, parts, ending=""):
     for name, key in IDX.items():
         array = parts[key]
-        head = bytes([0, 0, 8, array.ndim]) + b"".join(int(s).to_bytes(4, "big") for s in array.shape)
+        head = bytes([0, 0, 8, array.ndim]) + b"".join(
+            int(s).to_bytes(4, "big") for s in array.shape
+        )
         raw = head + array.tobytes()
         (folder / (name + ending)).write_bytes(gzip.compress(raw) if ending == ".gz" else raw)
 
 
 def assert_is(digits, parts, source):
-    np.testing.assert_array_equal(digits.images, np.concatenate([parts["x_train"], parts["x_test"]]))
-    np.testing.assert_array_equal(digits.labels, np.concatenate([parts["y_train"], parts["y_test"]]))
+    np.testing.assert_array_equal(
+        digits.images, np.concatenate([parts["x_train"], parts["x_test"]])
+    )
+    np.testing.assert_array_equal(
+        digits.labels, np.concatenate([parts["y_train"], parts["y_test"]])
+    )
     assert digits.images.dtype == digits.labels.dtype == np.uint8
     assert digits.source == str(source)
 
@@ -94,7 +100,11 @@ def test_broken_files(tmp_path, parts):
 
     good = tmp_path / "good.npz"
     np.savez(good, **parts)
-    for name, raw in (("short.npz", good.read_bytes()[:5000]), ("empty.npz", b""), ("text.npz", b"not an archive")):
+    for name, raw in (
+        ("short.npz", good.read_bytes()[:5000]),
+        ("empty.npz", b""),
+        ("text.npz", b"not an archive"),
+    ):
         (tmp_path / name).write_bytes(raw)
         with pytest.raises(InputError, match="cannot be read"):
             load_mnist(tmp_path / name)
@@ -158,12 +168,16 @@ def all_crops(image, shape):
 @pytest.mark.parametrize("shape", [(3, 5), (9, 4)])
 def test_crops_are_slices_of_the_padded_image_all_equally_likely(shape):
     rng = np.random.default_rng(1)
-    images = rng.permutation(255)[: 2 * 7 * 6].reshape(2, 7, 6).astype(np.uint8) + 1  # all pixels differ and none is 0
+    images = (
+        rng.permutation(255)[: 2 * 7 * 6].reshape(2, 7, 6).astype(np.uint8) + 1
+    )  # all pixels differ and none is 0
     n = 6000
     data = image_crops(images, shape, n)
     windows = np.concatenate([all_crops(image, shape) for image in images])
     windows = windows[windows.any(axis=1)]
-    seen, counts = np.unique(np.rint(255 * data.latent).astype(np.uint8), axis=0, return_counts=True)
+    seen, counts = np.unique(
+        np.rint(255 * data.latent).astype(np.uint8), axis=0, return_counts=True
+    )
     np.testing.assert_array_equal(seen, np.unique(windows, axis=0))
     expected = n / len(windows)
     assert np.abs(counts - expected).max() < 5 * np.sqrt(expected)
@@ -193,7 +207,9 @@ def test_blanks_are_drawn_again(subpixel):
 
 
 def test_subpixel_crops_interpolate():
-    """Bilinear interpolation is exact on a plane, so that each inner crop is that plane, moved by a real amount."""
+    """Bilinear interpolation is exact on a plane, so that each inner crop is that plane, moved by a
+    real amount.
+    """
     y, x = np.mgrid[:40, :40]
     image = (3.0 * y + 0.5 * x + 7)[None]
     crops = image_crops(image, (4, 4), 3000, subpixel=True).latent.reshape(-1, 4, 4)
@@ -222,7 +238,9 @@ def test_bits_round_trip(images):
     assert bits.shape == (len(images), 8 * images[0].size)
     assert set(np.unique(bits)) <= {0, 1}
     np.testing.assert_array_equal(from_bit_planes(bits).reshape(images.shape), images)
-    np.testing.assert_array_equal(from_bit_planes(bits.astype(np.float32)).reshape(images.shape), images)
+    np.testing.assert_array_equal(
+        from_bit_planes(bits.astype(np.float32)).reshape(images.shape), images
+    )
 
 
 @given(st.integers(1, 8), st.data())

@@ -46,7 +46,7 @@ def diagnosis(X, shape, periodic=False, level="quick", **params):
         return est.diagnose(X, level=level)
 
 
-# -- what is there, and what is not ------------------------------------------------------------------------------------
+# -- what is there, and what is not ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,9 @@ def diagnosis(X, shape, periodic=False, level="quick", **params):
 def test_a_symmetry_that_is_there_is_found(data, level):
     est = LatentDomain(grid=data.grid.shape, periodic=data.grid.periodic, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FitWarning)  # neither the fit nor the diagnosis has anything to warn of
+        warnings.simplefilter(
+            "error", FitWarning
+        )  # neither the fit nor the diagnosis has anything to warn of
         found = est.fit(data.X).diagnose(data.X, level=level)
     assert found.verdict is Verdict.PRESENT
     assert 0.9 <= found.confidence <= 1
@@ -78,7 +80,9 @@ def test_a_symmetry_that_is_there_is_found(data, level):
         assert test.reading
 
 
-@pytest.mark.parametrize("kind", ["white", "permuted columns", "mixture", "low rank", "gaussian ring"])
+@pytest.mark.parametrize(
+    "kind", ["white", "permuted columns", "mixture", "low rank", "gaussian ring"]
+)
 def test_one_that_is_not_is_not(kind, rng):
     n, periodic = 5_000, False
     if kind == "white":
@@ -139,14 +143,16 @@ def test_a_column_that_is_constant_in_one_half_is_no_error(rng):
     assert diagnosis(X, 12, level="full", mixing="shuffled").verdict in Verdict
 
 
-# -- what was right, and must not be refused ---------------------------------------------------------------------------
+# -- what was right, and must not be refused -------------------------------------------------------
 
 
 def smooth(rng, n, shape, width=1.0):
     from scipy.ndimage import gaussian_filter
 
     pad = 4
-    raw = gaussian_filter(rng.normal(size=(n, *(m + 2 * pad for m in shape))), (0, *([width] * len(shape))))
+    raw = gaussian_filter(
+        rng.normal(size=(n, *(m + 2 * pad for m in shape))), (0, *([width] * len(shape)))
+    )
     inside = raw[(slice(None), *(slice(pad, pad + m) for m in shape))].reshape(n, -1)
     return (inside / inside.std())[:, rng.permutation(int(np.prod(shape)))]
 
@@ -181,7 +187,7 @@ def test_what_is_in_order_but_not_stationary_is_ordered(rng):
     assert "placement_" in found.next_steps[0].text
 
 
-# -- next steps, followed ----------------------------------------------------------------------------------------------
+# -- next steps, followed --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -189,7 +195,12 @@ def test_what_is_in_order_but_not_stationary_is_ordered(rng):
     [
         (gsn(4_000, 21, transform="permutation", random_state=2), (21,), True, "line of 21"),
         (gsn(4_000, 24, transform="permutation", random_state=2), (4, 6), False, "line of 24"),
-        (gsn(4_000, 24, periodic=True, transform="permutation", random_state=2), (4, 6), False, "ring of 24"),
+        (
+            gsn(4_000, 24, periodic=True, transform="permutation", random_state=2),
+            (4, 6),
+            False,
+            "ring of 24",
+        ),
     ],
     ids=["a line bent into a ring", "a line folded into rows", "a ring folded into rows"],
 )
@@ -201,9 +212,12 @@ def test_a_simpler_grid_that_fits_as_well_is_named_and_works(data, shape, period
     assert found.verdict in NOT_FOUND
     step = found.next_steps[0]
     assert (
-        step.command == f"symlift recover DATA --grid {data.grid.size}{' --periodic' if data.grid.periodic[0] else ''}"
+        step.command == "symlift recover DATA --grid"
+        f" {data.grid.size}{' --periodic' if data.grid.periodic[0] else ''}"
     )
-    assert diagnosis(data.X, step.params["grid"], step.params["periodic"]).verdict is Verdict.PRESENT
+    assert (
+        diagnosis(data.X, step.params["grid"], step.params["periodic"]).verdict is Verdict.PRESENT
+    )
 
 
 def test_a_plane_on_a_line_is_sent_to_other_grids():
@@ -235,11 +249,15 @@ def test_a_mixing_that_was_called_a_shuffle_is_tried_as_a_mixing():
 @pytest.mark.parametrize("wraps", [False, True], ids=["line", "ring"])
 def test_missing_points_are_told_where_they_are(wraps, rng):
     d, gone, n = 24, [7, 13, 20], 1_500
-    field = gaussian_filter1d(rng.normal(size=(n, d if wraps else d + 10)), 1.2, axis=1, mode="wrap")
+    field = gaussian_filter1d(
+        rng.normal(size=(n, d if wraps else d + 10)), 1.2, axis=1, mode="wrap"
+    )
     field = field[:, :d] / field.std() + 0.1 * rng.normal(size=(n, d))
     order = rng.permutation(np.setdiff1d(np.arange(d), gone))
     rows = read_rows(field[:, order], rng, PlaceSettings(rows=n))
-    halves = Halves(rows, np.arange(len(order)), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges)
+    halves = Halves(
+        rows, np.arange(len(order)), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges
+    )
     slots = make_slots(Grid((d,), wraps))
     assert gaps_by_correlations(halves, order, slots).stay == 1.0
     # in the right order, with all missing points at one end
@@ -249,20 +267,28 @@ def test_missing_points_are_told_where_they_are(wraps, rng):
     apart = {frozenset((int(a), int(b))) for a, b in pairwise(truth) if b - a > 1}
     assert {frozenset(int(order[i]) for i in pair) for pair in found.between} == apart
     assert found.stay == placement_agreement(order, tight, Grid((d,), wraps), shift_open=True) < 0.7
-    full = Halves(rows, np.arange(8), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges)
-    assert gaps_by_correlations(full, np.arange(8), make_slots(Grid((8,)))) is None  # nothing is missing
+    full = Halves(
+        rows, np.arange(8), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges
+    )
+    assert (
+        gaps_by_correlations(full, np.arange(8), make_slots(Grid((8,)))) is None
+    )  # nothing is missing
 
 
 def test_a_line_whose_gaps_sit_elsewhere_is_not_called_present():
     X = gsn(600, 12, transform="permutation", random_state=1).X
     est = quiet_fit(X, grid=12, mixing="shuffled")
     sample = take_sample(X)
-    measures = measure(est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves))
+    measures = measure(
+        est.solution_, sample, rows_in_places(sample.raw, est.solution_, sample.halves)
+    )
     elsewhere = replace(measures, places=replace(measures.places, gaps=Gaps(0.4, ((0, 4),))))
     tests = make_tests(elsewhere, est.model_, Further())
     assert verdict_of(tests, placed=True) is Verdict.UNIDENTIFIABLE
     assert next(test.value for test in tests if test.name == "confidence") <= 0.3
-    steps = next_steps(Verdict.UNIDENTIFIABLE, tests, est.solution_, Further(), X, Asked(), gaps=[(0, 4)])
+    steps = next_steps(
+        Verdict.UNIDENTIFIABLE, tests, est.solution_, Further(), X, Asked(), gaps=[(0, 4)]
+    )
     assert "missing points between column 1 and column 5" in steps[0].text
 
 
@@ -277,7 +303,7 @@ def test_rows_that_would_do_grow_with_disagreement():
     assert rows_that_would_do(0.8, 0.6, 1_000) is None
 
 
-# -- the parts ---------------------------------------------------------------------------------------------------------
+# -- the parts -------------------------------------------------------------------------------------
 
 
 def named(**values):
@@ -289,14 +315,24 @@ def test_verdicts_follow_from_the_tests():
     good = {"displacements": (99, True), "locality": (0.95, True), "settled": (1.0, True), "stationarity": (0.0, True),
             "confidence": (0.95, True)}  # fmt: skip
     assert verdict_of(named(**good), placed=True) is Verdict.PRESENT
-    assert verdict_of(named(**good | {"stationarity": (0.2, False)}), placed=True) is Verdict.ORDERED
-    assert verdict_of(named(**good | {"stationarity": (0.2, False)}), placed=False) is Verdict.ABSENT
+    assert (
+        verdict_of(named(**good | {"stationarity": (0.2, False)}), placed=True) is Verdict.ORDERED
+    )
+    assert (
+        verdict_of(named(**good | {"stationarity": (0.2, False)}), placed=False) is Verdict.ABSENT
+    )
     assert verdict_of(named(**good | {"displacements": (4, False)}), placed=True) is Verdict.ABSENT
     unsure = good | {"confidence": (0.3, False)}
     assert verdict_of(named(**unsure), placed=True) is Verdict.UNIDENTIFIABLE
-    assert verdict_of(named(**unsure | {"locality_beyond_control": (0.0, False)}), placed=True) is Verdict.ABSENT
+    assert (
+        verdict_of(named(**unsure | {"locality_beyond_control": (0.0, False)}), placed=True)
+        is Verdict.ABSENT
+    )
     assert verdict_of(named(**unsure | {"locality": (0.3, False)}), placed=True) is Verdict.ABSENT
-    assert verdict_of(named(**good | {"agreement_of_halves": (0.4, False)}), placed=True) is Verdict.UNIDENTIFIABLE
+    assert (
+        verdict_of(named(**good | {"agreement_of_halves": (0.4, False)}), placed=True)
+        is Verdict.UNIDENTIFIABLE
+    )
     assert verdict_of(named(**good | {"settled": (0.4, False)}), placed=True) is Verdict.ABSENT
 
 
@@ -307,8 +343,14 @@ def test_other_fits_never_raise_the_confidence():
 
 
 def test_a_tally_names_what_was_not_passed():
-    tests = (*named(locality=(0.9, True), agreement_of_halves=(0.2, False)), Test("resolution", 1.0))
-    assert Diagnosis(Verdict.ABSENT, 0.1, tests).tally == "1 of 2 tests passed; not passed: agreement of halves"
+    tests = (
+        *named(locality=(0.9, True), agreement_of_halves=(0.2, False)),
+        Test("resolution", 1.0),
+    )
+    assert (
+        Diagnosis(Verdict.ABSENT, 0.1, tests).tally
+        == "1 of 2 tests passed; not passed: agreement of halves"
+    )
     assert Diagnosis(Verdict.PRESENT, 0.9, tests[:1]).tally == "1 of 1 tests passed"
 
 
@@ -369,7 +411,9 @@ def test_columns_that_sit_wrong_do_not_survive_a_bootstrap(rng):
     point[[0, 1]] = point[[1, 0]]  # two columns changed places
     sample = take_sample(X)
     placed = rows_in_places(
-        sample.raw, replace(est.solution_, placement=replace(est.placement_, point=point)), sample.halves
+        sample.raw,
+        replace(est.solution_, placement=replace(est.placement_, point=point)),
+        sample.halves,
     )
     stays = survival(placed, 6, dependent=False)
     assert stays[:2].max() < 0.5
@@ -404,12 +448,17 @@ def test_the_random_baseline_can_be_diagnosed_too(rng):
     assert est.diagnose(X).verdict is Verdict.ABSENT  # it has no evidence to show
 
 
-@pytest.mark.parametrize(("stationarity", "verdict"), [(0.0005, Verdict.PRESENT), (0.0106, Verdict.ABSENT)])
+@pytest.mark.parametrize(
+    ("stationarity", "verdict"), [(0.0005, Verdict.PRESENT), (0.0106, Verdict.ABSENT)]
+)
 def test_components_that_move_with_their_place_are_not_trusted(stationarity, verdict):
-    # garments cut without their surroundings, behind a rotation: r 0.10, energies local to 0.59, and 0.0106 from stationary
+    # garments cut without their surroundings, behind a rotation: r 0.10, energies local to 0.59,
+    # and 0.0106 from stationary
     evidence = Evidence(reach="general", explained=0.59, carried_by="energies", nongaussianity=78.0)
     grid = Grid((8, 8))
-    measures = Measures(evidence, grid, 20_000, 64, 19_718.0, 4.9, 1904, HeldOut(stationarity, -0.27, 0.5), None)
+    measures = Measures(
+        evidence, grid, 20_000, 64, 19_718.0, 4.9, 1904, HeldOut(stationarity, -0.27, 0.5), None
+    )
     tests = make_tests(measures, LiftedModel.from_lifting_map(np.eye(64), grid), Further())
     assert verdict_of(tests, placed=False) is verdict
     sure = next(test.value for test in tests if test.name == "confidence")

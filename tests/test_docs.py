@@ -24,7 +24,9 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-_ELSEWHERE = re.compile(r"(?<![\w.])/(tmp|work|home|root|opt|mnt|srv)/|localhost|127\.0\.0\.1|file://|\\\\Users\\\\")
+_ELSEWHERE = re.compile(
+    r"(?<![\w.])/(tmp|work|home|root|opt|mnt|srv)/|localhost|127\.0\.0\.1|file://|\\\\Users\\\\"
+)
 
 
 def name(path: Path) -> str:
@@ -32,11 +34,15 @@ def name(path: Path) -> str:
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return [code for tag, code in _FENCE.findall(page.read_text(encoding="utf-8")) if tag == language]
+    return [
+        code for tag, code in _FENCE.findall(page.read_text(encoding="utf-8")) if tag == language
+    ]
 
 
 def load_example(stem: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{stem}", ROOT / "examples" / f"{stem}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"example_{stem}", ROOT / "examples" / f"{stem}.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -44,7 +50,7 @@ def load_example(stem: str) -> ModuleType:
     return module
 
 
-# -- examples ----------------------------------------------------------------------------------------------------------
+# -- examples --------------------------------------------------------------------------------------
 
 
 def test_image_sensor_is_put_together(tmp_path, capsys):
@@ -113,8 +119,12 @@ def load_gallery() -> ModuleType:
 
 def test_the_gallery_shows_its_scripts_as_they_are():
     gallery = load_gallery()
-    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == gallery.page(), "run python docs/_gallery.py"
-    assert {path.stem for path in (ROOT / "examples" / "gallery").glob("*.py")} == set(gallery.NAMES)
+    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == gallery.page(), (
+        "run python docs/_gallery.py"
+    )
+    assert {path.stem for path in (ROOT / "examples" / "gallery").glob("*.py")} == set(
+        gallery.NAMES
+    )
     assert {path.stem for path in (DOCS / "images" / "gallery").iterdir()} == set(gallery.NAMES)
 
 
@@ -134,7 +144,10 @@ def test_scripts_of_the_gallery_draw(script, n):
     title = figure.get_suptitle()
     assert all(float(number) > 0.95 for number in re.findall(r"0\.\d+", title))
     if script == "line_of_sensors":
-        assert figure.axes[0].get_title(loc="left") + figure.axes[0].get_title() == "24 columns placed, 1 left out"
+        assert (
+            figure.axes[0].get_title(loc="left") + figure.axes[0].get_title()
+            == "24 columns placed, 1 left out"
+        )
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
@@ -142,10 +155,12 @@ def test_examples_are_short_and_take_a_folder(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 120
     assert '"--out"' in text
-    assert any(path.name in page.read_text(encoding="utf-8") for page in PAGES), "no tutorial follows it"
+    assert any(path.name in page.read_text(encoding="utf-8") for page in PAGES), (
+        "no tutorial follows it"
+    )
 
 
-# -- pages -------------------------------------------------------------------------------------------------------------
+# -- pages -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
@@ -184,19 +199,34 @@ def test_nothing_is_said_of_one_machine(path):
 
 
 def test_every_page_is_in_the_navigation():
-    listed = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    listed = set(
+        re.findall(
+            r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     assert listed == {page.relative_to(DOCS).as_posix() for page in PAGES}
 
 
 def test_options_and_commands_of_the_page_exist():
     runner = CliRunner()
-    studies = ["experiment", "experiment list", "experiment run", "experiment table", "experiment figure"]
+    studies = [
+        "experiment",
+        "experiment list",
+        "experiment run",
+        "experiment table",
+        "experiment figure",
+    ]
     commands = ["demo", "recover", "transform", "inspect", "report", "doctor", *studies]
-    helps = [runner.invoke(app, [*line.split(), "--help"], env={"COLUMNS": "200"}) for line in ["", *commands]]
+    helps = [
+        runner.invoke(app, [*line.split(), "--help"], env={"COLUMNS": "200"})
+        for line in ["", *commands]
+    ]
     assert all(result.exit_code == 0 for result in helps)
     known = set(re.findall(r"--[a-z][a-z-]+", "\n".join(result.output for result in helps)))
     for page in ("command-line.md", "reading-files.md"):
-        assert set(re.findall(r"--[a-z][a-z-]+", (DOCS / page).read_text(encoding="utf-8"))) <= known
+        assert (
+            set(re.findall(r"--[a-z][a-z-]+", (DOCS / page).read_text(encoding="utf-8"))) <= known
+        )
     text = (DOCS / "command-line.md").read_text(encoding="utf-8")
     assert set(re.findall(r"--[a-z][a-z-]+", text)) <= known
     assert all(f"symlift {line}" in text for line in commands)
@@ -208,16 +238,26 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
     figures = {
         test.name
         for rows, level, solver in ((X, "quick", "random"), (placed, "full", "fast"))
-        for test in LatentDomain(grid=rows.shape[1], solver=solver, random_state=0)
-        .fit(rows)
-        .diagnose(rows, level)
-        .tests
+        for test in (
+            LatentDomain(grid=rows.shape[1], solver=solver, random_state=0)
+            .fit(rows)
+            .diagnose(rows, level)
+            .tests
+        )
         if not re.search(r"\dx\d", test.name)
     }
-    rows = re.findall(r"^\| (`.*?`) \|", (DOCS / "reading-the-diagnosis.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`.*?`) \|", (DOCS / "reading-the-diagnosis.md").read_text(), re.MULTILINE
+    )
     explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert explained >= figures
-    assert explained - figures <= {"locality_on_a_line", "locality_on_a_ring", "locality_on_4x6", "ahead", "gaps"}
+    assert explained - figures <= {
+        "locality_on_a_line",
+        "locality_on_a_ring",
+        "locality_on_4x6",
+        "ahead",
+        "gaps",
+    }
 
 
 def test_public_names_are_on_the_reference_page():
@@ -229,13 +269,28 @@ def test_public_names_are_on_the_reference_page():
         missing = {f"{module.__name__}.{public}" for public in module.__all__} - shown
         # small helpers that stand beside what is shown
         assert missing <= {"symlift.datasets.Digits", "symlift.datasets.identity"}
-    assert {f"symlift.plotting.{public}" for public in plotting.__all__ if public.startswith("plot_")} <= shown
-    assert {f"symlift.{public}" for public in ("LatentDomain", "load", "Grid", "LiftedModel")} <= shown
+    assert {
+        f"symlift.plotting.{public}" for public in plotting.__all__ if public.startswith("plot_")
+    } <= shown
+    assert {
+        f"symlift.{public}" for public in ("LatentDomain", "load", "Grid", "LiftedModel")
+    } <= shown
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed"
+)
 def test_the_site_builds_without_a_warning(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert "signal_recovery" in (tmp_path / "site" / "api.html").read_text(encoding="utf-8")

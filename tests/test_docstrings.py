@@ -23,7 +23,8 @@ IGNORED = {
     "ES01",  # an extended summary: only where the summary does not say it all
     "SA01",  # "See Also": the page of the interface is one page, and names are searched for
 }
-# Methods and properties are shown by the example of their class; exceptions are raised by the library.
+# Methods and properties are shown by the example of their class; exceptions are raised by the
+# library.
 WITHOUT_EXAMPLE = {"EX01"}
 # Fields of settings have their reasons next to them; an enumeration takes no parameters of its own.
 WITHOUT_PARAMETERS = {"symlift.solvers.fast.settings.FastSettings", "symlift.Verdict"}
@@ -46,15 +47,27 @@ def resolve(name: str) -> Any:
 
 
 def is_documented_member(value: Any) -> bool:
-    return inspect.isfunction(value) or isinstance(value, property | cached_property | classmethod | staticmethod)
+    return inspect.isfunction(value) or isinstance(
+        value, property | cached_property | classmethod | staticmethod
+    )
 
 
 def members(value: Any) -> list[str]:
-    """Public members that the page shows with an object: methods and properties of a class, classes of a module."""
+    """Public members that the page shows with an object: methods and properties of a class, classes
+    of a module.
+    """
     if inspect.isclass(value):
-        return [key for key, one in vars(value).items() if not key.startswith("_") and is_documented_member(one)]
+        return [
+            key
+            for key, one in vars(value).items()
+            if not key.startswith("_") and is_documented_member(one)
+        ]
     if inspect.ismodule(value):
-        return [key for key, one in vars(value).items() if getattr(one, "__module__", "") == value.__name__]
+        return [
+            key
+            for key, one in vars(value).items()
+            if getattr(one, "__module__", "") == value.__name__
+        ]
     return []
 
 
@@ -73,8 +86,12 @@ def test_the_page_names_things_that_exist():
     assert all(inspect.getdoc(resolve(name)) for name in names)
 
 
-@pytest.mark.parametrize(("name", "needs_example"), list(documented()), ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("name", "needs_example"), list(documented()), ids=lambda value: str(value)
+)
 def test_docstring_is_numpydoc(name, needs_example):
     ignored = IGNORED if needs_example else IGNORED | WITHOUT_EXAMPLE
     ignored = ignored | {"PR01"} if name in WITHOUT_PARAMETERS else ignored
-    assert [f"{code}: {text}" for code, text in validate(name)["errors"] if code not in ignored] == []
+    assert [
+        f"{code}: {text}" for code, text in validate(name)["errors"] if code not in ignored
+    ] == []

@@ -1,4 +1,6 @@
-"""Which wire is which electrode: fields and sources, contacts, checks; on a small recording made by SpikeInterface's generator."""
+"""Which wire is which electrode: fields and sources, contacts, checks; on a small recording made by
+SpikeInterface's generator.
+"""
 
 from __future__ import annotations
 
@@ -90,32 +92,45 @@ def recorded(small: dict[str, np.ndarray], swap: tuple[int, int] | None = None) 
 @pytest.fixture(scope="module")
 def channels(small) -> Channels:
     traces, length = small["traces"], round(float(small["rate"]))
-    return read_channels(lambda: (traces[i : i + length] for i in range(0, len(traces), length)), float(small["rate"]))
+    return read_channels(
+        lambda: (traces[i : i + length] for i in range(0, len(traces), length)),
+        float(small["rate"]),
+    )
 
 
 def in_place(found: np.ndarray, truth: np.ndarray, positions: np.ndarray) -> float:
     """Share of the channels on their contact, up to motions that the geometry has."""
-    return max(float(np.mean(to[truth] == found)) for to in motions_of(in_steps(positions)[0], truth))
+    return max(
+        float(np.mean(to[truth] == found)) for to in motions_of(in_steps(positions)[0], truth)
+    )
 
 
-# -- sources -----------------------------------------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 def sources(rng: np.random.Generator, points: np.ndarray, count: int = 60) -> Sources:
     P = points.shape[1]
     theta = np.zeros((count, 1 + P + P * (P + 1) // 2 + 1))
     theta[:, 0] = rng.uniform(4, 6, count)
-    theta[:, 1 : 1 + P] = points[rng.integers(len(points), size=count)] + rng.normal(0, 0.4, (count, P))
+    theta[:, 1 : 1 + P] = points[rng.integers(len(points), size=count)] + rng.normal(
+        0, 0.4, (count, P)
+    )
     rows, columns = np.tril_indices(P)
     theta[:, 1 + P : -1] = np.where(rows == columns, rng.uniform(0.5, 1.0, (count, len(rows))), 0.1)
     theta[:, -1] = rng.uniform(0.3, 1.5, count)
     return Sources(theta, P)
 
 
-def fields_of(rng: np.random.Generator, true: Sources, places: np.ndarray, noise: float = 0.03) -> Fields:
+def fields_of(
+    rng: np.random.Generator, true: Sources, places: np.ndarray, noise: float = 0.03
+) -> Fields:
     amplitude = np.exp(true.log_amplitude(places))
     error = np.full(amplitude.shape, 1.0)
-    return Fields(amplitude * np.exp(noise * rng.normal(size=error.shape)) + 0.3 * rng.normal(size=error.shape), error)
+    return Fields(
+        amplitude * np.exp(noise * rng.normal(size=error.shape))
+        + 0.3 * rng.normal(size=error.shape),
+        error,
+    )
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
@@ -125,12 +140,16 @@ def test_derivatives_of_a_field_are_finite_differences(dimension):
     some, error, h = sources(rng, places, 3), np.full((3, 5), 2.0), 1e-6
     _, by_theta, by_place = _model(some, places, error)
     for k in range(some.theta.shape[1]):
-        ends = [Sources(some.theta + s * h * np.eye(some.theta.shape[1])[k], dimension) for s in (1, -1)]
+        ends = [
+            Sources(some.theta + s * h * np.eye(some.theta.shape[1])[k], dimension) for s in (1, -1)
+        ]
         slope = (_model(ends[0], places, error)[0] - _model(ends[1], places, error)[0]) / (2 * h)
         np.testing.assert_allclose(by_theta[..., k], slope, atol=1e-6)
     for k in range(dimension):
         step = h * np.eye(dimension)[k]
-        slope = (_model(some, places + step, error)[0] - _model(some, places - step, error)[0]) / (2 * h)
+        slope = (_model(some, places + step, error)[0] - _model(some, places - step, error)[0]) / (
+            2 * h
+        )
         np.testing.assert_allclose(by_place[..., k], slope, atol=1e-6)
 
 
@@ -161,7 +180,7 @@ def test_gaps_on_a_line_are_found():
     assert found.cost <= arranged(fields, points, living).cost + 1e-6
 
 
-# -- given points ------------------------------------------------------------------------------------------------------
+# -- given points ----------------------------------------------------------------------------------
 
 
 def test_columns_take_points_of_any_arrangement():
@@ -183,13 +202,15 @@ def test_motions_of_a_square_and_of_a_line_with_its_end_missing():
     np.testing.assert_array_equal(motions_of(line, np.arange(5))[0], np.arange(5))
 
 
-# -- a recording -------------------------------------------------------------------------------------------------------
+# -- a recording -----------------------------------------------------------------------------------
 
 
 def test_levels_and_correlations_do_not_depend_on_parts(small):
     traces = small["traces"][:4000]
     whole = levels_of(lambda: iter([traces]))
-    np.testing.assert_allclose(whole.spread, levels_of(lambda: iter([traces[:2000], traces[2000:]])).spread)
+    np.testing.assert_allclose(
+        whole.spread, levels_of(lambda: iter([traces[:2000], traces[2000:]])).spread
+    )
     c = correlate(lambda: iter([traces]), whole)
     np.testing.assert_allclose(np.diag(c), 1)
     assert np.abs(c - c.T).max() < 1e-6
@@ -285,7 +306,9 @@ def test_what_cannot_be_done_is_refused_in_one_line(small):
     with pytest.raises(InputError, match="no probe"):
         check_probe(Recording(small["traces"], float(small["rate"]), None, list(range(16))))
     with pytest.raises(InputError, match="0 s long"):
-        match_probe(Recording(small["traces"][:300], float(small["rate"]), None), Probe(small["positions"]))
+        match_probe(
+            Recording(small["traces"][:300], float(small["rate"]), None), Probe(small["positions"])
+        )
     gaps = small["traces"].astype(float)
     gaps[5, 5] = np.nan
     with pytest.raises(InputError, match="NaN or infinity between 0 and 1 s"):
@@ -308,7 +331,7 @@ def test_without_the_extra_a_command_says_what_to_install(monkeypatch):
         runner.invoke(app, ["probe", "check", "nothing"], catch_exceptions=False)
 
 
-# -- with SpikeInterface itself (make test-ephys) ------------------------------------------------------------------------
+# -- with SpikeInterface itself (make test-ephys) --------------------------------------------------
 
 
 @pytest.fixture
@@ -334,9 +357,14 @@ def test_spikeinterface_saves_checks_matches_and_loads_back(saved, small):
 
     checked = runner.invoke(app, ["probe", "check", str(saved / "recording"), "--json", "-q"])
     assert json.loads(checked.stdout)["ok"] is True
-    for words in (["match", "--probe", str(saved / "geometry.json")], ["recover", "--grid", "4x4", "--pitch", "30"]):
+    for words in (
+        ["match", "--probe", str(saved / "geometry.json")],
+        ["recover", "--grid", "4x4", "--pitch", "30"],
+    ):
         out = saved / f"{words[0]}.json"
-        done = runner.invoke(app, ["probe", words[0], str(saved / "recording"), *words[1:], "--out", str(out), "-q"])
+        done = runner.invoke(
+            app, ["probe", words[0], str(saved / "recording"), *words[1:], "--out", str(out), "-q"]
+        )
         assert done.exit_code == 0, done.output
         probe = read_probeinterface(out).probes[0]
         recording = load(saved / "recording")
@@ -344,9 +372,13 @@ def test_spikeinterface_saves_checks_matches_and_loads_back(saved, small):
         living = np.setdiff1d(np.arange(16), [int(small["dead"])])
         where = recording.get_channel_locations()
         where = where - where.min(axis=0) + small["positions"].min(axis=0)
-        contact = np.argmin(np.sum((small["positions"][None] - where[:, None]) ** 2, axis=-1), axis=1)[living]
+        contact = np.argmin(
+            np.sum((small["positions"][None] - where[:, None]) ** 2, axis=-1), axis=1
+        )[living]
         assert in_place(contact, small["contact"][living], small["positions"]) == 1.0
-        again = runner.invoke(app, ["probe", words[0], str(saved / "recording"), *words[1:], "--out", str(out)])
+        again = runner.invoke(
+            app, ["probe", words[0], str(saved / "recording"), *words[1:], "--out", str(out)]
+        )
         assert isinstance(again.exception, InputError)  # it exists
 
 
@@ -376,7 +408,9 @@ def test_commands_refuse_in_one_line(saved, monkeypatch, words, message):
 @pytest.mark.filterwarnings("ignore")
 def test_the_tutorial_runs_word_for_word(tmp_path, monkeypatch):
     pytest.importorskip("spikeinterface.core")
-    page = (Path(__file__).parents[1] / "docs" / "tutorials" / "electrodes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "tutorials" / "electrodes.md").read_text(
+        encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     for code in re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):

@@ -155,19 +155,25 @@ def test_signals_of_the_wrong_width_are_named(X):
 
 def test_trace_is_plain_json(X, tmp_path):
     est = random_fit(X)
-    est.trace_ = Trace("x", stages=(Stage("one", 0.5, {"a": np.float64(1.5), "b": np.arange(2), "c": np.nan}),))
+    est.trace_ = Trace(
+        "x", stages=(Stage("one", 0.5, {"a": np.float64(1.5), "b": np.arange(2), "c": np.nan}),)
+    )
     est.save(tmp_path)
     stored = json.loads((tmp_path / "estimator.json").read_text())["trace"]
-    assert stored["stages"] == [{"name": "one", "seconds": 0.5, "values": {"a": 1.5, "b": [0, 1], "c": None}}]
+    assert stored["stages"] == [
+        {"name": "one", "seconds": 0.5, "values": {"a": 1.5, "b": [0, 1], "c": None}}
+    ]
 
 
-# -- parameters --------------------------------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
 
 
 def test_flags_of_numpy_are_flags(X):
     for periodic in (np.bool_(True), np.array([True]), [np.bool_(True)]):
         assert random_fit(X[:, :11], periodic=periodic).grid_ == Grid((11,), periodic=True)
-    assert random_fit(X, grid=(3, 4), periodic=np.array([True, False])).grid_ == Grid((3, 4), (True, False))
+    assert random_fit(X, grid=(3, 4), periodic=np.array([True, False])).grid_ == Grid(
+        (3, 4), (True, False)
+    )
 
 
 def test_a_grid_and_a_periodic_that_contradict_each_other_are_refused(X):
@@ -197,10 +203,12 @@ def test_a_model_is_one_short_line(X):
         assert len(shown) < 100
 
 
-# -- saving ------------------------------------------------------------------------------------------------------------
+# -- saving ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "kept"), [(7, 7), (np.int64(9), 9), (None, None), (np.random.RandomState(3), None)])
+@pytest.mark.parametrize(
+    ("seed", "kept"), [(7, 7), (np.int64(9), 9), (None, None), (np.random.RandomState(3), None)]
+)
 def test_the_seed_is_kept(X, tmp_path, seed, kept):
     random_fit(X, random_state=seed, periodic=True, mixing="orthogonal").save(tmp_path)
     again = load(tmp_path)
@@ -246,7 +254,7 @@ def test_a_damaged_estimator_is_named(X, tmp_path, damage):
         load(tmp_path)
 
 
-# -- where columns are -------------------------------------------------------------------------------------------------
+# -- where columns are -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +276,9 @@ def shuffled(told):
 def same_up_to_symmetry(grid, found, true):
     """Whether points are the true ones, seen from one of the sides that nobody can tell apart."""
     index = np.arange(grid.size).reshape(1, *grid.shape)
-    return any(np.array_equal(found, side.reorient(index).ravel()[true]) for side in grid.orientations())
+    return any(
+        np.array_equal(found, side.reorient(index).ravel()[true]) for side in grid.orientations()
+    )
 
 
 def test_every_column_is_placed(shuffled):
@@ -288,7 +298,16 @@ def test_every_column_is_placed(shuffled):
 def test_a_placement_is_a_table(shuffled, tmp_path):
     frame, _, est = shuffled
     table = est.placement_.to_frame()
-    assert list(table.columns) == ["column", "name", "axis0", "axis1", "point", "channel", "confidence", "reason"]
+    assert list(table.columns) == [
+        "column",
+        "name",
+        "axis0",
+        "axis1",
+        "point",
+        "channel",
+        "confidence",
+        "reason",
+    ]
     assert list(table["name"]) == list(frame.columns)
     assert np.array_equal(table["axis0"] * 6 + table["axis1"], table["point"])
     est.placement_.to_csv(tmp_path / "placement.csv")
@@ -323,7 +342,9 @@ def test_a_dead_column_is_on_no_point(shuffled, tmp_path):
     line = (tmp_path / "placement.csv").read_text().splitlines()[5]
     assert line.startswith("4,x4,,,-1,-1,")
     est.save(tmp_path / "model")
-    assert np.array_equal(load(tmp_path / "model").placement_.coordinates, placed.coordinates, equal_nan=True)
+    assert np.array_equal(
+        load(tmp_path / "model").placement_.coordinates, placed.coordinates, equal_nan=True
+    )
     assert np.allclose(est.shift(X[:5], [0, 0]), X[:5], atol=1e-8)
 
 
@@ -338,16 +359,27 @@ def test_there_is_no_placement_where_columns_are_no_points(X):
 
 def test_signals_are_named_by_their_points(X):
     assert list(random_fit(X).get_feature_names_out()[[0, 11]]) == ["p0", "p11"]
-    assert list(random_fit(X, grid=(3, 4)).get_feature_names_out()[[0, 5, 11]]) == ["r0c0", "r1c1", "r2c3"]
-    assert list(random_fit(X, grid=(2, 2, 3)).get_feature_names_out()[[0, 11]]) == ["s0r0c0", "s1r1c2"]
+    assert list(random_fit(X, grid=(3, 4)).get_feature_names_out()[[0, 5, 11]]) == [
+        "r0c0",
+        "r1c1",
+        "r2c3",
+    ]
+    assert list(random_fit(X, grid=(2, 2, 3)).get_feature_names_out()[[0, 11]]) == [
+        "s0r0c0",
+        "s1r1c2",
+    ]
 
 
-# -- watching ----------------------------------------------------------------------------------------------------------
+# -- watching --------------------------------------------------------------------------------------
 
 
 def test_progress_is_called_with_stages_and_shares(shuffled, told):
     shares = [(stage, share) for stage, share in told if share is not None]
-    assert [stage for stage, _ in shares] == ["place", "choose"] == [stage.name for stage in shuffled[2].trace_.stages]
+    assert (
+        [stage for stage, _ in shares]
+        == ["place", "choose"]
+        == [stage.name for stage in shuffled[2].trace_.stages]
+    )
     assert all(0 <= share <= 1 for _, share in shares)
     assert "place: triage" in [stage for stage, _ in told]
 
@@ -365,7 +397,9 @@ def test_settings_of_the_fast_solver_are_recorded(shuffled, tmp_path):
     frame, _, est = shuffled
     assert est.trace_.solver == "fast"
     assert est.trace_.settings == asdict(DEFAULT)
-    other = LatentDomain(grid=(5, 6), random_state=0, solver_options={"settings": FastSettings(attempts=2)})
+    other = LatentDomain(
+        grid=(5, 6), random_state=0, solver_options={"settings": FastSettings(attempts=2)}
+    )
     other.fit(frame).save(tmp_path)
     assert other.trace_.settings["attempts"] == load(tmp_path).trace_.settings["attempts"] == 2
 

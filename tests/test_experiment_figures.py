@@ -1,4 +1,6 @@
-"""The paper's figures: drawn whole or not at all, the same for the same seed, and with the figures that were measured."""
+"""The paper's figures: drawn whole or not at all, the same for the same seed, and with the figures
+that were measured.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,14 @@ from symlift.solvers.contract import no_progress
 pytestmark = pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
 
 SEED = 1
-N_OF = {"waveforms": 2_000, "bits": 900, "lifting-map": 900, "neural": 400, "neural-gratings": 400, "gsn-samples": 300}
+N_OF = {
+    "waveforms": 2_000,
+    "bits": 900,
+    "lifting-map": 900,
+    "neural": 400,
+    "neural-gratings": 400,
+    "gsn-samples": 300,
+}
 FILES = {
     "neural-head-direction": "head_direction_mouse28.npz",
     "neural-gratings": "allen_732592105_drifting_gratings.npz",
@@ -38,7 +47,9 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """The experiments on small grids, few digits, and a synthetic population in the recordings' place."""
+    """The experiments on small grids, few digits, and a synthetic population in the recordings'
+    place.
+    """
     folder = tmp_path_factory.mktemp("data")
     digits = load_mnist()
     parts = {"x_train": digits.images[::10], "x_test": digits.images[1::100]}
@@ -46,9 +57,18 @@ def small(tmp_path_factory):
     np.savez(folder / "mnist.npz", **parts, **labels)
     population = ring_population(500, 36, random_state=0)
     for file in FILES.values():
-        np.savez(folder / file, X=population.X, angles=np.degrees(np.ravel(population.latent)), period=360.0)
+        np.savez(
+            folder / file,
+            X=population.X,
+            angles=np.degrees(np.ravel(population.latent)),
+            period=360.0,
+        )
     with pytest.MonkeyPatch.context() as patch:
-        for name, shape in (("gsn63-gaussian-identity", (9,)), ("gsn63-gaussian-dst", (9,)), ("mnist15-bits", (5, 5))):
+        for name, shape in (
+            ("gsn63-gaussian-identity", (9,)),
+            ("gsn63-gaussian-dst", (9,)),
+            ("mnist15-bits", (5, 5)),
+        ):
             patch.setitem(EXPERIMENTS, name, EXPERIMENTS[name].model_copy(update={"shape": shape}))
         patch.setattr(bits_module, "COUNTS", (30, 60))
         patch.setattr(bits_module, "BATCH", 20)
@@ -70,7 +90,9 @@ def draw_small(name: str, folder: Path, seed: int = SEED, **options) -> list[Pat
 
 
 def texts(path: Path) -> str:
-    """All that is written in an SVG: letters are drawn as paths, and what they say stands beside them as a comment."""
+    """All that is written in an SVG: letters are drawn as paths, and what they say stands beside
+    them as a comment.
+    """
     return "\n".join(re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"), re.DOTALL))
 
 
@@ -98,18 +120,22 @@ def test_the_same_seed_gives_the_same_file(name, drawn, tmp_path):
 
 
 def test_another_seed_gives_another_file_and_pdf_is_repeatable_too(drawn, tmp_path):
-    first, second = (draw_small("gsn-samples", tmp_path / part, seed=2, formats=("pdf", "svg")) for part in "ab")
+    first, second = (
+        draw_small("gsn-samples", tmp_path / part, seed=2, formats=("pdf", "svg")) for part in "ab"
+    )
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert first[1].read_bytes() != drawn["gsn-samples"][0].read_bytes()
 
 
-# -- what the figures say is what is measured ----------------------------------------------------------------------------
+# -- what the figures say is what is measured ------------------------------------------------------
 
 
 def fitted(name: str, seed: int, n: int):
     experiment = get_experiment(name)
     data = experiment.observe(seed, n)
-    est = LatentDomain(experiment.shape, experiment.periodic, experiment.solver, random_state=seed).fit(data.X)
+    est = LatentDomain(
+        experiment.shape, experiment.periodic, experiment.solver, random_state=seed
+    ).fit(data.X)
     return data, est
 
 
@@ -134,7 +160,10 @@ def test_lifting_map_carries_its_recovery(drawn):
 def test_neural_carries_its_correlation_and_the_verdict(drawn):
     said = texts(drawn["neural"][0])
     data, est = fitted("neural-head-direction", SEED, N_OF["neural"])
-    assert f"circular correlation {abs(circular_correlation(np.ravel(data.latent), est.phase(data.X))):.3f}" in said
+    assert (
+        "circular correlation"
+        f" {abs(circular_correlation(np.ravel(data.latent), est.phase(data.X))):.3f}" in said
+    )
     assert est.diagnose(data.X).verdict.words in said
 
 
@@ -164,7 +193,9 @@ def test_aligned_map_lifts_onto_the_truth(rng):
     grid = Grid((4, 4))
     W, x = rng.normal(size=(16, 7)), rng.normal(size=(5, 7))
     alignment = Alignment(axes=(1, 0), flips=(True, False), shift=(1.0, -1.0), sign=-1)
-    np.testing.assert_allclose(x @ aligned_map(W, alignment, grid).T, align(x @ W.T, alignment, grid), atol=1e-12)
+    np.testing.assert_allclose(
+        x @ aligned_map(W, alignment, grid).T, align(x @ W.T, alignment, grid), atol=1e-12
+    )
 
 
 def test_the_composition_is_the_identity_where_the_recovery_is_perfect(small):
@@ -179,13 +210,16 @@ def test_the_composition_is_the_identity_where_the_recovery_is_perfect(small):
     assert waveforms_module.diagonal_share(exact) == pytest.approx(1)
 
 
-# -- what is refused, and what is left behind ------------------------------------------------------------------------------
+# -- what is refused, and what is left behind ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "waveform"}, "waveforms, bits, lifting-map, neural, neural-gratings, gsn-samples"),
+        (
+            {"name": "waveform"},
+            "waveforms, bits, lifting-map, neural, neural-gratings, gsn-samples",
+        ),
         ({"name": "bits", "formats": ("gif",)}, "'gif'.*svg, png, pdf"),
         ({"name": "bits", "formats": ()}, "none"),
         ({"name": "bits", "n": 0}, "at least one sample"),
@@ -225,7 +259,7 @@ def test_nothing_is_left_where_the_second_format_fails(small, tmp_path, monkeypa
     assert old.read_bytes() == before
 
 
-# -- one style, loaded late ------------------------------------------------------------------------------------------------
+# -- one style, loaded late ------------------------------------------------------------------------
 
 
 def test_the_style_is_the_projects_whatever_the_user_has_set(drawn, tmp_path):

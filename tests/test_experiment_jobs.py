@@ -30,7 +30,7 @@ def figures(entry) -> dict:
     return {key: value for key, value in entry["result"].items() if key not in TIMING}
 
 
-# -- the registry -------------------------------------------------------------------------------------------------------
+# -- the registry ----------------------------------------------------------------------------------
 
 
 def test_the_registry_names_methods_that_exist():
@@ -49,12 +49,14 @@ def test_a_file_adds_experiments_of_ones_own(tmp_path):
     rng = np.random.default_rng(0)
     latent = rng.normal(size=(50, 9))
     order = rng.permutation(9)
-    np.savez(tmp_path / "mine.npz", X=latent[:, order], latent=latent, transform=np.eye(9)[:, order])
+    np.savez(
+        tmp_path / "mine.npz", X=latent[:, order], latent=latent, transform=np.eye(9)[:, order]
+    )
     rows = tmp_path / "rows.yaml"
     rows.write_text(
-        f"- {{name: mine, title: my array, source: file, shape: [9], options: {{path: {tmp_path / 'mine.npz'}}}}}\n"
-        "- {name: gsn21, title: a ring, source: gsn, shape: [21], periodic: true, seeds: [5],\n"
-        "   baselines: {glasso: {alpha: [0.1]}}}\n"
+        "- {name: mine, title: my array, source: file, shape: [9], options: {path:"
+        f" {tmp_path / 'mine.npz'}}}}}\n- {{name: gsn21, title: a ring, source: gsn, shape: [21],"
+        " periodic: true, seeds: [5],\n   baselines: {glasso: {alpha: [0.1]}}}\n"
     )
     known = experiments_with(rows)
     assert set(known) == set(EXPERIMENTS) | {"mine", "gsn21"}
@@ -74,7 +76,13 @@ def test_a_file_adds_experiments_of_ones_own(tmp_path):
         ("- {name: a, title: b, source: magic, shape: [9]}", "source"),
         ("- {name: A B, title: b, source: gsn, shape: [9]}", "name"),
         ("- {name: a, title: b, source: gsn, shape: [9], seeds: []}", "seeds"),
-        ("- {name: a, title: b, source: gsn, shape: [9]}\n- {name: a, title: c, source: gsn, shape: [9]}", "two"),
+        (
+            (
+                "- {name: a, title: b, source: gsn, shape: [9]}\n- {name: a, title: c, source: gsn,"
+                " shape: [9]}"
+            ),
+            "two",
+        ),
         ("name: a", "list"),
         ("- [", "not YAML"),
         ("- !!python/object/apply:os.getcwd []", "not YAML"),
@@ -94,7 +102,9 @@ def test_the_papers_names_are_taken(tmp_path):
         experiments_with(rows)
     with pytest.raises(InputError, match=r"none\.yaml"):
         experiments_with(tmp_path / "none.yaml")
-    broken = read_experiments("- {name: a, title: b, source: file, shape: [9], options: {path: none.npz}}", "rows")["a"]
+    broken = read_experiments(
+        "- {name: a, title: b, source: file, shape: [9], options: {path: none.npz}}", "rows"
+    )["a"]
     with pytest.raises(InputError, match=r"none\.npz"):
         broken.observe(0)
     np.savez(tmp_path / "x.npz", X=np.zeros((3, 9)))
@@ -103,17 +113,24 @@ def test_the_papers_names_are_taken(tmp_path):
         partial_file.observe(0)
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 def test_a_key_is_the_content_that_decides_a_result():
     told = {"title": "x", "cost": {"random": 5.0}, "seeds": (7,), "block": "own", "solver": "fast"}
     assert job(experiment=RING.model_copy(update=told)).key == job().key
     others = [
-        job(seed=1), job(n=300), job(method="fast"), job(settings={"rate": 1.0}), job(steps=5), job(seconds=5.0),
-        job(kind="baseline"), job(experiment=RING.model_copy(update={"options": {"shifts": "discrete"}})),
-        job(experiment=RING.model_copy(update={"n": 401})), job(experiment=RING.model_copy(update={"shape": (17,)})),
-    ]  # fmt: skip
+        job(seed=1),
+        job(n=300),
+        job(method="fast"),
+        job(settings={"rate": 1.0}),
+        job(steps=5),
+        job(seconds=5.0),
+        job(kind="baseline"),
+        job(experiment=RING.model_copy(update={"options": {"shifts": "discrete"}})),
+        job(experiment=RING.model_copy(update={"n": 401})),
+        job(experiment=RING.model_copy(update={"shape": (17,)})),
+    ]
     keys = [other.key for other in others]
     assert len({job().key, *keys}) == len(others) + 1
     # a search is part of what a baseline is, and of nothing else
@@ -121,7 +138,9 @@ def test_a_key_is_the_content_that_decides_a_result():
     assert job(experiment=searched).key == job().key
     glasso = partial(job, kind="baseline", method="glasso")
     assert glasso(experiment=searched).key != glasso().key
-    assert glasso(experiment=searched, settings={"alpha": 1}).key == glasso(settings={"alpha": 1}).key
+    assert (
+        glasso(experiment=searched, settings={"alpha": 1}).key == glasso(settings={"alpha": 1}).key
+    )
 
 
 def test_keys_outlive_releases_and_the_archive_is_found_by_them(monkeypatch):
@@ -130,7 +149,9 @@ def test_keys_outlive_releases_and_the_archive_is_found_by_them(monkeypatch):
     assert job().key == before
     entries = Archive(Path(__file__).parents[1] / "benchmarks/results/experiments").entries()
     for key, entry in entries.items():
-        again = Job.model_validate(entry["job"] | {"experiment": EXPERIMENTS[entry["job"]["experiment"]]})
+        again = Job.model_validate(
+            entry["job"] | {"experiment": EXPERIMENTS[entry["job"]["experiment"]]}
+        )
         assert again.key == key == entry["key"]
 
 
@@ -155,11 +176,13 @@ def test_a_perfect_inverse_reads_what_the_noise_leaves():
         job(experiment=EXPERIMENTS["mnist15-bits"], kind="ceiling", method="inverse", n=10).run()
 
 
-# -- the cache ----------------------------------------------------------------------------------------------------------
+# -- the cache -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "one", [job(), job(method="fast", seed=2), job(kind="baseline", method="glasso")], ids=lambda j: j.method
+    "one",
+    [job(), job(method="fast", seed=2), job(kind="baseline", method="glasso")],
+    ids=lambda j: j.method,
 )
 def test_a_deleted_result_comes_back_the_same(one, tmp_path):
     cache = Cache(tmp_path)
@@ -203,7 +226,9 @@ def test_a_damaged_result_is_named(tmp_path):
 
 
 def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch):
-    """The checkpoint of a run that died is where the next one starts, and goes when there is a result."""
+    """The checkpoint of a run that died is where the next one starts, and goes when there is a
+    result.
+    """
     one = job(method="neural", settings={"batch": 50, "dwell": 50}, steps=100)
     cache, whole = Cache(tmp_path / "a"), Cache(tmp_path / "b")
     training = cache.path(one).with_suffix(".training")
@@ -248,14 +273,19 @@ def test_an_archive_keeps_entries_in_one_file_for_each_experiment(tmp_path):
         archive.entries()
 
 
-# -- many jobs ----------------------------------------------------------------------------------------------------------
+# -- many jobs -------------------------------------------------------------------------------------
 
 
 def test_a_budget_says_what_it_left_out(tmp_path):
     dear = RING.model_copy(update={"cost": {"fast": 1000.0, "random": 1.0}})
     jobs = [job(experiment=dear, method="fast"), job(experiment=dear), job(experiment=dear, seed=1)]
     told = []
-    outcome = run_jobs(jobs, Cache(tmp_path), budget=100.0, progress=lambda stage, share: told.append((stage, share)))
+    outcome = run_jobs(
+        jobs,
+        Cache(tmp_path),
+        budget=100.0,
+        progress=lambda stage, share: told.append((stage, share)),
+    )
     assert set(outcome.entries) == {jobs[1].key, jobs[2].key}
     assert list(outcome.left_out) == ["gsn15-fft, fast, seed 0"]
     assert "1000 s" in outcome.left_out["gsn15-fft, fast, seed 0"]
@@ -269,9 +299,13 @@ def test_a_budget_that_runs_out_begins_nothing_more(tmp_path, monkeypatch):
     cheap = RING.model_copy(update={"cost": {"random": 1.0}})
     moments = iter([0.0, 0.0, 9.5])  # the start, the first job, the second one
     monkeypatch.setattr("symlift.paper.scheduler.time", SimpleNamespace(time=lambda: next(moments)))
-    outcome = run_jobs([job(experiment=cheap, seed=s) for s in (0, 1)], Cache(tmp_path), budget=10.0)
+    outcome = run_jobs(
+        [job(experiment=cheap, seed=s) for s in (0, 1)], Cache(tmp_path), budget=10.0
+    )
     assert len(outcome.entries) == 1
-    assert outcome.left_out == {"gsn15-fft, random, seed 1": "the budget was used up before its turn came"}
+    assert outcome.left_out == {
+        "gsn15-fft, random, seed 1": "the budget was used up before its turn came"
+    }
 
 
 def test_one_that_fails_does_not_stop_the_others(tmp_path):
@@ -298,13 +332,17 @@ def test_two_workers_find_what_one_does(tmp_path):
     alone = run_jobs(jobs, Cache(tmp_path / "one"))
     both = run_jobs(jobs, Cache(tmp_path / "two"), workers=2)
     assert not both.failed
-    assert {k: figures(e) for k, e in alone.entries.items()} == {k: figures(e) for k, e in both.entries.items()}
+    assert {k: figures(e) for k, e in alone.entries.items()} == {
+        k: figures(e) for k, e in both.entries.items()
+    }
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_same_jobs_run_on_a_dask_cluster(tmp_path):
     distributed = pytest.importorskip("distributed")
-    here = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    here = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    )
     with here, cluster(here.scheduler_address):
         outcome = run_jobs([job(), job(seed=1)], Cache(tmp_path), workers=2)
     assert len(outcome.entries) == 2

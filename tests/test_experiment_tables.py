@@ -38,8 +38,14 @@ from symlift.solvers.neural.training import _settings
 
 runner = CliRunner()
 FIGURES = (
-    "r", "r_per_sample", "r_paper", "similarity", "similarity_exact", "similarity_half", "circular_correlation"
-)  # fmt: skip
+    "r",
+    "r_per_sample",
+    "r_paper",
+    "similarity",
+    "similarity_exact",
+    "similarity_half",
+    "circular_correlation",
+)
 MACHINE = {"processor": "abacus", "cores": 2, "python": "3.11", "versions": {"symlift": "0.1.0"}}
 
 
@@ -54,7 +60,7 @@ def entries(jobs, figures) -> dict:
     return {job.key: entry(job, **figures(index, job)) for index, job in enumerate(jobs)}
 
 
-# -- spreads and writers ------------------------------------------------------------------------------------------------
+# -- spreads and writers ---------------------------------------------------------------------------
 
 
 def test_a_spread_is_a_median_and_the_worst_seed():
@@ -71,19 +77,38 @@ def test_a_spread_is_a_median_and_the_worst_seed():
 
 
 TABLE = Table(
-    "t", "a title", ("what", "here", "count"),
-    [{"what": "a|b", "here": Spread((0.5, 0.25, 1.0)), "count": 3}, {"what": "c", "here": None, "count": 0.123456}],
+    "t",
+    "a title",
+    ("what", "here", "count"),
+    [
+        {"what": "a|b", "here": Spread((0.5, 0.25, 1.0)), "count": 3},
+        {"what": "c", "here": None, "count": 0.123456},
+    ],
     ["a note"],
-)  # fmt: skip
+)
 
 
 def test_a_table_as_markdown_csv_and_json(tmp_path):
-    assert TABLE.markdown() == (
-        "| what | here | count |\n|---|---|---|\n| a\\|b | 0.500 (0.250) | 3 |\n| c |  | 0.1235 |\n\n- a note\n"
+    assert (
+        TABLE.markdown()
+        == "| what | here | count |\n|---|---|---|\n| a\\|b | 0.500 (0.250) | 3 |\n| c |  | 0.1235"
+        " |\n\n- a note\n"
     )
     rows = list(csv.DictReader(io.StringIO(TABLE.csv())))
-    assert rows[0] == {"what": "a|b", "here": "0.5", "here: worst": "0.25", "here: seeds": "3", "count": "3"}
-    assert rows[1] == {"what": "c", "here": "", "here: worst": "", "here: seeds": "", "count": "0.123456"}
+    assert rows[0] == {
+        "what": "a|b",
+        "here": "0.5",
+        "here: worst": "0.25",
+        "here: seeds": "3",
+        "count": "3",
+    }
+    assert rows[1] == {
+        "what": "c",
+        "here": "",
+        "here: worst": "",
+        "here: seeds": "",
+        "count": "0.123456",
+    }
     stored = json.loads(TABLE.json())
     assert stored["rows"][0]["here"] == {"median": 0.5, "worst": 0.25, "values": [0.5, 0.25, 1.0]}
     assert stored["notes"] == ["a note"]
@@ -91,14 +116,19 @@ def test_a_table_as_markdown_csv_and_json(tmp_path):
     assert (tmp_path / "new" / "t.md").read_text() == TABLE.markdown()
 
 
-# -- Table 1 ------------------------------------------------------------------------------------------------------------
+# -- Table 1 ---------------------------------------------------------------------------------------
 
 
 def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     experiment = EXPERIMENTS["gsn63-gaussian-dst"]
     found = entries(
         solver_jobs(experiment),
-        lambda i, _: {"r": 0.7 + i / 10, "r_paper": 0.8 + i / 10, "similarity": [0.9], "seconds": 10.0 + i},
+        lambda i, _: {
+            "r": 0.7 + i / 10,
+            "r_paper": 0.8 + i / 10,
+            "similarity": [0.9],
+            "seconds": 10.0 + i,
+        },
     ) | entries(
         [j for j in baseline_jobs(experiment, slow=False) if j.method == "glasso"],
         lambda i, _: {"r": 0.1, "r_paper": 0.3 - i / 10, "seconds": 4.0},
@@ -127,10 +157,20 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
 def test_table_1_puts_training_beside_the_fast_solver():
     ring, images = EXPERIMENTS["gsn15-continuous"], EXPERIMENTS["mnist15-shuffled"]
     found = (
-        entries(solver_jobs(ring), lambda *_: {"similarity_exact": [1.0], "r_paper": 0.99, "r": 0.98})
-        | entries(training_jobs(ring), lambda i, _: {"similarity_exact": [0.99 + i / 1000], "r_paper": 0.96, "r": 0.9})
-        | entries(printed_jobs(ring)[:2], lambda i, _: {"similarity_exact": [0.5 + i / 10], "r_paper": 0.4, "r": 0.3})
-        | entries(solver_jobs(images)[:1], lambda *_: {"similarity": [0.8, 0.6], "r_paper": 1.0, "r": 1.0})
+        entries(
+            solver_jobs(ring), lambda *_: {"similarity_exact": [1.0], "r_paper": 0.99, "r": 0.98}
+        )
+        | entries(
+            training_jobs(ring),
+            lambda i, _: {"similarity_exact": [0.99 + i / 1000], "r_paper": 0.96, "r": 0.9},
+        )
+        | entries(
+            printed_jobs(ring)[:2],
+            lambda i, _: {"similarity_exact": [0.5 + i / 10], "r_paper": 0.4, "r": 0.3},
+        )
+        | entries(
+            solver_jobs(images)[:1], lambda *_: {"similarity": [0.8, 0.6], "r_paper": 1.0, "r": 1.0}
+        )
         | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
     )
     rows = {(row["experiment"], row["figure"]): row for row in table1([ring, images], found).rows}
@@ -158,49 +198,72 @@ def test_the_full_table_is_the_cheap_one_and_more():
     assert full - cheap == {"neural", "liegan"}
 
 
-# -- studies ------------------------------------------------------------------------------------------------------------
+# -- studies ---------------------------------------------------------------------------------------
 
 
 def test_the_ablation_removes_each_term_once():
     jobs = ablation_jobs()
     assert len(jobs) == 4 * 3 + 4 + 4
     assert jobs[:3] == printed_jobs(EXPERIMENTS["gsn15-continuous"])
-    # variants of a row differ in the one weight only: one start, one clock, one number of steps, no jump, the last model
+    # variants of a row differ in the one weight only: one start, one clock, one number of steps, no
+    # jump, the last model
     for row in {job.experiment.name for job in jobs}:
         own = [job for job in jobs if job.experiment.name == row]
         bare = {
-            (job.method, job.preset, job.steps, job.seconds, tuple((k, v) for k, v in job.settings.items() if v != 0.0))
+            (
+                job.method,
+                job.preset,
+                job.steps,
+                job.seconds,
+                tuple((k, v) for k, v in job.settings.items() if v != 0.0),
+            )
             for job in own
         }
         assert len(bare) == 1
         for job in own:
             grid = Grid(job.experiment.shape, job.experiment.periodic)
             chosen = _settings(job.preset or "ours", job.settings, grid, grid.size)
-            assert (chosen.clock, chosen.keep, chosen.steps) == ("paper", "last", job.settings["steps"])
+            assert (chosen.clock, chosen.keep, chosen.steps) == (
+                "paper",
+                "last",
+                job.settings["steps"],
+            )
     found = entries(
         jobs,
-        lambda i, job: {"similarity": [0.5], "similarity_exact": [0.6], "r_paper": 0.1 + 0.1 * job.seed, "steps": 4000},
+        lambda i, job: {
+            "similarity": [0.5],
+            "similarity_exact": [0.6],
+            "r_paper": 0.1 + 0.1 * job.seed,
+            "steps": 4000,
+        },
     )
     table = ablation_table(found)
     assert len(table.rows) == 3 * 4 * 2
     assert table.notes == []
     assert repr(table.rows[0]["here"]) == "0.600 (0.600)"
     without = [
-        row for row in table.rows if row["removed"] == "resolution" and row["experiment"].startswith("gsn63-leg")
+        row
+        for row in table.rows
+        if row["removed"] == "resolution" and row["experiment"].startswith("gsn63-leg")
     ]
     assert [(row["figure"], row["paper"]) for row in without] == [("S", 0.058), ("r", 0.010)]
     assert repr(without[1]["here"]) == "0.100"
-    gaussian = [row for row in table.rows if row["removed"] == "infomax" and "gaussian" in row["experiment"]]
+    gaussian = [
+        row for row in table.rows if row["removed"] == "infomax" and "gaussian" in row["experiment"]
+    ]
     assert [row["paper"] for row in gaussian] == [0.992, 0.932]
 
 
 def test_elementary_effects_of_a_linear_model_are_its_coefficients():
-    """r = Σ a_j (x_j - low_j)/(high_j - low_j): μ = a, μ* = |a|, σ = 0, in the units in which SALib counts (the whole range)."""
+    """r = Σ a_j (x_j - low_j)/(high_j - low_j): μ = a, μ* = |a|, σ = 0, in the units in which SALib
+    counts (the whole range).
+    """
     coefficients = dict(zip(MORRIS, (0.1, -0.2, 0.0, 0.3, -0.05), strict=True))
 
     def r(job: Job) -> float:
         return sum(
-            a * (job.settings[k] - MORRIS[k][0]) / (MORRIS[k][1] - MORRIS[k][0]) for k, a in coefficients.items()
+            a * (job.settings[k] - MORRIS[k][0]) / (MORRIS[k][1] - MORRIS[k][0])
+            for k, a in coefficients.items()
         )
 
     found = entries(morris_jobs(), lambda _, job: {"r": r(job), "similarity_exact": [0.5]})
@@ -261,26 +324,40 @@ PAPER_RUNS = """
 
 
 def test_the_papers_effects_follow_from_its_runs_with_four_levels_not_the_eight_it_states():
-    """SALib divides by Δ = levels / (2 (levels - 1)): 2/3 by its default of 4 levels, 4/7 of the 8; the ratio is 7/6."""
+    """SALib divides by Δ = levels / (2 (levels - 1)): 2/3 by its default of 4 levels, 4/7 of the 8;
+    the ratio is 7/6.
+    """
     from SALib.analyze.morris import analyze
 
     runs = np.array([[float(v) for v in line.split()] for line in PAPER_RUNS.strip().splitlines()])
-    low, high = np.array([(0.0025, 0.0075), (0.00025, 0.00075), (1.0, 1.66), (0.75, 1.25), (0.5625, 0.9375)]).T
+    low, high = np.array(
+        [(0.0025, 0.0075), (0.00025, 0.00075), (1.0, 1.66), (0.75, 1.25), (0.5625, 0.9375)]
+    ).T
     # printed settings are rounded: their levels are not
     levels = np.round((runs[:, :5] - low) / (high - low) * 7)
-    for trajectory in levels.reshape(6, 6, 5):  # a rate printed with one digit can be off by a level
+    for trajectory in levels.reshape(
+        6, 6, 5
+    ):  # a rate printed with one digit can be off by a level
         for before, after in itertools.pairwise(trajectory):
             moved = np.argmax(np.abs(after - before))
             after[np.arange(5) != moved] = before[np.arange(5) != moved]
             after[moved] = before[moved] + 4 * np.sign(after[moved] - before[moved])
     design = low + levels / 7 * (high - low)
-    problem = {"num_vars": 5, "names": list(MORRIS), "bounds": np.stack([low, high], axis=1).tolist()}
+    problem = {
+        "num_vars": 5,
+        "names": list(MORRIS),
+        "bounds": np.stack([low, high], axis=1).tolist(),
+    }
     for place in (0, 1):
-        four, eight = (analyze(problem, design, runs[:, 5 + place], num_levels=k, seed=0) for k in (4, 8))
+        four, eight = (
+            analyze(problem, design, runs[:, 5 + place], num_levels=k, seed=0) for k in (4, 8)
+        )
         for index, name in enumerate(MORRIS):
             printed = PAPER_MORRIS[name][3 * place : 3 * place + 3]
             for value, kind in zip(printed, ("mu", "mu_star", "sigma"), strict=True):
-                assert abs(four[kind][index] - value) < 1.6e-4  # figures with four digits on both sides
+                assert (
+                    abs(four[kind][index] - value) < 1.6e-4
+                )  # figures with four digits on both sides
                 assert np.isclose(eight[kind][index], 7 / 6 * four[kind][index])
 
 
@@ -318,7 +395,7 @@ def test_the_page_names_machine_versions_and_what_was_not_run():
     assert page.count("Not run:") == len(STUDIES) + 1  # every study, and the effects
 
 
-# -- commands -----------------------------------------------------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------------
 
 SMALL = """
 - name: small
@@ -344,7 +421,17 @@ def small(tmp_path):
 
 def test_a_table_of_ones_own_rows(small, tmp_path):
     out, archive, page = tmp_path / "out", tmp_path / "archive", tmp_path / "results.md"
-    arguments = ["experiment", "table", "small", "--file", str(small), "--out", str(out), "--archive", str(archive)]
+    arguments = [
+        "experiment",
+        "table",
+        "small",
+        "--file",
+        str(small),
+        "--out",
+        str(out),
+        "--archive",
+        str(archive),
+    ]
     done = runner.invoke(app, [*arguments, "--page", str(page)])
     assert done.exit_code == 0, done.output
     assert "| small | r, glasso |" in done.output
@@ -359,7 +446,9 @@ def test_a_table_of_ones_own_rows(small, tmp_path):
 
 
 def test_a_table_with_too_small_a_budget_says_so(small):
-    done = runner.invoke(app, ["experiment", "table", "small", "--file", str(small), "--budget", "2s"])
+    done = runner.invoke(
+        app, ["experiment", "table", "small", "--file", str(small), "--budget", "2s"]
+    )
     assert done.exit_code == 0
     assert "left out" in done.output
     assert "glasso" in done.output
@@ -379,7 +468,9 @@ def test_one_experiment_with_its_baselines(small):
     arguments = ["experiment", "run", "small", "--file", str(small), "--baselines", "--json"]
     result = json.loads(runner.invoke(app, arguments).stdout)
     assert [b["baseline"] for b in result["baselines"]] == ["random", "glasso"]
-    assert all(b["tuned_with_truth"] is False for b in result["baselines"])  # one configuration each
+    assert all(
+        b["tuned_with_truth"] is False for b in result["baselines"]
+    )  # one configuration each
     assert result["left_out"] == {}
     assert json.loads(runner.invoke(app, arguments).stdout) == result
     shown = runner.invoke(app, [*arguments[:-1], "--fresh", "--quiet"])
@@ -423,7 +514,9 @@ def test_bad_usage_is_one_line(arguments, told):
 def test_a_study_is_an_experiment_like_any_other(monkeypatch, tmp_path):
     """`experiment run tica` runs its jobs and prints its table."""
     monkeypatch.setattr(
-        Job, "run", lambda self, folder=None: entry(self, r=0.1, r_paper=0.2, similarity_exact=[0.5])["result"]
+        Job,
+        "run",
+        lambda self, folder=None: entry(self, r=0.1, r_paper=0.2, similarity_exact=[0.5])["result"],
     )
     done = runner.invoke(app, ["experiment", "run", "tica", "--quiet", "--json"])
     assert done.exit_code == 0, done.output
@@ -432,7 +525,7 @@ def test_a_study_is_an_experiment_like_any_other(monkeypatch, tmp_path):
     assert [table.name for table in filled.tables] == ["morris", "morris-effects"]
 
 
-# -- what is committed --------------------------------------------------------------------------------------------------
+# -- what is committed -----------------------------------------------------------------------------
 
 ROOT = Path(__file__).parent.parent
 COMMITTED = Archive(ROOT / "benchmarks" / "results" / "experiments")
@@ -446,18 +539,26 @@ def test_the_committed_page_is_made_from_the_committed_results():
 @pytest.mark.portable
 @pytest.mark.parametrize(
     ("kind", "method", "figure"),
-    [("solver", "fast", "r"), ("solver", "fast", "similarity_exact"), ("baseline", "glasso", "r_paper")],
+    [
+        ("solver", "fast", "r"),
+        ("solver", "fast", "similarity_exact"),
+        ("baseline", "glasso", "r_paper"),
+    ],
 )
 def test_a_committed_result_comes_out_again(kind, method, figure):
     """To the third digit: another machine may round otherwise."""
     job = Job(experiment=EXPERIMENTS["gsn15-fft"], kind=kind, method=method, seed=1)
-    assert job.run()[figure] == pytest.approx(COMMITTED.entries()[job.key]["result"][figure], abs=1e-3)
+    assert job.run()[figure] == pytest.approx(
+        COMMITTED.entries()[job.key]["result"][figure], abs=1e-3
+    )
 
 
 def test_the_committed_table_has_every_cheap_run_and_what_was_asked_of_the_dear_ones():
     kept = COMMITTED.entries()
     wanted = table1_jobs(list(EXPERIMENTS.values())) + [
-        job for name in ("gsn15-fft", "gsn15-discrete", "gsn15-continuous") for job in training_jobs(EXPERIMENTS[name])
+        job
+        for name in ("gsn15-fft", "gsn15-discrete", "gsn15-continuous")
+        for job in training_jobs(EXPERIMENTS[name])
     ]
     missing = [job.label for job in wanted if job.key not in kept]
     assert missing == []

@@ -31,7 +31,9 @@ def test_every_row_makes_its_data(name):
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recordings_are_scored_by_their_angles(name, tmp_path, monkeypatch):
-    """On a synthetic population in the recording's place: the phase follows the angle, and nothing else is claimed."""
+    """On a synthetic population in the recording's place: the phase follows the angle, and nothing
+    else is claimed.
+    """
     population = ring_population(800, 40, random_state=0)
     file = {
         "neural-gratings": "allen_732592105_drifting_gratings.npz",
@@ -46,14 +48,19 @@ def test_recordings_are_scored_by_their_angles(name, tmp_path, monkeypatch):
     assert result["solver"] == "homogeneous"
     assert result["circular_correlation"] > 0.7
     assert result["n"] == 800
-    assert all(result[key] is None for key in ("r", "r_paper", "similarity", "similarity_exact", "similarity_half"))
+    assert all(
+        result[key] is None
+        for key in ("r", "r_paper", "similarity", "similarity_exact", "similarity_half")
+    )
 
 
 def test_the_same_seed_gives_the_same_figures():
     experiment = get_experiment("gsn63-legendre-dst")
     timing = {"seconds", "peak_rss_mb"}
     first, second = (run_experiment(experiment, "random", seed=3, n=400) for _ in range(2))
-    assert {k: v for k, v in first.items() if k not in timing} == {k: v for k, v in second.items() if k not in timing}
+    assert {k: v for k, v in first.items() if k not in timing} == {
+        k: v for k, v in second.items() if k not in timing
+    }
 
 
 def test_unknown_names_are_refused():

@@ -24,7 +24,15 @@ pytestmark = pytest.mark.portable
     ],
 )
 def test_shuffled_fields_are_put_in_order(shape, periodic, basis):
-    data = gsn(6_000, shape, basis=basis, periodic=periodic, transform="permutation", noise=0.0, random_state=3)
+    data = gsn(
+        6_000,
+        shape,
+        basis=basis,
+        periodic=periodic,
+        transform="permutation",
+        noise=0.0,
+        random_state=3,
+    )
     order, quality = arrange(similarities(data.X), data.grid, np.random.default_rng(0))
     assert sorted(order) == list(range(data.grid.size))
     assert signal_recovery(data.latent, data.X[:, order], data.grid).r > 0.99

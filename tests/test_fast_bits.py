@@ -42,7 +42,7 @@ def plain():
     return data, fit(data)
 
 
-# -- the whole way -----------------------------------------------------------------------------------------------------
+# -- the whole way ---------------------------------------------------------------------------------
 
 
 def test_images_come_back_from_bits_alone(plain):
@@ -51,7 +51,8 @@ def test_images_come_back_from_bits_alone(plain):
     assert est.evidence_.found
     recovery = signal_recovery(data.latent, est.transform(data.X), data.grid)
     assert recovery.r > 0.998
-    # every bit on its own pixel: each row of the map has the eight bits of one pixel, and no pixel is met twice
+    # every bit on its own pixel: each row of the map has the eight bits of one pixel, and no pixel
+    # is met twice
     pixels = [np.unique(data.order[np.abs(row) > 1e-9] // 8) for row in est.lifting_map_]
     assert [len(p) for p in pixels] == [1] * data.grid.size
     assert len(np.unique(np.concatenate(pixels))) == data.grid.size
@@ -72,7 +73,8 @@ def test_bits_are_placed_and_their_channel_is_their_significance(plain):
 def test_significance_is_found_from_the_data(plain):
     data, est = plain
     truth = bit_structure(est.model_, data.order, 8)
-    # the heaviest bits, which carry nearly all of the image, are the right ones at nearly every pixel
+    # the heaviest bits, which carry nearly all of the image, are the right ones at nearly every
+    # pixel
     np.testing.assert_allclose(truth.mean[:3], [1, 0.5, 0.25], rtol=0.02)
     assert (truth.deviation[:3] < 0.05).all()
     assert 1.7 < truth.base < 2.3
@@ -105,7 +107,10 @@ def test_the_two_values_and_their_type_do_not_matter(plain):
     low, high = np.random.default_rng(0).normal(size=(2, data.X.shape[1]))
     other = LatentDomain(grid=data.grid.shape, random_state=0).fit(np.where(data.X > 0, high, low))
     assert other.trace_.chosen == "bits"
-    assert signal_recovery(data.latent, other.transform(np.where(data.X > 0, high, low)), data.grid).r > 0.998
+    assert (
+        signal_recovery(data.latent, other.transform(np.where(data.X > 0, high, low)), data.grid).r
+        > 0.998
+    )
     small = LatentDomain(grid=data.grid.shape, random_state=0).fit(data.X.astype(np.uint8))
     np.testing.assert_array_equal(small.lifting_map_, est.lifting_map_)
     assert small.transform(data.X.astype(np.uint8)[:3]).dtype == np.float32
@@ -132,17 +137,21 @@ def test_diagnosis_of_bits():
     assert found.verdict is Verdict.PRESENT
 
 
-# -- the parts ---------------------------------------------------------------------------------------------------------
+# -- the parts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grid", [Grid((7, 5)), Grid((12,), periodic=True)], ids=str)
 def test_exact_lag_model_is_placed_exactly(grid, rng):
-    """c_ij = a_i a_j K(p_i - p_j) determines the points up to the grid's symmetries, and polarities up to one sign."""
+    """c_ij = a_i a_j K(p_i - p_j) determines the points up to the grid's symmetries, and polarities
+    up to one sign.
+    """
     lags = LagClasses(grid)
     point = rng.permutation(np.repeat(np.arange(grid.size), 4))
     a = rng.uniform(0.6, 1.0, len(point)) * rng.choice([-1, 1], len(point))
     steps = grid.indices()[:, None] - grid.indices()
-    wrapped = np.where(grid.periodic, np.minimum(np.abs(steps), np.array(grid.shape) - np.abs(steps)), steps)
+    wrapped = np.where(
+        grid.periodic, np.minimum(np.abs(steps), np.array(grid.shape) - np.abs(steps)), steps
+    )
     K = np.exp(-np.sum(wrapped**2, axis=-1) / 4)
     C = (np.outer(a, a) * K[np.ix_(point, point)]).astype(np.float32)
     np.fill_diagonal(C, 0)
@@ -164,7 +173,9 @@ def test_correlations(rng):
     assert not C[5].any()  # never 1
 
 
-@given(arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 11)), elements=st.integers(0, 1)))
+@given(
+    arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 11)), elements=st.integers(0, 1))
+)
 def test_word_means_count_every_row_once(x):
     u = np.arange(len(x), dtype=np.float64)
     words, total, count = _word_means(x, u)
@@ -177,7 +188,9 @@ def test_word_means_count_every_row_once(x):
 
 
 def test_slopes_at_uniform_words_are_the_significance():
-    """A mean that is linear in the number has slopes 2^-k, whatever else is known, when every word counts once."""
+    """A mean that is linear in the number has slopes 2^-k, whatever else is known, when every word
+    counts once.
+    """
     words = ((np.arange(64)[:, None] >> np.arange(5, -1, -1)) & 1).astype(np.uint8)
     slopes = _slopes(words, words @ 2.0 ** -np.arange(6))
     np.testing.assert_allclose(slopes / slopes[0], 2.0 ** -np.arange(6), rtol=1e-9)
@@ -190,7 +203,9 @@ def test_two_valued(x):
 
 
 def test_a_missing_bit_is_predicted_by_its_covariances(rng):
-    """Points with two bits each, of which the first also follows its neighbours: the best linear prediction beats 0."""
+    """Points with two bits each, of which the first also follows its neighbours: the best linear
+    prediction beats 0.
+    """
     grid, n = Grid((20,), periodic=True), 20_000
     z = rng.normal(size=(n, 20))
     field = z + np.roll(z, 1, axis=1) + np.roll(z, -1, axis=1)
@@ -198,7 +213,11 @@ def test_a_missing_bit_is_predicted_by_its_covariances(rng):
     keep = np.delete(np.arange(40), 14)  # the heavy bit of point 7
     planes = np.ascontiguousarray(bits[:, keep].T)
     W = number_map(
-        correlations(planes), planes.std(axis=1), Neighbourhoods(keep // 2, grid), keep % 2, np.array([0.5, 0.25])
+        correlations(planes),
+        planes.std(axis=1),
+        Neighbourhoods(keep // 2, grid),
+        keep % 2,
+        np.array([0.5, 0.25]),
     )
     whole = np.delete(np.arange(20), 7)
     assert (np.count_nonzero(W[whole], axis=1) == 2).all()
@@ -220,7 +239,7 @@ def test_generators_of_a_map_from_bits_are_those_of_its_pseudo_inverse(rng):
     np.testing.assert_allclose(model.generators(), expected, atol=1e-12)
 
 
-# -- the structure of a map --------------------------------------------------------------------------------------------
+# -- the structure of a map ------------------------------------------------------------------------
 
 
 def test_bit_structure_tells_the_base_and_the_order(rng):

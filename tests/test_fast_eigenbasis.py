@@ -1,4 +1,6 @@
-"""Starts from the covariance's eigenbasis: gradients, what commutes with what, coarse and fine grids, and small recoveries."""
+"""Starts from the covariance's eigenbasis: gradients, what commutes with what, coarse and fine
+grids, and small recoveries.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,11 @@ def test_fourth_cumulant_is_the_moment_without_its_gaussian_part():
     Z = (X @ modes.basis.T)[::2]
     C = Z.T @ Z / len(Z)
     full = np.einsum("na,nb,nc,nd->abcd", Z, Z, Z, Z, optimize=True) / len(Z)
-    gauss = np.einsum("ab,cd->abcd", C, C) + np.einsum("ac,bd->abcd", C, C) + np.einsum("ad,bc->abcd", C, C)
+    gauss = (
+        np.einsum("ab,cd->abcd", C, C)
+        + np.einsum("ac,bd->abcd", C, C)
+        + np.einsum("ad,bc->abcd", C, C)
+    )
     np.testing.assert_allclose(K, full - gauss, atol=2e-4)
 
 
@@ -115,7 +121,9 @@ def test_projection_on_invariant_tensors_is_a_projection():
     assert np.vdot(once, T - once) == pytest.approx(0, abs=1e-10)
 
 
-@pytest.mark.parametrize(("shape", "periodic"), [((15, 15), False), ((63,), True), ((6, 6, 6), False), ((8, 8), False)])
+@pytest.mark.parametrize(
+    ("shape", "periodic"), [((15, 15), False), ((63,), True), ((6, 6, 6), False), ((8, 8), False)]
+)
 def test_levels_go_up_to_the_grid_itself(shape, periodic):
     grid = Grid(shape, periodic)
     found = levels(grid, 16)
@@ -192,7 +200,9 @@ def test_independent_values_have_every_symmetry_and_explain_nothing():
 
 def test_gaussian_fields_have_nothing_to_start_from():
     rng = np.random.default_rng(21)
-    field = np.fft.irfft(np.fft.rfft(rng.normal(size=(8_000, 12)), axis=1) / (1 + np.arange(7.0)), 12, axis=1)
+    field = np.fft.irfft(
+        np.fft.rfft(rng.normal(size=(8_000, 12)), axis=1) / (1 + np.arange(7.0)), 12, axis=1
+    )
     X, _ = hidden(field, 22)
     assert dense_frame(X[2_000:], X[:2_000], Grid((12,), True), np.random.default_rng(2)) is None
 

@@ -1,4 +1,6 @@
-"""Linear processes: components without a domain of their own, put in order by how their mixing columns overlap."""
+"""Linear processes: components without a domain of their own, put in order by how their mixing
+columns overlap.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def autoregressive(n, length, seed):
 def mixed(f, condition, seed):
     rng = np.random.default_rng(seed)
     d = f.shape[1]
-    A = random_orthogonal(d, rng) if condition == 1 else random_linear(d, condition**-0.5, condition**0.5, rng)
+    A = (
+        random_orthogonal(d, rng)
+        if condition == 1
+        else random_linear(d, condition**-0.5, condition**0.5, rng)
+    )
     return f @ A
 
 
@@ -42,7 +48,9 @@ def test_overlaps_do_not_depend_on_a_rotation_of_the_data():
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_exact_components_give_the_process_from_either_end(causal):
-    """Shuffled components with random signs of a known process behind a rotation: order, signs and direction come back."""
+    """Shuffled components with random signs of a known process behind a rotation: order, signs and
+    direction come back.
+    """
     N, rng = 30, np.random.default_rng(1)
     H = np.tril(0.8 ** np.abs(np.subtract.outer(np.arange(N), np.arange(N))))
     H[:, 0] /= np.sqrt(1 - 0.8**2)
@@ -89,6 +97,8 @@ def test_innovations_are_the_other_answer():
 def test_independent_values_behind_a_mixing_are_no_process():
     X = mixed(np.random.default_rng(5).laplace(size=(8_000, 24)), 10.0, 6)
     with pytest.warns(match=r"."):
-        fitted = LatentDomain(grid=(24,), random_state=0, solver_options={"reach": "components"}).fit(X)
+        fitted = LatentDomain(
+            grid=(24,), random_state=0, solver_options={"reach": "components"}
+        ).fit(X)
     assert fitted.trace_.chosen not in ("process", "innovations")
     assert not fitted.evidence_.found

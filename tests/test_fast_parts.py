@@ -12,7 +12,12 @@ from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.datasets import gsn, ising
 from symlift.solvers.fast.components import independent_components, nongaussianity
-from symlift.solvers.fast.frames import nearest_in_turn, points_frame, position_frames, stationary_frame
+from symlift.solvers.fast.frames import (
+    nearest_in_turn,
+    points_frame,
+    position_frames,
+    stationary_frame,
+)
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.resolve import (
     SharedEntropy,
@@ -64,14 +69,19 @@ def test_gap_gradient_and_its_value_at_the_truth(rng):
     assert np.allclose(slopes, np.sum(directions * gap(W)[1], axis=(1, 2)), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("grid", [Grid((9,), True), Grid((3, 4)), Grid((2, 2, 3), (True, False, True))])
+@pytest.mark.parametrize(
+    "grid", [Grid((9,), True), Grid((3, 4)), Grid((2, 2, 3), (True, False, True))]
+)
 def test_gap_vanishes_for_moments_that_are_invariant(grid, rng):
-    """All translates (torus) of a few signals have moments that are exactly invariant on periodic axes."""
+    """All translates (torus) of a few signals have moments that are exactly invariant on periodic
+    axes.
+    """
     if not all(grid.periodic):
         grid = Grid(grid.shape, periodic=True)
     signals = rng.exponential(size=(3, *grid.shape))
     rolled = [
-        np.roll(signals, shift, axis=tuple(range(1, grid.ndim + 1))).reshape(3, -1) for shift in np.ndindex(*grid.shape)
+        np.roll(signals, shift, axis=tuple(range(1, grid.ndim + 1))).reshape(3, -1)
+        for shift in np.ndindex(*grid.shape)
     ]
     X = np.concatenate(rolled)
     X = X - X.mean(axis=0)
@@ -98,18 +108,24 @@ def test_shared_entropy_and_its_gradient(rng):
     directions = rng.normal(size=(3, *Z.shape))
     slopes = finite_difference(lambda z: entropy(z)[0], Z, directions, h=1e-6)
     assert np.allclose(slopes, np.sum(directions * gradient, axis=(1, 2)), rtol=2e-2, atol=1e-5)
-    assert entropy(rng.uniform(-np.sqrt(3), np.sqrt(3), size=(4_000, 5)))[0] < value  # flat is less than Gaussian
+    assert (
+        entropy(rng.uniform(-np.sqrt(3), np.sqrt(3), size=(4_000, 5)))[0] < value
+    )  # flat is less than Gaussian
 
 
 @pytest.mark.parametrize("grid", [Grid((6,)), Grid((2, 3), True)])
 def test_gradient_of_the_resolving_objective(grid, rng):
     X = rng.laplace(size=(3_000, 6)) @ rng.normal(size=(6, 6))
-    loss = relative_loss(rng.normal(size=(6, 6)), X, LagClasses(grid), 0.3, isometry=2.0, stationary=5.0)
+    loss = relative_loss(
+        rng.normal(size=(6, 6)), X, LagClasses(grid), 0.3, isometry=2.0, stationary=5.0
+    )
     theta = 0.05 * rng.normal(size=36)
     directions = rng.normal(size=(5, 36))
     slopes = finite_difference(lambda v: loss(v)[0], theta, directions, h=1e-6)
     assert np.allclose(slopes, directions @ loss(theta)[1], rtol=2e-2, atol=2e-3)
-    turned_round = np.diag([-2.0, 0, 0, 0, 0, 0]).ravel()  # a map of the other determinant is a wall, not a way through
+    turned_round = np.diag(
+        [-2.0, 0, 0, 0, 0, 0]
+    ).ravel()  # a map of the other determinant is a wall, not a way through
     assert loss(turned_round)[0] > loss(np.zeros(36))[0] + 100
 
 
@@ -122,7 +138,9 @@ def test_distortion_is_zero_for_isometries_only(rng):
 
 @pytest.mark.parametrize("grid", [Grid((21,)), Grid((20,), True), Grid((4, 5))])
 def test_least_distortion_filter_undoes_a_short_kernel(grid):
-    """V = B Q with B a short symmetric blur: the filter that makes V nearest to an isometry is about B⁻¹."""
+    """V = B Q with B a short symmetric blur: the filter that makes V nearest to an isometry is
+    about B⁻¹.
+    """
     Q = ortho_group.rvs(grid.size, random_state=1)
     lags = LagClasses(grid)
     kernel = np.eye(grid.size)
@@ -147,7 +165,9 @@ def test_least_distortion_filter_undoes_a_short_kernel(grid):
     ids=["ring", "gaussian line", "legendre line", "ising"],
 )
 def test_the_choice_rejects_all_pass_and_mirrored_copies(data, rng):
-    """Stationarity alone cannot tell an all-pass copy on a ring; resolution alone cannot tell a mirrored half."""
+    """Stationarity alone cannot tell an all-pass copy on a ring; resolution alone cannot tell a
+    mirrored half.
+    """
     X, lags, N = rows_of(data), LagClasses(data.grid), data.grid.size
     truth = score(np.eye(N), X, lags)
     for strength in (0.3, 1.0):
@@ -210,7 +230,9 @@ def test_polar_is_the_nearest_orthogonal_matrix(rng):
     others = [ortho_group.rvs(6, random_state=k) for k in range(20)]
     assert all(np.linalg.norm(M - W) <= np.linalg.norm(M - Q) for Q in others)
     positive = toeplitz([2.0, 0.5, 0.1, 0.0, 0.0, 0.0])
-    assert np.allclose(polar(positive @ W), W)  # a symmetric positive filter does not change the frame
+    assert np.allclose(
+        polar(positive @ W), W
+    )  # a symmetric positive filter does not change the frame
 
 
 def test_walls_of_spins_are_summed_up_and_resolved():
@@ -235,7 +257,8 @@ def test_a_ring_that_was_read_every_kth_point_is_put_in_turn(by):
     W = np.eye(9)[np.arange(9) * by % 9]
     lags = np.corrcoef(Y @ nearest_in_turn(W, Y).T, rowvar=False)[0]
     assert sorted(np.argsort(-lags)[1:3]) == [1, 8]
-    # every third point is no ring of nine: nothing is changed where magnitudes and values do not agree on one
+    # every third point is no ring of nine: nothing is changed where magnitudes and values do not
+    # agree on one
     noise = rng.normal(size=(3_000, 9))
     kept = nearest_in_turn(np.eye(9), noise)
     assert sorted(kept.argmax(axis=1)) == list(range(9))

@@ -1,4 +1,6 @@
-"""Phases of a ring: all-pass copies that stationarity cannot see are undone by triples of modes and the shared marginal."""
+"""Phases of a ring: all-pass copies that stationarity cannot see are undone by triples of modes and
+the shared marginal.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_a_copy_is_orthogonal_and_commutes_with_shifts(length):
 def test_minimum_phase_of_a_causal_decay_is_its_own(length):
     kernel = 0.5 ** np.arange(length)
     H = np.fft.rfft(kernel)
-    np.testing.assert_allclose(np.exp(1j * minimum_phase(np.abs(H) ** 2, length)), H / np.abs(H), atol=5e-4)
+    np.testing.assert_allclose(
+        np.exp(1j * minimum_phase(np.abs(H) ** 2, length)), H / np.abs(H), atol=5e-4
+    )
 
 
 def test_triples_give_the_phases_of_innovations():
@@ -54,7 +58,8 @@ def test_triples_give_the_phases_of_innovations():
 
 
 @pytest.mark.parametrize(
-    "kernel", [0.6 ** np.arange(21), np.exp(-(np.minimum(np.arange(21), 21 - np.arange(21)) ** 2) / 4.0)]
+    "kernel",
+    [0.6 ** np.arange(21), np.exp(-(np.minimum(np.arange(21), 21 - np.arange(21)) ** 2) / 4.0)],
 )
 def test_the_sharpest_copy_is_the_field_itself(kernel):
     _, f = pulses(6_000, 21, 3, kernel)

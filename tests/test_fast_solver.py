@@ -19,7 +19,9 @@ solve = get_solver("fast")
 
 
 def recovered(data, seed=0):
-    est = LatentDomain(grid=data.grid.shape, periodic=data.grid.periodic, random_state=seed).fit(data.X)
+    est = LatentDomain(grid=data.grid.shape, periodic=data.grid.periodic, random_state=seed).fit(
+        data.X
+    )
     r = signal_recovery(data.latent, est.transform(data.X), data.grid).r
     similarity = generator_similarity(est.generators_, data.transform, data.grid, truth="exact")
     return r, similarity, est
@@ -36,7 +38,15 @@ def recovered(data, seed=0):
         (gsn(8_000, (4, 4, 4), transform="permutation", random_state=11), 0.97, 0.95),
         (ising(20_000, 17, transform="linear", random_state=11), 0.97, 0.97),
     ],
-    ids=["ring dense", "even ring", "line dense", "legendre dst", "2-D dense", "3-D shuffled", "ising linear"],
+    ids=[
+        "ring dense",
+        "even ring",
+        "line dense",
+        "legendre dst",
+        "2-D dense",
+        "3-D shuffled",
+        "ising linear",
+    ],
 )
 def test_signals_and_generators_are_recovered(data, r_least, s_least):
     r, similarity, est = recovered(data)
@@ -55,7 +65,9 @@ def test_a_non_orthogonal_mixing_is_undone():
 
 def test_the_same_seed_gives_the_same_model():
     data = gsn(3_000, 15, periodic=True, transform="orthogonal", random_state=1)
-    a, b = (solve(data.X, data.grid, np.random.default_rng(5)).model.lifting_map() for _ in range(2))
+    a, b = (
+        solve(data.X, data.grid, np.random.default_rng(5)).model.lifting_map() for _ in range(2)
+    )
     assert np.array_equal(a, b)
 
 
@@ -85,7 +97,9 @@ def test_where_there_is_nothing_to_find_the_fit_says_so(kind, rng):
     elif kind == "independent":
         X, periodic = rng.laplace(size=(6_000, 15)) @ random_orthogonal(15, random_state=0), False
     else:
-        field = np.fft.irfft(np.fft.rfft(rng.normal(size=(6_000, 15))) / (1 + np.arange(8) ** 2), 15)
+        field = np.fft.irfft(
+            np.fft.rfft(rng.normal(size=(6_000, 15))) / (1 + np.arange(8) ** 2), 15
+        )
         X, periodic = field @ random_orthogonal(15, random_state=0), True
     with pytest.warns(FitWarning, match="no identifiable domain"):
         est = LatentDomain(grid=(15,), periodic=periodic, random_state=0).fit(X)

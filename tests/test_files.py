@@ -1,4 +1,6 @@
-"""Files as people have them: read right, or refused in one line with a remedy; the remedy is followed."""
+"""Files as people have them: read right, or refused in one line with a remedy; the remedy is
+followed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ TIMES = [f"2024-03-01 {h:02d}:{m:02d}:00" for h in range(10) for m in range(0, 6
 
 def lines(rows: Any, names: Any = None, sep: str = ",", decimal: str = ".", end: str = "\n") -> str:
     """A table as text."""
-    body = [sep.join(v if isinstance(v, str) else repr(float(v)).replace(".", decimal) for v in row) for row in rows]
+    body = [
+        sep.join(v if isinstance(v, str) else repr(float(v)).replace(".", decimal) for v in row)
+        for row in rows
+    ]
     return end.join(([] if names is None else [sep.join(names)]) + body) + end
 
 
@@ -62,14 +67,19 @@ def excel(path: Path, **sheets: pd.DataFrame) -> None:
 
 
 def mat73(path: Path, **arrays: Any) -> None:
-    """As MATLAB writes it: a user block of 512 bytes, axes the other way round, the class as an attribute."""
+    """As MATLAB writes it: a user block of 512 bytes, axes the other way round, the class as an
+    attribute.
+    """
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, values in arrays.items():
             item = file.create_dataset(name, data=np.asarray(values).T)
             item.attrs["MATLAB_class"] = np.bytes_("double")
         file.create_group("#refs#").create_dataset("a", data=np.zeros((2, 2)))
     with path.open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Fri Mar  1".ljust(124) + b"\x00\x02IM")
+        file.write(
+            b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Fri Mar  1".ljust(124)
+            + b"\x00\x02IM"
+        )
 
 
 def hdf5(path: Path, **arrays: Any) -> None:
@@ -115,7 +125,10 @@ def by_pynwb(path: Path) -> None:
 
 
 def stream(path: Path) -> None:
-    with path.open("wb") as file, pa.ipc.new_stream(file, pa.Table.from_pandas(frame()).schema) as out:
+    with (
+        path.open("wb") as file,
+        pa.ipc.new_stream(file, pa.Table.from_pandas(frame()).schema) as out,
+    ):
         out.write_table(pa.Table.from_pandas(frame()))
 
 
@@ -126,7 +139,9 @@ def decimals() -> pa.Table:
 
 @dataclass(frozen=True)
 class Case:
-    """A file and what should come of it: the rows at once, or first a refusal whose remedy (a regular expression) is followed."""
+    """A file and what should come of it: the rows at once, or first a refusal whose remedy (a
+    regular expression) is followed.
+    """
 
     name: str
     write: str | bytes | Callable[[Path], Any]
@@ -160,7 +175,10 @@ CASES = [
     C(
         "thousands.csv",
         lines(
-            [[f"{1e4 * v:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".") for v in r] for r in X],
+            [
+                [f"{1e4 * v:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".") for v in r]
+                for r in X
+            ],
             NAMES,
             ";",
         ),
@@ -197,7 +215,12 @@ CASES = [
         notes="cp1252",
     ),
     # headers
-    C("numbered.csv", lines(X, "123456"), names=tuple("123456"), notes=r"taken as a header: --no-header"),
+    C(
+        "numbered.csv",
+        lines(X, "123456"),
+        names=tuple("123456"),
+        notes=r"taken as a header: --no-header",
+    ),
     C("from_zero.csv", lines(X, "012345"), names=tuple("012345"), notes="--no-header"),
     C(
         "years.csv",
@@ -231,9 +254,21 @@ CASES = [
         names=tuple(f"{0.5 * i}" for i in range(6)),
         notes="--no-header",
     ),
-    C("line_breaks.csv", lines(X, [f'"T0{i}\n(°C)"' for i in range(6)]), names=tuple(f"T0{i} (°C)" for i in range(6))),
-    C("units.csv", "T01;T02;T03;T04;T05;T06\n" + ";".join(["°C"] * 6) + "\n" + lines(X, None, ";"), notes="units"),
-    C("logger.csv", "Device: L7\nserial 5522\n\n" + lines(X, NAMES, ";", ","), notes="2 lines before the table"),
+    C(
+        "line_breaks.csv",
+        lines(X, [f'"T0{i}\n(°C)"' for i in range(6)]),
+        names=tuple(f"T0{i} (°C)" for i in range(6)),
+    ),
+    C(
+        "units.csv",
+        "T01;T02;T03;T04;T05;T06\n" + ";".join(["°C"] * 6) + "\n" + lines(X, None, ";"),
+        notes="units",
+    ),
+    C(
+        "logger.csv",
+        "Device: L7\nserial 5522\n\n" + lines(X, NAMES, ";", ","),
+        notes="2 lines before the table",
+    ),
     C("savetxt.csv", "# " + lines(X, NAMES)),
     C("commented.txt", "% made by hand\n% " + lines(X, NAMES, "\t")),
     C(
@@ -246,12 +281,19 @@ CASES = [
     C("log.csv", lines(with_times(), ("time", *NAMES)), notes=r"'time' \(dates\) is left out"),
     C(
         "german_log.csv",
-        lines(with_times([f"{d:02d}.03.2024 10:00" for d in range(1, 31)] * 2), ("Zeit", *NAMES), ";", ","),
+        lines(
+            with_times([f"{d:02d}.03.2024 10:00" for d in range(1, 31)] * 2),
+            ("Zeit", *NAMES),
+            ";",
+            ",",
+        ),
         notes="dates",
     ),
     C(
         "clock.csv",
-        lines(with_times([f"{h:02d}:{m:02d}" for h in range(10) for m in range(6)]), ("at", *NAMES)),
+        lines(
+            with_times([f"{h:02d}:{m:02d}" for h in range(10) for m in range(6)]), ("at", *NAMES)
+        ),
         notes="dates",
     ),
     C(
@@ -294,8 +336,20 @@ CASES = [
     ),
     C("by_number.csv", lines(X), options={"columns": ("2-3,6",)}, rows=X[:, [1, 2, 5]], names=None),
     # gaps
-    C("empty_cells.csv", gappy_text(""), refused="7 of 60 rows have gaps", remedy="--nan (drop) keeps 53", rows=X[7:]),
-    C("na.csv", gappy_text("n/a"), refused="in column 'T03'", remedy="--nan (pairwise)", rows=holes()),
+    C(
+        "empty_cells.csv",
+        gappy_text(""),
+        refused="7 of 60 rows have gaps",
+        remedy="--nan (drop) keeps 53",
+        rows=X[7:],
+    ),
+    C(
+        "na.csv",
+        gappy_text("n/a"),
+        refused="in column 'T03'",
+        remedy="--nan (pairwise)",
+        rows=holes(),
+    ),
     C(
         "gaps_no_header.csv",
         gappy_text("NULL").partition("\n")[2],
@@ -304,18 +358,36 @@ CASES = [
         names=None,
         rows=np.where(np.isnan(holes()), np.nanmean(holes(), axis=0), holes()),
     ),
-    C("gaps.npy", lambda p: np.save(p, holes()), refused="7 of 60", remedy="--nan (drop)", rows=X[7:], names=None),
-    C("german_gaps.csv", gappy_text("", sep=";", decimal=","), refused="7 of 60", remedy="--nan (drop)", rows=X[7:]),
+    C(
+        "gaps.npy",
+        lambda p: np.save(p, holes()),
+        refused="7 of 60",
+        remedy="--nan (drop)",
+        rows=X[7:],
+        names=None,
+    ),
+    C(
+        "german_gaps.csv",
+        gappy_text("", sep=";", decimal=","),
+        refused="7 of 60",
+        remedy="--nan (drop)",
+        rows=X[7:],
+    ),
     # the other way round
     C("turned.csv", lines(X.T), notes="give --transpose", rows=X.T, names=None),
     C(
         "turned_names.csv",
-        lines([[n, *row] for n, row in zip(NAMES, X.T, strict=True)], ["channel", *[f"{t}" for t in range(60)]]),
+        lines(
+            [[n, *row] for n, row in zip(NAMES, X.T, strict=True)],
+            ["channel", *[f"{t}" for t in range(60)]],
+        ),
         options={"transpose": True},
     ),
     C(
         "turned_square.csv",
-        lines([[f"n{i}", *row] for i, row in enumerate(X)], ["neuron", *[str(k) for k in range(6)]]),
+        lines(
+            [[f"n{i}", *row] for i, row in enumerate(X)], ["neuron", *[str(k) for k in range(6)]]
+        ),
         names=tuple("012345"),
         notes="rows have names.*give --transpose",
     ),
@@ -407,24 +479,38 @@ CASES = [
     C("frame.parquet", lambda p: parquet.write_table(pa.Table.from_pandas(frame()), p)),
     C(
         "frame_times.parquet",
-        lambda p: parquet.write_table(pa.Table.from_pandas(frame(t=pd.to_datetime(TIMES), city="Bonn")), p),
+        lambda p: parquet.write_table(
+            pa.Table.from_pandas(frame(t=pd.to_datetime(TIMES), city="Bonn")), p
+        ),
         notes="2 columns",
     ),
     C(
         "nulls.parquet",
-        lambda p: parquet.write_table(pa.Table.from_pandas(pd.DataFrame(holes(), columns=list(NAMES))), p),
+        lambda p: parquet.write_table(
+            pa.Table.from_pandas(pd.DataFrame(holes(), columns=list(NAMES))), p
+        ),
         refused="7 of 60",
         remedy="--nan (drop)",
         rows=X[7:],
     ),
     C("frame.feather", lambda p: feather.write_feather(frame(), p)),
     C("stream.arrow", stream),
-    C("decimals.parquet", lambda p: parquet.write_table(decimals(), p), rows=X[:, :2].round(2), names=("a", "b")),
+    C(
+        "decimals.parquet",
+        lambda p: parquet.write_table(decimals(), p),
+        rows=X[:, :2].round(2),
+        names=("a", "b"),
+    ),
     C(
         "odd_types.parquet",
         lambda p: parquet.write_table(
             pa.table(
-                {"a": X[:, 0], "yes": X[:, 1] > 0, "no": pa.nulls(60), "k": pa.array(["u"] * 60).dictionary_encode()}
+                {
+                    "a": X[:, 0],
+                    "yes": X[:, 1] > 0,
+                    "no": pa.nulls(60),
+                    "k": pa.array(["u"] * 60).dictionary_encode(),
+                }
             ),
             p,
         ),
@@ -434,16 +520,27 @@ CASES = [
     ),
     C(
         "whole_nulls.parquet",
-        lambda p: parquet.write_table(pa.table({"a": [1, 2, None, 4], "b": [True, False, None, True]}), p),
+        lambda p: parquet.write_table(
+            pa.table({"a": [1, 2, None, 4], "b": [True, False, None, True]}), p
+        ),
         refused="1 of 4",
         remedy="--nan (drop)",
         rows=[[1, 1], [2, 0], [4, 1]],
         names=("a", "b"),
     ),
-    C("one_axis.nwb", lambda p: hdf5(p, acquisition__pupil__data=X[:, 0]), rows=X[:, :1], names=None),
+    C(
+        "one_axis.nwb",
+        lambda p: hdf5(p, acquisition__pupil__data=X[:, 0]),
+        rows=X[:, :1],
+        names=None,
+    ),
     C("frame.arrow", lambda p: feather.write_feather(frame(), p, compression="uncompressed")),
     C("book.xlsx", lambda p: excel(p, data=frame())),
-    C("book_times.xlsx", lambda p: excel(p, data=frame(time=pd.to_datetime(TIMES))), notes=r"'time' \(dates\)"),
+    C(
+        "book_times.xlsx",
+        lambda p: excel(p, data=frame(time=pd.to_datetime(TIMES))),
+        notes=r"'time' \(dates\)",
+    ),
     C(
         "book_two.xlsx",
         lambda p: excel(p, data=frame(), notes=frame()[:3]),
@@ -522,11 +619,13 @@ def test_the_table_is_long_enough():
     assert len({case.name for case in CASES}) == len(CASES) >= 40
 
 
-# -- larger than what is converted at once -----------------------------------------------------------------------------
+# -- larger than what is converted at once ---------------------------------------------------------
 
 
 def test_a_long_file_is_read_as_a_short_one(tmp_path):
-    """Entries are converted in blocks: what begins in one and goes on in the next is the same column."""
+    """Entries are converted in blocks: what begins in one and goes on in the next is the same
+    column.
+    """
     n = 45_000
     rows = np.arange(3.0 * n).reshape(n, 3) / 7
     text = ["t;city;a;b;c"]
@@ -543,12 +642,15 @@ def test_a_long_file_is_read_as_a_short_one(tmp_path):
     assert np.array_equal(table.rows[:, 1:], rows, equal_nan=True)
     path.write_text("\n".join([*text, "x;y;1;2;oops", "x;y;1;2;again"]))
     with pytest.raises(
-        InputError, match=r"line 45002, column 'c': 'oops' is not a number \(2 such entries of 45,002\).*--drop c"
+        InputError,
+        match=(
+            r"line 45002, column 'c': 'oops' is not a number \(2 such entries of 45,002\).*--drop c"
+        ),
     ):
         read_table(path)
 
 
-# -- what is a header --------------------------------------------------------------------------------------------------
+# -- what is a header ------------------------------------------------------------------------------
 
 COUNTS = np.random.default_rng(0).poisson(2, (30, 12))
 
@@ -585,19 +687,23 @@ def test_a_first_line_of_another_kind_is_a_header(first, below, header):
     assert is_header([str(v) for v in first], texts, ".") is header
 
 
-# -- dates -------------------------------------------------------------------------------------------------------------
+# -- dates -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("first", "second", "seconds"),
     [
-        ("2024-03-01", "2024-03-02", 86_400), ("01.03.2024", "02.03.2024", 86_400), ("1 Mar 2024", "2 Mar 2024", 86_400),
+        ("2024-03-01", "2024-03-02", 86_400),
+        ("01.03.2024", "02.03.2024", 86_400),
+        ("1 Mar 2024", "2 Mar 2024", 86_400),
         ("2024-03-01T10:00:00Z", "2024-03-01T10:00:01.5Z", 1.5),
-        ("01.03.2024 10:00", "01.03.2024 10:01", 60), ("3/1/2024 1:00 PM", "3/1/2024 2:00 PM", 3600), ("10:00:00", "10:00:30", 30),
+        ("01.03.2024 10:00", "01.03.2024 10:01", 60),
+        ("3/1/2024 1:00 PM", "3/1/2024 2:00 PM", 3600),
+        ("10:00:00", "10:00:30", 30),
         ("2024/03/01 10:00:00", "2024/03/01 11:00:00", 3600),
         ("2024-03-01 10:00:00,250", "2024-03-01 10:00:00,750", 0.5),
     ],
-)  # fmt: skip
+)
 def test_dates_are_recognised_and_kept_as_seconds(tmp_path, first, second, seconds):
     path = tmp_path / "x.csv"
     path.write_text(f"when;a;b\n{first};1;2\n;3;5\n{second};4;4\n")
@@ -609,12 +715,14 @@ def test_dates_are_recognised_and_kept_as_seconds(tmp_path, first, second, secon
 def test_dates_that_are_not_understood_are_said_so(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("when,a\n99.99.2024,1\n98.99.2024,2\n")
-    with pytest.raises(InputError, match=r"column 'when': these dates are not understood: write them as 2024-01-31"):
+    with pytest.raises(
+        InputError, match=r"column 'when': these dates are not understood: write them as 2024-01-31"
+    ):
         read_table(path, options=ReadOptions(keep=True))
     assert read_table(path).names == ("a",)
 
 
-# -- from Python -------------------------------------------------------------------------------------------------------
+# -- from Python -----------------------------------------------------------------------------------
 
 
 def test_read_takes_the_options_of_the_command_line(tmp_path):
@@ -652,7 +760,9 @@ def test_frames_that_hold_more_than_numbers(maker):
 
     check_frame(np.eye(3))
     check_frame(make(a=[1, 2], b=[True, False], c=[0.5, None]))
-    with pytest.raises(InputError, match=r"column 'b' holds text, not numbers: leave it out, X.drop\("):
+    with pytest.raises(
+        InputError, match=r"column 'b' holds text, not numbers: leave it out, X.drop\("
+    ):
         check_frame(make(a=[1, 2], b=["u", None]))
     with pytest.raises(InputError, match="'t' holds dates"):
         check_frame(make(t=pd.to_datetime(["2024-01-01", "2024-01-02"]).to_pydatetime().tolist()))
@@ -661,7 +771,11 @@ def test_frames_that_hold_more_than_numbers(maker):
     if maker == "pandas":
         from datetime import date
 
-        check_frame(pd.DataFrame({"a": pd.Series([1, 2.5], dtype=object), "e": pd.Series([None, None], dtype=object)}))
+        check_frame(
+            pd.DataFrame(
+                {"a": pd.Series([1, 2.5], dtype=object), "e": pd.Series([None, None], dtype=object)}
+            )
+        )
         with pytest.raises(InputError, match="'d' holds dates"):
             check_frame(pd.DataFrame({"d": [date(2024, 1, 1)]}))
         with pytest.raises(InputError, match="'k' holds text"):

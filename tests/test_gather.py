@@ -22,7 +22,12 @@ def test_two_workers_give_the_fit_that_one_array_gives() -> None:
     distributed = pytest.importorskip("distributed")
     X = rows()
     lazy = da.from_array(X, chunks=(200, 7))
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": None,
+    }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         est = LatentDomain(grid=16, random_state=0).fit(lazy)
         signals = est.transform(lazy)

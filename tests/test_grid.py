@@ -61,7 +61,9 @@ def test_neighbours_are_one_step_apart_and_named_once(grid):
 def test_orientations_count_and_preserve_shape():
     assert len(list(Grid((4, 4)).orientations())) == 8
     assert len(list(Grid((4, 5)).orientations())) == 4
-    assert len(list(Grid((4, 4), (True, False)).orientations())) == 4  # equal in length but not in kind
+    assert (
+        len(list(Grid((4, 4), (True, False)).orientations())) == 4
+    )  # equal in length but not in kind
     assert len(list(Grid((3, 3, 3)).orientations())) == 48
     grid = Grid((3, 3))
     fields = np.arange(9.0).reshape(1, 3, 3)

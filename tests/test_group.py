@@ -20,7 +20,9 @@ from symlift.solvers.neural.network import Rotation, cayley
 pytestmark = pytest.mark.portable
 
 
-def random_group(dimension: int, axes: int, seed: int = 0, dtype: type = np.float64) -> TranslationGroup:
+def random_group(
+    dimension: int, axes: int, seed: int = 0, dtype: type = np.float64
+) -> TranslationGroup:
     rng = np.random.default_rng(seed)
     Q = ortho_group.rvs(dimension, random_state=rng)
     theta = rng.uniform(-3, 3, (axes, dimension // 2))
@@ -59,12 +61,15 @@ def test_action_takes_one_translation_for_each_row(rng):
 
 @pytest.mark.parametrize("dimension", [4, 7, 12])
 @pytest.mark.parametrize("axes", [1, 2, 3])
-def test_planes_are_recovered_from_generators_up_to_their_gauge(dimension, axes, precision, roundings):
+def test_planes_are_recovered_from_generators_up_to_their_gauge(
+    dimension, axes, precision, roundings
+):
     group = random_group(dimension, axes, seed=3, dtype=precision)
     refactored = TranslationGroup.from_generators(group.generators())
     assert np.abs(refactored.generators() - group.generators()).max() < 10 * roundings
 
-    # the gauge: order of planes, orientation of a plane (all its frequencies change sign), angle inside it
+    # the gauge: order of planes, orientation of a plane (all its frequencies change sign), angle
+    # inside it
     def canonical(theta: np.ndarray) -> np.ndarray:
         theta = theta * np.sign(theta[0])
         return theta[:, np.argsort(theta[0])]
@@ -102,7 +107,9 @@ def test_regular_representation_resolves_every_point(shape):
 
 
 def test_change_of_coordinates_conjugates_the_representation(rng):
-    """ρ̃ = A ρ A⁻¹ acts on z̃ = A z as ρ acts on z (paper, transformation of the point-source response)."""
+    """ρ̃ = A ρ A⁻¹ acts on z̃ = A z as ρ acts on z (paper, transformation of the point-source
+    response).
+    """
     group = random_group(6, 1)
     A = rng.normal(size=(6, 6))
     z = rng.normal(size=6)
@@ -111,7 +118,9 @@ def test_change_of_coordinates_conjugates_the_representation(rng):
 
 
 def test_cayley_is_orthogonal_and_its_gradient_is_right():
-    skew = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    skew = torch.randn(
+        6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True
+    )
     Q = cayley(skew)
     assert torch.allclose(Q.T @ Q, torch.eye(6, dtype=torch.float64), atol=1e-12)
     assert torch.autograd.gradcheck(cayley, (skew,))
@@ -146,7 +155,7 @@ def test_rotation_stays_orthogonal_over_ten_thousand_adam_steps():
     assert (Q - start).norm() > 1
 
 
-# -- numpy and torch say the same --------------------------------------------------------------------------------------
+# -- numpy and torch say the same ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dimension", [4, 7])
@@ -154,12 +163,16 @@ def test_differentiable_formulas_are_those_of_numpy(dimension, dtype, tolerance,
     exact = {torch.float32: np.float32, torch.float64: np.float64}[dtype]
     planes = dimension // 2
     theta, points, Z, r = (
-        rng.normal(size=size).astype(exact) for size in ((2, planes), (6, 2), (5, dimension), (planes + dimension % 2,))
+        rng.normal(size=size).astype(exact)
+        for size in ((2, planes), (6, 2), (5, dimension), (planes + dimension % 2,))
     )
     angles = rng.normal(size=(5, planes)).astype(exact)
     tensors = [torch.from_numpy(a) for a in (theta, points, Z, r, angles)]
     for numpy, pytorch in (
-        (plane_basis(theta, points, dimension), differentiable.plane_basis(*tensors[:2], dimension)),
+        (
+            plane_basis(theta, points, dimension),
+            differentiable.plane_basis(*tensors[:2], dimension),
+        ),
         (rotate_planes(Z, angles), differentiable.rotate_planes(tensors[2], tensors[4])),
         (spread_filter(r, dimension), differentiable.spread_filter(tensors[3], dimension)),
     ):
@@ -175,7 +188,9 @@ def test_cayley_of_numpy_and_torch_agree_and_polar_is_the_nearest_orthogonal_mat
     assert np.allclose(Q.T @ Q, np.eye(6), atol=1e-12)
     P = polar(A)
     assert np.allclose(P.T @ P, np.eye(6), atol=1e-12)
-    assert np.linalg.norm(A - P) <= min(np.linalg.norm(A - M) for M in ortho_group.rvs(6, size=50, random_state=0))
+    assert np.linalg.norm(A - P) <= min(
+        np.linalg.norm(A - M) for M in ortho_group.rvs(6, size=50, random_state=0)
+    )
     assert np.allclose(polar(np.stack([A, A.T]))[1], P.T, atol=1e-12)
     N = null_space(A[:4])
     assert N.shape == (6, 2)
@@ -183,7 +198,7 @@ def test_cayley_of_numpy_and_torch_agree_and_polar_is_the_nearest_orthogonal_mat
     assert np.allclose(N.T @ N, np.eye(2), atol=1e-12)
 
 
-# -- tori --------------------------------------------------------------------------------------------------------------
+# -- tori ------------------------------------------------------------------------------------------
 
 ODD_TORI = [(3,), (9,), (3, 5), (3, 5, 3)]
 
@@ -233,7 +248,9 @@ def test_whole_steps_on_a_torus_roll_its_points(shape, rng):
     fields = rng.normal(size=(3, *shape))
     axes = tuple(range(1, 1 + len(shape)))
     steps = (2, -1, 3)[: len(shape)]
-    assert np.allclose(torus.act(fields.reshape(3, -1), steps), np.roll(fields, steps, axes).reshape(3, -1))
+    assert np.allclose(
+        torus.act(fields.reshape(3, -1), steps), np.roll(fields, steps, axes).reshape(3, -1)
+    )
 
 
 def test_many_fields_are_transformed_in_blocks(rng, monkeypatch):

@@ -1,4 +1,6 @@
-"""The ring solver: a ring in noisy, tuned channels, found without labels, and nothing where there is none."""
+"""The ring solver: a ring in noisy, tuned channels, found without labels, and nothing where there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_ring_likelihood_is_a_density_ratio(radius2):
 
     def weighted(power: int) -> float:
         def integrand(s: float) -> float:
-            return float(np.exp(ring_likelihood(np.array([s**2]), radius2)[0] - s**2 / 2) * s * s**power)
+            return float(
+                np.exp(ring_likelihood(np.array([s**2]), radius2)[0] - s**2 / 2) * s * s**power
+            )
 
         return quad(integrand, 0, 8, limit=200)[0]
 
@@ -43,7 +47,9 @@ def test_ring_likelihood_is_a_density_ratio(radius2):
 
 
 def test_search_finds_a_ring_beside_heavy_tails(rng):
-    """A ring in two of six whitened directions, a dense rotation, exponential and Gaussian nuisances of equal variance."""
+    """A ring in two of six whitened directions, a dense rotation, exponential and Gaussian
+    nuisances of equal variance.
+    """
     n = 1_500
     angle = rng.uniform(0, 2 * np.pi, n)
     ring = 1.3 * np.stack([np.cos(angle), np.sin(angle)]) + 0.4 * rng.normal(size=(2, n))
@@ -61,7 +67,9 @@ def test_search_finds_a_ring_beside_heavy_tails(rng):
 
 
 def test_read_out_is_the_von_mises_posterior(rng):
-    """Poisson neurons with von Mises tuning: the optimal weights are κ_j (cos φ_j, sin φ_j), linear in the counts."""
+    """Poisson neurons with von Mises tuning: the optimal weights are κ_j (cos φ_j, sin φ_j), linear
+    in the counts.
+    """
     preferred = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     angle = rng.uniform(0, 2 * np.pi, 4_000)
     X = rng.poisson(3 * np.exp(1.5 * (np.cos(angle[:, None] - preferred) - 1))).astype(float)
@@ -99,7 +107,9 @@ def test_finds_the_angle_and_generalises(population, fitted):
 
 
 def test_output_is_a_sinusoid_and_moves_as_one(population, fitted):
-    """Rank two; a shift by t steps turns the phase by 2πt/N, keeps the amplitude, and obeys the group law exactly."""
+    """Rank two; a shift by t steps turns the phase by 2πt/N, keeps the amplitude, and obeys the
+    group law exactly.
+    """
     X, t = population.X[:50].astype(np.float64), 4.5
     assert np.linalg.matrix_rank(fitted.lifting_map_) == 2
     moved = fitted.shift(X, t)
@@ -111,7 +121,9 @@ def test_output_is_a_sinusoid_and_moves_as_one(population, fitted):
 
 
 def test_shift_brings_samples_to_where_real_ones_are(population, fitted):
-    """Rows near one angle, moved by a sixth of the ring, are nearer to the rows that are there than they were."""
+    """Rows near one angle, moved by a sixth of the ring, are nearer to the rows that are there than
+    they were.
+    """
     X, phase = population.X.astype(np.float64), fitted.phase(population.X)
     here, there = (np.abs(np.angle(np.exp(1j * (phase - a)))) < 0.35 for a in (0.0, np.pi / 3))
     target = X[there].mean(axis=0)
@@ -129,7 +141,11 @@ def test_same_seed_same_answer_and_survives_saving(population, fitted, tmp_path)
 
 @pytest.mark.parametrize("kind", ["permuted", "noise"])
 def test_says_so_where_there_is_no_ring(kind, population, rng):
-    X = rng.permuted(population.X, axis=0) if kind == "permuted" else rng.poisson(5, size=(1_000, 20)).astype(float)
+    X = (
+        rng.permuted(population.X, axis=0)
+        if kind == "permuted"
+        else rng.poisson(5, size=(1_000, 20)).astype(float)
+    )
     with pytest.warns(FitWarning, match="no identifiable domain"):
         est = LatentDomain(grid=(15,), periodic=True, solver="ring", random_state=0).fit(X)
     assert est.evidence_.locality < 0.25
@@ -150,7 +166,9 @@ def test_a_constant_unit_and_an_even_ring(population):
 
 
 def test_the_old_name_is_the_same_solver(population, fitted):
-    old = LatentDomain(grid=(30,), periodic=True, solver="homogeneous", random_state=0).fit(population.X)
+    old = LatentDomain(grid=(30,), periodic=True, solver="homogeneous", random_state=0).fit(
+        population.X
+    )
     assert np.array_equal(old.lifting_map_, fitted.lifting_map_)
     assert old.trace_.solver == "ring"
 
@@ -165,7 +183,12 @@ def test_evidence_of_a_ring_is_agreement_and_roundness(fitted):
 
 
 def test_other_grids_are_refused(population):
-    for grid, periodic in (((8,), False), ((4, 4, 2), True), ((4, 4), (True, False)), ((2, 8), True)):
+    for grid, periodic in (
+        ((8,), False),
+        ((4, 4, 2), True),
+        ((4, 4), (True, False)),
+        ((2, 8), True),
+    ):
         with pytest.raises(InputError, match="finds one angle or two"):
             LatentDomain(grid=grid, periodic=periodic, solver="ring").fit(population.X)
     with pytest.raises(InputError, match="at least 4"):

@@ -25,11 +25,13 @@ def X(rng):
     return rng.laplace(size=(40, 5))
 
 
-# -- what is right -----------------------------------------------------------------------------------------------------
+# -- what is right ---------------------------------------------------------------------------------
 
 
 def test_npy_is_a_memmap_in_any_order_and_byte_order(tmp_path, X):
-    for k, array in enumerate((X, X.astype(">f4"), np.asfortranarray(X), (X * 9).astype(np.int16), X > 0)):
+    for k, array in enumerate(
+        (X, X.astype(">f4"), np.asfortranarray(X), (X * 9).astype(np.int16), X > 0)
+    ):
         np.save(tmp_path / f"{k}.npy", array)
         rows = read_rows(tmp_path / f"{k}.npy")
         assert isinstance(rows, np.memmap)
@@ -58,7 +60,11 @@ def test_npz_with_one_array_or_a_key(tmp_path, X):
         ("\n1\t2\n", None, [[1, 2]]),
         ("# a,b\n1,2\n", ("a", "b"), [[1, 2]]),
         ('"x, m","y"\n"1",2\n', ("x, m", "y"), [[1, 2]]),
-        ("0,1,2\n5,6,7\n", ("0", "1", "2"), [[5, 6, 7]]),  # as pandas names columns that have no names
+        (
+            "0,1,2\n5,6,7\n",
+            ("0", "1", "2"),
+            [[5, 6, 7]],
+        ),  # as pandas names columns that have no names
         ("7\n8", None, [[7], [8]]),
         ("nan,1\n2,inf\n", None, [[np.nan, 1], [2, np.inf]]),  # the estimator names row and column
         ("a,b\n1 , 2\n", ("a", "b"), [[1, 2]]),
@@ -87,7 +93,18 @@ def test_mat_with_one_variable_or_a_key(tmp_path, X, compressed):
     assert np.array_equal(read_rows(tmp_path / "two.MAT", "a_rather_long_name"), X[:3])
     with pytest.raises(InputError, match="from X, Y, s, c, a_rather_long_name"):
         read_rows(tmp_path / "two.MAT")
-    for kind in (np.float32, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, bool):
+    for kind in (
+        np.float32,
+        np.int8,
+        np.uint8,
+        np.int16,
+        np.uint16,
+        np.int32,
+        np.uint32,
+        np.int64,
+        np.uint64,
+        bool,
+    ):
         rows = (50 * np.abs(X[:3])).astype(kind)
         savemat(tmp_path / "kind.mat", {"k": rows}, do_compression=compressed)
         read = read_rows(tmp_path / "kind.mat")
@@ -96,9 +113,13 @@ def test_mat_with_one_variable_or_a_key(tmp_path, X, compressed):
 
 
 def test_mat_as_matlab_writes_it():
-    """Doubles that are whole numbers stored as bytes, both byte orders: files that came with scipy's tests."""
+    """Doubles that are whole numbers stored as bytes, both byte orders: files that came with
+    scipy's tests.
+    """
     folder = Path(scipy.io.matlab.__file__).parent / "tests" / "data"
-    files = sorted(folder.glob("testdouble_[67]*.mat")) + sorted(folder.glob("testmatrix_[67]*.mat"))
+    files = sorted(folder.glob("testdouble_[67]*.mat")) + sorted(
+        folder.glob("testmatrix_[67]*.mat")
+    )
     if not files:
         pytest.skip("scipy is installed without its test data")
     for path in files:
@@ -155,7 +176,7 @@ def test_pickle_is_never_loaded_not_even_through_a_codec_of_zarr(tmp_path):
         read_rows(store)
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- what is wrong ---------------------------------------------------------------------------------
 
 
 def _npy(array) -> bytes:
@@ -198,15 +219,24 @@ BAD = {
     "x.npy fields": (_npy(np.zeros((2, 2), [("a", float)])), "named fields"),
     "x.npz not a zip": (b"PK nothing", "not a .npz file"),
     "x.npz truncated": (_npz(a=np.zeros((9, 9)))[:200], "not a .npz file"),
-    "x.npz several": (_npz(a=np.zeros((2, 2)), b=np.zeros((2, 2))), "choose one with --key, from a, b"),
+    "x.npz several": (
+        _npz(a=np.zeros((2, 2)), b=np.zeros((2, 2))),
+        "choose one with --key, from a, b",
+    ),
     "x.npz many": (_npz(**{f"a{k}": np.zeros((2, 2)) for k in range(20)}), "and 8 more"),
     "x.npz objects": (_npz(a=np.array([[object()]])), "never loaded"),
     "x.npz empty": (_npz(), "no arrays"),
-    "x.csv words": (b"a,b\n1,2\n3,oops\n", r"line 3, column 'b': 'oops' is not a number: correct it.*--drop b"),
+    "x.csv words": (
+        b"a,b\n1,2\n3,oops\n",
+        r"line 3, column 'b': 'oops' is not a number: correct it.*--drop b",
+    ),
     "x.csv word in the first row": (b"1,2,oops\n3,4,5\n", r"line 1, column 3: 'oops'"),
     "x.csv long word": (b"1,2\n3," + b"z" * 99 + b"\n", r"line 2, column 2: 'z{27}\.\.\.'"),
     "x.csv ragged": (b"1,2\n\n3\n", "line 3: 1 entries where other lines have 2"),
-    "x.csv decimal comma later": (b"a;b\n" + b"1.5;2.5\n" * 300 + b"1;2,5\n", "line 302, column 'b'.*--decimal ,"),
+    "x.csv decimal comma later": (
+        b"a;b\n" + b"1.5;2.5\n" * 300 + b"1;2,5\n",
+        "line 302, column 'b'.*--decimal ,",
+    ),
     "x.csv header only": (b"a,b\n", "no rows"),
     "x.csv blank": (b"\n\n", "no rows"),
     "x.csv names do not fit": (b"a,b,c\n1,2\n1,2\n", "3 names in its header, but 2 columns"),
@@ -226,7 +256,10 @@ BAD = {
     "x.mat nothing": (_mat(), "no arrays"),
     "x.mat bad tag": (_mat()[:128] + b"\x01\x00\x09\x00" * 2, "bad element"),
     "x.mat other things": (_mat()[:128] + b"\x05\x00\x04\x00" * 2, "no arrays"),
-    "x.mat no values": (_mat(X=np.eye(9))[:132] + b"\x28\0\0\0" + _mat(X=np.eye(9))[136:176], "no values"),
+    "x.mat no values": (
+        _mat(X=np.eye(9))[:132] + b"\x28\0\0\0" + _mat(X=np.eye(9))[136:176],
+        "no values",
+    ),
 }
 
 
@@ -253,12 +286,20 @@ def test_bad_places(tmp_path, X, monkeypatch):
     (tmp_path / "file.zarr").write_text("1 2")
     os.mkfifo(tmp_path / "pipe.csv")
     cases = [
-        ("none.npy", None, "does not exist"), ("a\0b.npy", None, "does not exist"), ("z" * 300, None, "does not exist"),
-        ("folder.npy", None, "is a folder"), ("folder", None, "is a folder"), ("empty.csv", None, "empty"),
-        ("x.tab", None, r"unknown suffix '.tab'.*\.npy, \.npz, \.csv"), ("file.zarr", None, "unpack"),
-        ("pipe.csv", None, "not a regular file"), ("x.npy", "a", "leave out --key"), ("x.npz", "b", "no array 'b'.*from a"),
-        ("sparse.mat", None, r"full\(S\)"), ("sparse.mat", "T", "no array 'T'"),
-    ]  # fmt: skip
+        ("none.npy", None, "does not exist"),
+        ("a\0b.npy", None, "does not exist"),
+        ("z" * 300, None, "does not exist"),
+        ("folder.npy", None, "is a folder"),
+        ("folder", None, "is a folder"),
+        ("empty.csv", None, "empty"),
+        ("x.tab", None, r"unknown suffix '.tab'.*\.npy, \.npz, \.csv"),
+        ("file.zarr", None, "unpack"),
+        ("pipe.csv", None, "not a regular file"),
+        ("x.npy", "a", "leave out --key"),
+        ("x.npz", "b", "no array 'b'.*from a"),
+        ("sparse.mat", None, r"full\(S\)"),
+        ("sparse.mat", "T", "no array 'T'"),
+    ]
     for name, key, words in cases:
         with pytest.raises(InputError, match=words):
             read_rows(tmp_path / name, key)
@@ -284,7 +325,7 @@ def test_a_lying_archive_is_caught_by_its_checksum(tmp_path, X):
         read_rows(tmp_path / "x.npz")
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
@@ -300,11 +341,21 @@ def test_what_is_written_is_read_back_exactly(tmp_path, X, suffix, kind):
 
 
 def test_nothing_is_left_of_a_write_that_fails(tmp_path, X):
-    with pytest.raises(ValueError, match="do not follow row 0"), open_rows(tmp_path / "y.npy", (4, 5)) as sink:
+    with (
+        pytest.raises(ValueError, match="do not follow row 0"),
+        open_rows(tmp_path / "y.npy", (4, 5)) as sink,
+    ):
         sink[1:2] = X[:1]
-    with pytest.raises(ValueError, match="2 of 4 rows"), open_rows(tmp_path / "y.npz", (4, 5)) as sink:
+    with (
+        pytest.raises(ValueError, match="2 of 4 rows"),
+        open_rows(tmp_path / "y.npz", (4, 5)) as sink,
+    ):
         sink[0:2] = X[:2]
-    for name, words in (("y.xls", "use one of .npy"), ("no/y.npy", "does not exist"), ("d.npy", "is a folder")):
+    for name, words in (
+        ("y.xls", "use one of .npy"),
+        ("no/y.npy", "does not exist"),
+        ("d.npy", "is a folder"),
+    ):
         (tmp_path / "d.npy").mkdir(exist_ok=True)
         with pytest.raises(InputError, match=words):
             write_rows(tmp_path / name, X)
@@ -323,9 +374,13 @@ def test_hash_of_files_and_folders(tmp_path):
     assert content_hash(tmp_path / "b" / "sub" / "x").startswith("d4735e3a")
 
 
-@pytest.mark.parametrize("rows", [40_960, pytest.param(1_310_720, marks=pytest.mark.slow)], ids=["640 MB", "20 GB"])
+@pytest.mark.parametrize(
+    "rows", [40_960, pytest.param(1_310_720, marks=pytest.mark.slow)], ids=["640 MB", "20 GB"]
+)
 def test_a_file_larger_than_the_memory_allowed_streams_through_transform(tmp_path, rows):
-    """A sparse file; the signals are written while at most 200 MB above the imports are held, however many rows there are."""
+    """A sparse file; the signals are written while at most 200 MB above the imports are held,
+    however many rows there are.
+    """
     code = """
 import json, resource, sys
 import numpy as np
@@ -344,6 +399,8 @@ print(json.dumps({"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - be
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         file.truncate(file.tell() + 4 * shape[0] * shape[1])
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert json.loads(done.stdout)["mb"] < 200
     assert read_rows(tmp_path / "y.npy").shape == (rows, 4)

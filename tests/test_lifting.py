@@ -61,12 +61,17 @@ def test_unlift_is_the_pseudo_inverse(case):
 def test_lift_after_act_is_translate_after_lift(shape, precision, roundings, rng):
     """On a ring, moving by whole steps rolls the lifted signal, forwards, axis by axis."""
     grid = Grid(shape, periodic=True)
-    for W in (ortho_group.rvs(grid.size, random_state=0), np.eye(grid.size) + 0.2 * rng.normal(size=(grid.size,) * 2)):
+    for W in (
+        ortho_group.rvs(grid.size, random_state=0),
+        np.eye(grid.size) + 0.2 * rng.normal(size=(grid.size,) * 2),
+    ):
         model = LiftedModel.from_lifting_map(W, grid, mean=rng.normal(size=grid.size)).to(precision)
         X = rng.normal(size=(6, grid.size)).astype(precision)
         for t in ((1,) * grid.ndim, (2,) + (0,) * (grid.ndim - 1)):
             moved = model.lift(model.act(X, t)).reshape(-1, *shape)
-            rolled = np.roll(model.lift(X).reshape(-1, *shape), t, axis=tuple(range(1, grid.ndim + 1)))
+            rolled = np.roll(
+                model.lift(X).reshape(-1, *shape), t, axis=tuple(range(1, grid.ndim + 1))
+            )
             assert moved.dtype == precision
             assert np.abs(moved - rolled).max() < 100 * roundings
 
@@ -83,7 +88,10 @@ def test_open_window_moves_by_whole_steps_inside(rng):
 
 def test_gradients_of_the_lifting_map_match_finite_differences():
     generator = torch.Generator().manual_seed(1)
-    new = lambda *shape: torch.randn(*shape, dtype=torch.float64, generator=generator, requires_grad=True)  # noqa: E731
+
+    def new(*shape):
+        return torch.randn(*shape, dtype=torch.float64, generator=generator, requires_grad=True)
+
     points = torch.from_numpy(Grid((2, 3)).coordinates())
     assert torch.autograd.gradcheck(lifting_map, (new(7, 4), new(7, 7), new(2, 3), new(4), points))
     # equal frequencies, where eigenvectors of a complex eigendecomposition have no gradient
@@ -116,7 +124,13 @@ def test_identity_is_refused_on_even_rings():
     group = TranslationGroup(np.eye(8), theta)
     with pytest.raises(InputError, match="even number of points"):
         LiftedModel(
-            Grid((8,), True), np.zeros(8), 1.0, embedding_matrix("identity", 8, 8), group, np.ones(4), "identity"
+            Grid((8,), True),
+            np.zeros(8),
+            1.0,
+            embedding_matrix("identity", 8, 8),
+            group,
+            np.ones(4),
+            "identity",
         )
     model = LiftedModel.from_lifting_map(np.eye(8), Grid((8,), True))
     assert (model.kind, model.group.dimension) == ("zero-pad", 9)
@@ -133,12 +147,16 @@ def test_arrays_keep_their_precision_and_tensors_their_gradient(rng):
     lifted = module(tensor)
     lifted.sum().backward()
     assert lifted.dtype == torch.float32
-    assert torch.allclose(tensor.grad[0].double(), torch.from_numpy(model.lifting_map().sum(axis=0)), atol=1e-5)
+    assert torch.allclose(
+        tensor.grad[0].double(), torch.from_numpy(model.lifting_map().sum(axis=0)), atol=1e-5
+    )
     assert np.allclose(lifted.detach().numpy(), model.lift(X), atol=1e-5)
 
 
 def test_a_memmap_streams_in_bounded_memory(tmp_path):
-    """A million rows of 225 (a sparse file) go through in slices: peak numpy memory stays far below their 900 MB."""
+    """A million rows of 225 (a sparse file) go through in slices: peak numpy memory stays far below
+    their 900 MB.
+    """
     n, d = 1_000_000, 225
     X = np.memmap(tmp_path / "x.dat", dtype=np.float32, mode="w+", shape=(n, d))
     out = np.memmap(tmp_path / "y.dat", dtype=np.float32, mode="w+", shape=(n, 4))
@@ -165,7 +183,10 @@ def test_saved_models_come_back_equal(tmp_path, rng):
     assert again.grid == grid
     assert again.grid.confidence == 0.75
     assert again.kind == model.kind
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["model.json", "model.safetensors"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "model.json",
+        "model.safetensors",
+    ]
 
 
 def test_damaged_files_are_named(tmp_path, rng):
@@ -179,7 +200,9 @@ def test_damaged_files_are_named(tmp_path, rng):
         assert "\n" not in str(caught.value)
 
     def edit(key, value):
-        return lambda header, _: header.write_text(json.dumps(json.loads(header.read_text()) | {key: value}))
+        return lambda header, _: header.write_text(
+            json.dumps(json.loads(header.read_text()) | {key: value})
+        )
 
     fails(edit("version", 99), "upgrade symlift")
     fails(edit("format", "other"), "not a symlift model")
@@ -206,11 +229,13 @@ def test_a_failed_write_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-# -- sparse and large --------------------------------------------------------------------------------------------------
+# -- sparse and large ------------------------------------------------------------------------------
 
 
 def sparse_map(grid: Grid, d: int, rng: np.random.Generator, channels: int = 1) -> np.ndarray:
-    """A map of full row rank with few entries: a permutation of columns, and a little of their neighbours."""
+    """A map of full row rank with few entries: a permutation of columns, and a little of their
+    neighbours.
+    """
     rows = grid.size * channels
     W = np.eye(rows, d)[:, rng.permutation(d)]
     return W + 0.3 * np.roll(W, 1, axis=1) * (rng.random(W.shape) < 0.5)
@@ -237,7 +262,9 @@ def test_sparse_and_dense_models_of_one_map_agree(grid, channels, rng):
         assert np.allclose(light.act(X, t), dense.act(X, t), atol=1e-6)
     assert np.allclose(light.generators(), dense.generators(), atol=1e-6)
     assert (
-        light.lift(X.astype(np.float32)).dtype == light.act(X.astype(np.float32), [0.5] * grid.ndim).dtype == np.float32
+        light.lift(X.astype(np.float32)).dtype
+        == light.act(X.astype(np.float32), [0.5] * grid.ndim).dtype
+        == np.float32
     )
 
 
@@ -254,7 +281,9 @@ def test_a_large_model_keeps_no_matrix_and_refuses_to_make_one(rng):
     """An image of 80x80 points: lift, unlift and act go by sparse maps and Fourier transforms."""
     grid = Grid((80, 80))
     order = rng.permutation(grid.size)
-    W = sparse.csr_array((np.ones(grid.size), (np.arange(grid.size), order)), shape=(grid.size, grid.size))
+    W = sparse.csr_array(
+        (np.ones(grid.size), (np.arange(grid.size), order)), shape=(grid.size, grid.size)
+    )
     model = LiftedModel.from_lifting_map(W, grid)
     assert grid.size > MAX_DENSE
     assert model.is_sparse
@@ -268,14 +297,19 @@ def test_a_large_model_keeps_no_matrix_and_refuses_to_make_one(rng):
     moved = model.lift(model.act(X, [2.0, -3.0])).reshape(3, 80, 80)
     assert np.allclose(moved[:, 2:, :-3], images[:, :-2, 3:], atol=1e-6)
     assert np.allclose(moved[:, :2], 0, atol=1e-6)
-    for make, what in ((model.lifting_map, "the lifting map"), (model.generators, "the generators")):
-        with pytest.raises(InputError, match=f"{what} would have 6400 columns, more than {MAX_DENSE}") as caught:
+    for make, what in (
+        (model.lifting_map, "the lifting map"),
+        (model.generators, "the generators"),
+    ):
+        with pytest.raises(
+            InputError, match=f"{what} would have 6400 columns, more than {MAX_DENSE}"
+        ) as caught:
             make()
         assert "\n" not in str(caught.value)
         assert "use lift, unlift and act" in str(caught.value)
 
 
-# -- channels ----------------------------------------------------------------------------------------------------------
+# -- channels --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("light", [False, True], ids=["dense", "sparse"])
@@ -298,14 +332,16 @@ def test_channels_are_fastest_and_move_alike(light, rng):
         assert np.allclose(together[:, :, channel], expected, atol=1e-6)
 
 
-# -- columns that the model does not look at ---------------------------------------------------------------------------
+# -- columns that the model does not look at -------------------------------------------------------
 
 
 @pytest.mark.parametrize("light", [False, True], ids=["dense", "sparse"])
 def test_unseen_columns_pass_through_act_and_get_their_mean(light, rng):
     grid = Grid((7,), True)
     W = sparse_map(grid, 7, rng)
-    inner = LiftedModel.from_lifting_map(sparse.csr_array(W) if light else W, grid, mean=rng.normal(size=7))
+    inner = LiftedModel.from_lifting_map(
+        sparse.csr_array(W) if light else W, grid, mean=rng.normal(size=7)
+    )
     seen = np.ones(10, dtype=bool)
     seen[[0, 4, 9]] = False
     mean = rng.normal(size=10)
@@ -335,7 +371,7 @@ def test_a_shift_by_nothing_is_the_identity_for_the_ring_solver(rng):
     assert np.allclose(est.inverse_transform(est.transform(X))[:, 3], 5.0)
 
 
-# -- with gradients ----------------------------------------------------------------------------------------------------
+# -- with gradients --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("channels", [1, 2])
@@ -363,7 +399,9 @@ def test_the_module_starts_as_the_model(grid, channels, dtype, tolerance, rng):
 def test_gradients_of_the_module_match_finite_differences(channels, rng):
     grid = Grid((2, 3))
     d = grid.size * channels
-    module = LiftedModel.from_lifting_map(rng.normal(size=(d, d)), grid, channels=channels).to_torch()
+    module = LiftedModel.from_lifting_map(
+        rng.normal(size=(d, d)), grid, channels=channels
+    ).to_torch()
     x = torch.from_numpy(rng.normal(size=(2, d)))
     names = ("E", "theta", "r")
 
@@ -382,7 +420,7 @@ def test_a_model_with_implicit_planes_has_no_module(rng):
     assert "\n" not in str(caught.value)
 
 
-# -- files and words ---------------------------------------------------------------------------------------------------
+# -- files and words -------------------------------------------------------------------------------
 
 
 def test_a_model_is_told_in_one_short_line(rng):
@@ -431,7 +469,10 @@ def test_models_of_version_0_1_give_what_they_gave():
     moved = model.mean + (X.astype(np.float64) - model.mean) @ expm(expected["L"][0]).T
     assert np.abs(model.lift(X.astype(np.float64)) - exact).max() < 1e-10
     assert np.abs(model.act(X.astype(np.float64), [1.0]) - moved).max() < 1e-10
-    assert np.abs(model.lift(model.act(X.astype(np.float64), [1.0])) - np.roll(exact, 1, axis=1)).max() < 1e-10
+    assert (
+        np.abs(model.lift(model.act(X.astype(np.float64), [1.0])) - np.roll(exact, 1, axis=1)).max()
+        < 1e-10
+    )
 
 
 @pytest.mark.parametrize(
@@ -469,7 +510,9 @@ def test_bad_input_is_named(call, word):
 @pytest.mark.parametrize("channels", [1, 2])
 @pytest.mark.parametrize("permuted", [True, False])
 def test_a_fixed_first_layer_gives_fields(permuted, channels, rng):
-    """The module for convolutions is `lift`, with channels first; columns that are only moved are picked, not multiplied."""
+    """The module for convolutions is `lift`, with channels first; columns that are only moved are
+    picked, not multiplied.
+    """
     torch = pytest.importorskip("torch")
     grid, X = Grid((3, 4)), rng.normal(size=(5, 12 * channels))
     d = X.shape[1]

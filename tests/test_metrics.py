@@ -1,4 +1,6 @@
-"""Generator similarity, circular correlation and equivariance error: closed forms, ceilings, bad input."""
+"""Generator similarity, circular correlation and equivariance error: closed forms, ceilings, bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,12 @@ def test_ceilings_on_a_ring_of_fifteen(rng, scrambled):
     k = np.arange(1, 6) * 2 * np.pi / 15
     ceiling = float(k @ np.sin(k) / math.sqrt((k @ k) * (np.sin(k) @ np.sin(k))))
     assert ceiling == pytest.approx(0.960, abs=0.001)
-    assert generator_similarity(learned, transform, 15, periodic=True) == pytest.approx([ceiling], abs=1e-9)
-    assert generator_similarity(learned, transform, 15, periodic=True, truth="exact") == pytest.approx([1], abs=1e-9)
+    assert generator_similarity(learned, transform, 15, periodic=True) == pytest.approx(
+        [ceiling], abs=1e-9
+    )
+    assert generator_similarity(
+        learned, transform, 15, periodic=True, truth="exact"
+    ) == pytest.approx([1], abs=1e-9)
 
 
 def test_a_transposed_transform_fails(rng):
@@ -64,15 +70,20 @@ def test_the_truth_itself_scores_one_in_any_order_and_sign(rng, shape, periodic,
     grid = Grid(shape, periodic)
     transform = random_linear(rng, grid.size)
     learned = [
-        (-1.7) ** axis * observed(generator(grid, axis, truth), transform) for axis in reversed(range(grid.ndim))
+        (-1.7) ** axis * observed(generator(grid, axis, truth), transform)
+        for axis in reversed(range(grid.ndim))
     ]
     scores = generator_similarity(learned, transform, grid, truth=truth)
     np.testing.assert_allclose(scores, 1, atol=1e-9)
 
 
 def test_open_window_exact_translation_scores_one():
-    assert generator_similarity([derivative(15, False, "exact")], None, 15, truth="exact") == pytest.approx([1])
-    assert generator_similarity([derivative(15, False, "exact")], None, 15) == pytest.approx([0.959], abs=0.001)
+    assert generator_similarity(
+        [derivative(15, False, "exact")], None, 15, truth="exact"
+    ) == pytest.approx([1])
+    assert generator_similarity([derivative(15, False, "exact")], None, 15) == pytest.approx(
+        [0.959], abs=0.001
+    )
 
 
 @pytest.mark.parametrize("shape", [(7,), (4, 5), (3, 4, 3)])
@@ -90,10 +101,17 @@ def test_equals_the_projection_in_full(rng, shape, bandwidth):
         projection = np.kron(projection, ((f.conj().T * (k <= bandwidth * length / 2)) @ f).real)
     expected = []
     for axis in range(grid.ndim):
-        a, b = (projection @ m @ projection for m in (learned[axis], generator(grid, axis, "difference")))
+        a, b = (
+            projection @ m @ projection
+            for m in (learned[axis], generator(grid, axis, "difference"))
+        )
         expected.append(abs(np.sum(a * b)) / np.linalg.norm(a) / np.linalg.norm(b))
-    np.testing.assert_allclose(generator_similarity(learned, None, grid, bandwidth=bandwidth), expected)
-    np.testing.assert_allclose(generator_similarity(learned[::-1], None, grid, bandwidth=bandwidth), expected)
+    np.testing.assert_allclose(
+        generator_similarity(learned, None, grid, bandwidth=bandwidth), expected
+    )
+    np.testing.assert_allclose(
+        generator_similarity(learned[::-1], None, grid, bandwidth=bandwidth), expected
+    )
 
 
 @pytest.mark.parametrize("length", [7, 8])
@@ -102,7 +120,9 @@ def test_spectral_derivative_differentiates_what_the_ring_can_hold(length):
     for k in range((length + 1) // 2):
         step = 2 * np.pi * k / length
         np.testing.assert_allclose(
-            derivative(length, True, "exact") @ np.sin(step * n), step * np.cos(step * n), atol=1e-12
+            derivative(length, True, "exact") @ np.sin(step * n),
+            step * np.cos(step * n),
+            atol=1e-12,
         )
     np.testing.assert_allclose(derivative(8, True, "exact") @ (-1.0) ** np.arange(8), 0, atol=1e-12)
 
@@ -141,7 +161,10 @@ RING = np.stack([derivative(15, True)])
         ((RING, np.eye(14), 15), r"transform has shape \(14, 14\)"),
         ((RING, None, 15, True, 0.0), r"bandwidth 0.0 is not in \(0, 1\]"),
         ((RING, None, 15, True, 0.1), "bandwidth 0.1 keeps no derivative on axis 0"),
-        ((RING, None, 15, True, 0.75, "sinc"), "truth 'sinc' is unknown: choose one of difference, exact"),
+        (
+            (RING, None, 15, True, 0.75, "sinc"),
+            "truth 'sinc' is unknown: choose one of difference, exact",
+        ),
     ],
 )
 def test_bad_generators_are_named(args, message):
@@ -176,7 +199,9 @@ def test_rotations_and_reflections_of_angles(rng):
 
 
 def test_jammalamadaka_errs_on_balanced_angles(rng):
-    """Balanced angles have no mean direction: a rotated copy is called anything, here by a rounding of it."""
+    """Balanced angles have no mean direction: a rotated copy is called anything, here by a rounding
+    of it.
+    """
     a = np.arange(12) * np.pi / 6 + 1e-9 * rng.normal(size=12)
     b = a + np.pi / 2 + 1e-3 * rng.normal(size=12)
     assert circular_correlation(a, b) == pytest.approx(1, abs=1e-3)
@@ -201,7 +226,10 @@ def test_equal_angles_correlate_with_nothing(rng):
         (([[1.0, 2.0]], [1.0, 2.0]), r"a has shape \(1, 2\)"),
         (([1.0], [1.0]), "at least two angles"),
         (([1.0, 2.0], [1.0, np.nan]), "b has NaN or infinity at position 1"),
-        (([1.0, 2.0], [1.0, 2.0], "mean"), "method 'mean' is unknown: choose one of fisher-lee, jammalamadaka"),
+        (
+            ([1.0, 2.0], [1.0, 2.0], "mean"),
+            "method 'mean' is unknown: choose one of fisher-lee, jammalamadaka",
+        ),
     ],
 )
 def test_bad_angles_are_named(args, message):
@@ -215,19 +243,25 @@ def test_bad_angles_are_named(args, message):
 def spectral_shift(fields, t, axis):
     n = fields.shape[axis]
     k = np.fft.rfftfreq(n, 1 / n)
-    phase = np.exp(-2j * np.pi * k * t / n).reshape([-1 if a == axis else 1 for a in range(fields.ndim)])
+    phase = np.exp(-2j * np.pi * k * t / n).reshape(
+        [-1 if a == axis else 1 for a in range(fields.ndim)]
+    )
     return np.fft.irfft(np.fft.rfft(fields, axis=axis) * phase, n=n, axis=axis)
 
 
 def toy_model(grid, mixing, gain=1.0):
-    """x = f @ mixing; its action moves f, around on every axis and spectrally by fractions of a step."""
+    """x = f @ mixing; its action moves f, around on every axis and spectrally by fractions of a
+    step.
+    """
     unmix = np.linalg.inv(mixing)
 
     def act(X, t):
         fields = (X @ unmix).reshape(-1, *grid.shape)
         for axis, steps in enumerate(t, start=1):
             whole = float(steps).is_integer()
-            fields = np.roll(fields, int(steps), axis) if whole else spectral_shift(fields, steps, axis)
+            fields = (
+                np.roll(fields, int(steps), axis) if whole else spectral_shift(fields, steps, axis)
+            )
         return gain * fields.reshape(len(X), -1) @ mixing
 
     return SimpleNamespace(grid=grid, lift=lambda X: X @ unmix, act=act)
@@ -254,7 +288,9 @@ def test_a_true_action_has_no_error(rng, grid, t):
 def test_errors_are_relative_and_direction_counts(rng):
     grid = Grid((15,), True)
     X = rng.normal(size=(200, 15))
-    assert equivariance_error(toy_model(grid, np.eye(15), gain=1.25), 100 * X, 2) == pytest.approx(0.25)
+    assert equivariance_error(toy_model(grid, np.eye(15), gain=1.25), 100 * X, 2) == pytest.approx(
+        0.25
+    )
     backwards = toy_model(grid, np.eye(15))
     forwards = backwards.act
     backwards.act = lambda X, t: forwards(X, [-s for s in t])
@@ -270,7 +306,9 @@ def test_margin_leaves_out_the_ends(rng):
     grid = Grid((15,))
     X = rng.normal(size=(20, 15))
     model = toy_model(grid, np.eye(15))
-    model.lift = lambda X: np.concatenate([X[:, :1] * 0, X[:, 1:]], axis=1)  # its first point is blind
+    model.lift = lambda X: np.concatenate(
+        [X[:, :1] * 0, X[:, 1:]], axis=1
+    )  # its first point is blind
     assert equivariance_error(model, X, 2) > 0.1
     assert equivariance_error(model, X, 2, margin=1) < 1e-12
 

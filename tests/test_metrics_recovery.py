@@ -91,7 +91,9 @@ def cases(draw):
     assume(candidates(grid) <= 4000)
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     latent = rng.normal(2, 1, size=(draw(st.integers(2, 5)), *shape))
-    recovered = draw(st.sampled_from([0.0, 1.0])) * latent[:, ::-1] + rng.normal(size=latent.shape) - 1
+    recovered = (
+        draw(st.sampled_from([0.0, 1.0])) * latent[:, ::-1] + rng.normal(size=latent.shape) - 1
+    )
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     return latent.astype(dtype), recovered.astype(dtype), grid
 
@@ -104,10 +106,13 @@ def test_pooled_r_equals_brute_force(case):
     f, y = latent.astype(np.float64), recovered.astype(np.float64)
     coarse, refined = brute_force(f, y, grid)
     a = recovery.alignment
-    # refinement may climb one of two peaks that are equally high on the tenths, never fall below them
+    # refinement may climb one of two peaks that are equally high on the tenths, never fall below
+    # them
     assert recovery.r >= coarse - 1e-9
     assert recovery.r == pytest.approx(refined, abs=1e-6)
-    assert recovery.r == pytest.approx(a.sign * reference_pearson(f, y, grid, a.axes, a.flips, a.shift), abs=1e-9)
+    assert recovery.r == pytest.approx(
+        a.sign * reference_pearson(f, y, grid, a.axes, a.flips, a.shift), abs=1e-9
+    )
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -123,12 +128,17 @@ def test_alignment_applied_reproduces_r(case):
     assert recovery.r == pytest.approx(r, abs=1e-9)
     assert 0 <= recovery.r <= 1
     if np.std(latent, axis=tuple(range(1, latent.ndim))).min() > 0.5 and latent[target][0].size > 2:
-        rows = [np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(latent[target], moved[target], strict=True)]
+        rows = [
+            np.corrcoef(a.ravel(), b.ravel())[0, 1]
+            for a, b in zip(latent[target], moved[target], strict=True)
+        ]
         assert recovery.r_per_sample == pytest.approx(np.mean(rows), abs=1e-6)
 
 
 def band_limited(rng, n, shape, periodic):
-    """Noise without a Nyquist mode on periodic axes of even length, so that any shift is invertible."""
+    """Noise without a Nyquist mode on periodic axes of even length, so that any shift is
+    invertible.
+    """
     f = rng.normal(size=(n, *shape))
     for axis, (length, wraps) in enumerate(zip(shape, periodic, strict=True), start=1):
         if wraps and length % 2 == 0:
@@ -166,7 +176,9 @@ def test_known_alignment_on_rings_scores_one(rng, shape, periodic, shift, dtype)
 
 
 def test_nyquist_modes_keep_their_axis_when_axes_are_permuted(rng):
-    """A fraction of a step damps the alternating mode of its own axis only, here after a cyclic permutation."""
+    """A fraction of a step damps the alternating mode of its own axis only, here after a cyclic
+    permutation.
+    """
     grid = Grid((4, 4, 4), True)
     latent = band_limited(rng, 20, (4, 4, 4), (True,) * 3)
     recovered = fourier_shift(latent, 0.5, 1).transpose(0, 2, 3, 1)
@@ -174,8 +186,12 @@ def test_nyquist_modes_keep_their_axis_when_axes_are_permuted(rng):
     recovery = signal_recovery(latent, recovered, grid)
     a = recovery.alignment
     assert not float(a.shift[0]).is_integer()
-    assert recovery.r == pytest.approx(a.sign * reference_pearson(latent, recovered, grid, a.axes, a.flips, a.shift))
-    assert recovery.r > 0.95  # half a step along that axis removes the disturbance, and nothing else
+    assert recovery.r == pytest.approx(
+        a.sign * reference_pearson(latent, recovered, grid, a.axes, a.flips, a.shift)
+    )
+    assert (
+        recovery.r > 0.95
+    )  # half a step along that axis removes the disturbance, and nothing else
 
 
 @pytest.mark.parametrize("shape", [(30,), (15, 15), (21, 15), (5, 5, 5)])
@@ -187,7 +203,12 @@ def test_every_known_alignment_on_open_windows_scores_one(rng, shape):
     shift = [m if i % 2 else -m for i, m in enumerate(reach)]
 
     def cut(by):
-        return wide[(slice(None), *(slice(m - t, m - t + n) for m, t, n in zip(reach, by, shape, strict=True)))]
+        return wide[
+            (
+                slice(None),
+                *(slice(m - t, m - t + n) for m, t, n in zip(reach, by, shape, strict=True)),
+            )
+        ]
 
     latent, seen = cut([0] * len(shape)), cut(shift)
     for orientation in grid.orientations():
@@ -200,18 +221,24 @@ def test_shifts_are_limited_on_open_axes(rng):
     latent = rng.normal(size=(300, 15))
     assert signal_recovery(latent, np.roll(latent, 1, axis=1), 15).r == pytest.approx(1)
     assert signal_recovery(latent, np.roll(latent, 2, axis=1), 15).r < 0.1
-    assert signal_recovery(latent, np.roll(latent, 2, axis=1), 15, periodic=True).r == pytest.approx(1)
+    assert signal_recovery(
+        latent, np.roll(latent, 2, axis=1), 15, periodic=True
+    ).r == pytest.approx(1)
 
 
 def test_alignment_says_what_maps_recovered_onto_latent(rng):
     latent = rng.normal(size=(40, 15))
     recovery = signal_recovery(latent, -np.roll(latent, -4, axis=1), 15, periodic=True)
     assert recovery.alignment == Alignment((0,), (False,), (4.0,), -1)
-    np.testing.assert_allclose(align(-np.roll(latent, -4, axis=1), recovery.alignment, 15, periodic=True), latent)
+    np.testing.assert_allclose(
+        align(-np.roll(latent, -4, axis=1), recovery.alignment, 15, periodic=True), latent
+    )
 
 
 def test_ties_go_to_the_plainest_alignment():
-    latent = np.tile([0.0, 1.0, 0.0, 1.0, 0.0], (3, 1))  # a palindrome: flipped and not are the same
+    latent = np.tile(
+        [0.0, 1.0, 0.0, 1.0, 0.0], (3, 1)
+    )  # a palindrome: flipped and not are the same
     assert signal_recovery(latent, latent, 5).alignment == Alignment((0,), (False,), (0.0,), 1)
 
 
@@ -230,10 +257,14 @@ def test_translating_recovered_on_a_ring_changes_nothing(rng, periodic):
     latent, recovered = rng.normal(size=(2, 20, 9, 5))
     recovered = recovered + latent
     moved = fourier_shift(recovered, 1.618, 2)
-    assert signal_recovery(latent, recovered, grid).r == pytest.approx(signal_recovery(latent, moved, grid).r, abs=1e-7)
+    assert signal_recovery(latent, recovered, grid).r == pytest.approx(
+        signal_recovery(latent, moved, grid).r, abs=1e-7
+    )
 
 
-@pytest.mark.parametrize(("shape", "periodic"), [((15,), True), ((63,), False), ((15, 15), False), ((10, 10), True)])
+@pytest.mark.parametrize(
+    ("shape", "periodic"), [((15,), True), ((63,), False), ((15, 15), False), ((10, 10), True)]
+)
 def test_noise_scores_below_five_standard_errors(rng, shape, periodic):
     n, size = 200, math.prod(shape)
     scores = [signal_recovery(*rng.normal(size=(2, n, size)), shape, periodic).r for _ in range(10)]
@@ -296,7 +327,9 @@ def test_batches_and_offsets_do_not_matter(rng, monkeypatch):
 def test_flat_shaped_and_integer_input_agree(rng):
     latent = rng.integers(0, 255, size=(30, 5, 5), dtype=np.uint8)
     other = rng.integers(0, 255, size=(30, 5, 5), dtype=np.uint8)
-    assert signal_recovery(latent, other, (5, 5)) == signal_recovery(latent.reshape(30, 25), other, Grid((5, 5)))
+    assert signal_recovery(latent, other, (5, 5)) == signal_recovery(
+        latent.reshape(30, 25), other, Grid((5, 5))
+    )
 
 
 def test_a_grid_keeps_its_own_flags(rng):
@@ -326,8 +359,13 @@ def test_paper_images_against_brute_force(rng, shape):
     latent, recovered = rng.normal(size=(2, 8, *shape))
     turned = [o.reorient(recovered) for o in grid.orientations()]
     assert len(turned) == {(5, 5): 8, (4, 5): 4, (3, 3, 3): 48}[shape]
-    best = [max(abs(np.corrcoef(latent[i].ravel(), t[i].ravel())[0, 1]) for t in turned) for i in range(8)]
-    assert signal_recovery(latent, recovered, grid, protocol="paper").r == pytest.approx(np.mean(best))
+    best = [
+        max(abs(np.corrcoef(latent[i].ravel(), t[i].ravel())[0, 1]) for t in turned)
+        for i in range(8)
+    ]
+    assert signal_recovery(latent, recovered, grid, protocol="paper").r == pytest.approx(
+        np.mean(best)
+    )
 
 
 def test_paper_leaves_out_constant_samples_only(rng):
@@ -335,7 +373,9 @@ def test_paper_leaves_out_constant_samples_only(rng):
     latent[3] = 0.1
     latent[4] *= 1e-6
     assert signal_recovery(latent, latent[:, ::-1], 15, protocol="paper").r == pytest.approx(1)
-    each = np.stack([s * np.roll(row, k) for k, (s, row) in enumerate(zip([1, -1] * 5, latent, strict=True))])
+    each = np.stack(
+        [s * np.roll(row, k) for k, (s, row) in enumerate(zip([1, -1] * 5, latent, strict=True))]
+    )
     assert signal_recovery(latent, each, 15, protocol="paper").r == pytest.approx(1)
 
 
@@ -354,7 +394,10 @@ def test_detail_is_r_without_each_samples_own_mean():
     latent = rng.normal(size=(400, 4, 5)) + 3 * rng.normal(size=(400, 1, 1))
     recovered = latent + 0.5 * rng.normal(size=latent.shape)
     recovery = signal_recovery(latent, -recovered[:, ::-1], (4, 5))
-    a, b = (v.reshape(400, -1) - v.reshape(400, -1).mean(axis=1, keepdims=True) for v in (latent, recovered))
+    a, b = (
+        v.reshape(400, -1) - v.reshape(400, -1).mean(axis=1, keepdims=True)
+        for v in (latent, recovered)
+    )
     assert recovery.r_detail == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1], abs=1e-9)
     assert recovery.r_detail < recovery.r
 
@@ -376,7 +419,10 @@ HOLED = np.where(np.arange(72).reshape(6, 12) == 40, np.nan, GOOD)
     ("args", "message"),
     [
         ((GOOD, GOOD[:, :11], 12), r"recovered has shape \(6, 11\): a 12 grid needs \(n, 12\)"),
-        ((GOOD, GOOD, (3, 5)), r"latent has shape \(6, 12\): a 3x5 grid needs \(n, 15\) or \(n, 3, 5\)"),
+        (
+            (GOOD, GOOD, (3, 5)),
+            r"latent has shape \(6, 12\): a 3x5 grid needs \(n, 15\) or \(n, 3, 5\)",
+        ),
         ((GOOD[0], GOOD, 12), "latent has shape"),
         ((GOOD, GOOD[:4], 12), "latent has 6 samples and recovered 4"),
         ((GOOD, HOLED, 12), "recovered has NaN or infinity at row 3, column 4"),
@@ -385,7 +431,10 @@ HOLED = np.where(np.arange(72).reshape(6, 12) == 40, np.nan, GOOD)
         ((GOOD + 1j, GOOD, 12), "latent has dtype complex128"),
         ((np.full((6, 12), 0.1), GOOD, 12), "latent is constant"),
         ((np.full((6, 12), 0.1), GOOD, 12, False, "paper"), "latent is constant in every sample"),
-        ((GOOD, GOOD, 12, False, "each"), "protocol 'each' is unknown: choose one of global, paper"),
+        (
+            (GOOD, GOOD, 12, False, "each"),
+            "protocol 'each' is unknown: choose one of global, paper",
+        ),
         ((GOOD, GOOD, (3, 4), (True,)), "periodic has 1 entries"),
     ],
 )

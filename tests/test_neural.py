@@ -38,7 +38,14 @@ from symlift.solvers.neural.data import Rows, held_out, input_statistics
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import Layer
-from symlift.solvers.neural.presets import PRESETS, Estimator, Settings, fitted, preset_for, refining
+from symlift.solvers.neural.presets import (
+    PRESETS,
+    Estimator,
+    Settings,
+    fitted,
+    preset_for,
+    refining,
+)
 from symlift.solvers.neural.trainer import CHECK, Budget, Trainer
 
 RING = Grid((15,), periodic=True)
@@ -63,7 +70,9 @@ def often(monkeypatch) -> None:
         monkeypatch.setattr(f"symlift.solvers.neural.trainer.{name}", 100 // CHECK)
 
 
-def start_on(grid: Grid, X: np.ndarray, seed: int = 0, dimension: int | None = None, kind: str = "identity"):
+def start_on(
+    grid: Grid, X: np.ndarray, seed: int = 0, dimension: int | None = None, kind: str = "identity"
+):
     mean, scale = input_statistics(X)
     d = X.shape[1]
     return initial_model(
@@ -76,9 +85,13 @@ def start_on(grid: Grid, X: np.ndarray, seed: int = 0, dimension: int | None = N
     )
 
 
-def trainer_on(X: np.ndarray, settings: Settings = SMALL, seed: int = 0, grid: Grid = RING, **options) -> Trainer:
+def trainer_on(
+    X: np.ndarray, settings: Settings = SMALL, seed: int = 0, grid: Grid = RING, **options
+) -> Trainer:
     split = held_out(len(X), np.random.default_rng(0))
-    start = options.pop("start", None) or start_on(grid, X, seed, settings.dimension, settings.embedding)
+    start = options.pop("start", None) or start_on(
+        grid, X, seed, settings.dimension, settings.embedding
+    )
     return Trainer(X, *split, start, settings, seed, **options)
 
 
@@ -87,10 +100,12 @@ def parameters(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 
 def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(
+        torch.equal(left[name], right[name]) for name in left
+    )
 
 
-# -- the start and the network -----------------------------------------------------------------------------------------
+# -- the start and the network ---------------------------------------------------------------------
 
 
 def test_the_start_is_near_zero_in_frequency_and_haar_random_in_its_planes(ring):
@@ -98,7 +113,8 @@ def test_the_start_is_near_zero_in_frequency_and_haar_random_in_its_planes(ring)
     theta = np.stack([m.group.theta[0] for m in models])
     assert 1e-4 < np.abs(theta).max() < 0.02
     first = np.stack([m.group.Q[:, 0] for m in models])
-    # columns of Haar-random matrices: uncorrelated entries of variance 1/d; Q = I would put all of it in one place
+    # columns of Haar-random matrices: uncorrelated entries of variance 1/d; Q = I would put all of
+    # it in one place
     assert np.abs((first**2).mean(axis=0) - 1 / 15).max() < 0.09
     assert not np.allclose(models[0].group.Q, models[1].group.Q)
     for model in models[:3]:
@@ -122,7 +138,10 @@ def test_the_network_and_its_model_have_the_same_lifting_map(grid):
     network = LiftingNetwork(start, torch.float64)
     with torch.no_grad():
         for p in network.parameters():  # anywhere, offsets and rotations included
-            p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(1), dtype=p.dtype))
+            p.add_(
+                0.3
+                * torch.randn(p.shape, generator=torch.Generator().manual_seed(1), dtype=p.dtype)
+            )
     W = network().detach().numpy() / start.scale
     assert np.allclose(network.model().lifting_map(), W, atol=1e-10)
 
@@ -147,14 +166,19 @@ def test_a_learned_embedding_is_shaped_but_not_scaled():
 
 def test_gradients_of_the_whole_loss_match_finite_differences(ring):
     trainer = trainer_on(
-        ring, SMALL.model_copy(update={"precision": "float64", "gaussian": (1.0, 1.0), "critics": (0.0, 0.0)})
+        ring,
+        SMALL.model_copy(
+            update={"precision": "float64", "gaussian": (1.0, 1.0), "critics": (0.0, 0.0)}
+        ),
     )
     network, objective = trainer.network, trainer.objective
     x = trainer.rows.draw(200, trainer.workers)
     noise = torch.linspace(0.1, 0.8, len(network.filter), dtype=torch.float64)
 
     def loss() -> torch.Tensor:
-        batch = Lifted.of(x @ network(noise).T, trainer.workers, torch.tensor(3.0, dtype=torch.float64))
+        batch = Lifted.of(
+            x @ network(noise).T, trainer.workers, torch.tensor(3.0, dtype=torch.float64)
+        )
         return objective(batch, 0.5)[0]
 
     loss().backward()
@@ -171,10 +195,12 @@ def test_gradients_of_the_whole_loss_match_finite_differences(ring):
             p[index] -= 2e-5
             below = float(loss())
             p[index] += 1e-5
-        assert math.isclose((above - below) / 2e-5, float(p.grad[index]), rel_tol=1e-4, abs_tol=1e-6), name
+        assert math.isclose(
+            (above - below) / 2e-5, float(p.grad[index]), rel_tol=1e-4, abs_tol=1e-6
+        ), name
 
 
-# -- data --------------------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 
 def test_one_mean_and_one_deviation_for_all_columns():
@@ -208,7 +234,9 @@ def test_noise_is_added_and_a_memmap_gives_the_same_rows(tmp_path, monkeypatch):
     mean = torch.zeros(4)
 
     def drawn(data, noise=0.0):
-        return Rows(data, np.arange(300), mean, 2.0, noise=noise).draw(50, Workers(torch.Generator().manual_seed(3)))
+        return Rows(data, np.arange(300), mean, 2.0, noise=noise).draw(
+            50, Workers(torch.Generator().manual_seed(3))
+        )
 
     inside = drawn(X)
     monkeypatch.setattr("symlift.solvers.neural.data._IN_MEMORY", 0)
@@ -217,10 +245,12 @@ def test_noise_is_added_and_a_memmap_gives_the_same_rows(tmp_path, monkeypatch):
     assert 0.4 < float(difference.std()) < 0.6
 
 
-# -- the clock ---------------------------------------------------------------------------------------------------------
+# -- the clock -------------------------------------------------------------------------------------
 
 
-def advance(clock: Clock, settings: Settings, values: list[float], every: int = 50, step: int = 0) -> tuple[Clock, int]:
+def advance(
+    clock: Clock, settings: Settings, values: list[float], every: int = 50, step: int = 0
+) -> tuple[Clock, int]:
     for value in values:
         step += every
         clock = clock.advance(settings, step, every, value)
@@ -273,7 +303,9 @@ def test_the_clock_closes_at_a_rank_that_fits_or_stalls():
                 break
         assert (clock.closing, clock.rank, clock.settled) == (True, 4.5, None)
     near = Clock.start(settings, points=9, opened=True, began=step)
-    assert near.advance(settings, step + 50, 50, 1.0).factor > 0.9  # from the whole of the near rate
+    assert (
+        near.advance(settings, step + 50, 50, 1.0).factor > 0.9
+    )  # from the whole of the near rate
     assert not advance(near, settings, [0.0] * 60, step=step)[0].closing
 
 
@@ -309,23 +341,36 @@ def test_the_clock_never_turns_back(values, points):
         assert 0 <= clock.share(options, step) <= 1
 
 
-# -- presets -----------------------------------------------------------------------------------------------------------
+# -- presets ---------------------------------------------------------------------------------------
 
 
 def test_presets_carry_the_papers_weights():
     table = {
-        "gsn63": (1.0, 1.0, 0.75), "ising33": (1.0, 1.0, 0.75), "visual-coding": (2.5, 0.2, 0.2), "gsn15": (1.5, 1.0, 0.75),
-        "mnist15": (1.0, 0.2, 0.15), "mnist27": (1.0, 0.2, 0.15), "mnist15-bits": (1.0, 0.2, 0.15),
+        "gsn63": (1.0, 1.0, 0.75),
+        "ising33": (1.0, 1.0, 0.75),
+        "visual-coding": (2.5, 0.2, 0.2),
+        "gsn15": (1.5, 1.0, 0.75),
+        "mnist15": (1.0, 0.2, 0.15),
+        "mnist27": (1.0, 0.2, 0.15),
+        "mnist15-bits": (1.0, 0.2, 0.15),
         "mnist27-bits": (1.0, 0.2, 0.15),
-    }  # fmt: skip
+    }
     assert {name: (s.stationarity, s.resolution, s.infomax) for name, s in PRESETS.items()} == table
 
 
 @pytest.mark.parametrize(
     ("grid", "d"),
-    [(Grid((4,)), 4), (Grid((8,), periodic=True), 8), (Grid((33,)), 33), (Grid((63,)), 80), (Grid((4, 5)), 20), (Grid((3, 3)), 72),
-     (Grid((3, 3, 3)), 27), (Grid((30, 30)), 900)],
-)  # fmt: skip
+    [
+        (Grid((4,)), 4),
+        (Grid((8,), periodic=True), 8),
+        (Grid((33,)), 33),
+        (Grid((63,)), 80),
+        (Grid((4, 5)), 20),
+        (Grid((3, 3)), 72),
+        (Grid((3, 3, 3)), 27),
+        (Grid((30, 30)), 900),
+    ],
+)
 def test_every_grid_has_settings_that_fit(grid, d):
     chosen = fitted(PRESETS[preset_for(grid, d)], grid, d)
     assert chosen.dimension is not None
@@ -355,12 +400,13 @@ def test_bad_settings_are_refused_in_one_line(ring):
     with pytest.raises(InputError, match="batch of 64 rows cannot be shared by 5 processes"):
         trainer_on(ring, workers=(0, 5))
     with pytest.raises(
-        InputError, match="cannot be shared by 64 processes: use a multiple of it, two rows each or more"
+        InputError,
+        match="cannot be shared by 64 processes: use a multiple of it, two rows each or more",
     ):
         trainer_on(ring, workers=(0, 64))
 
 
-# -- training ----------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
@@ -378,7 +424,9 @@ def test_a_step_moves_every_parameter(ring, precision):
 
 @pytest.mark.portable
 def test_the_same_seed_gives_the_same_run_and_another_one_another(ring):
-    one, two, three = (parameters(trainer_on(ring, seed=seed).run(Budget(steps=50))) for seed in (1, 1, 2))
+    one, two, three = (
+        parameters(trainer_on(ring, seed=seed).run(Budget(steps=50))) for seed in (1, 1, 2)
+    )
     assert same(one, two)
     assert not same(one, three)
 
@@ -437,7 +485,9 @@ def test_kill_nine_and_resume_ends_with_identical_parameters(tmp_path, monkeypat
     assert subprocess.run(command, timeout=600).returncode == -signal.SIGKILL
     assert read_checkpoint(tmp_path / "killed" / "checkpoint.safetensors")[1]["step"] == 200
     briefly(tmp_path / "killed")
-    left, right = (read_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "killed"))
+    left, right = (
+        read_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "killed")
+    )
     assert left[1]["step"] == right[1]["step"] == 300
     assert same(left[0], right[0])
 
@@ -445,10 +495,17 @@ def test_kill_nine_and_resume_ends_with_identical_parameters(tmp_path, monkeypat
 @pytest.mark.portable
 @pytest.mark.usefixtures("often")
 def test_a_lost_run_starts_again_from_another_draw_and_can_still_be_resumed(ring, tmp_path):
-    lost = SMALL.model_copy(update={"patience": 1e-9, "rank_speed": 0.02, "stall": 50, "must_fit": 0.3, "retries": 1})
+    lost = SMALL.model_copy(
+        update={"patience": 1e-9, "rank_speed": 0.02, "stall": 50, "must_fit": 0.3, "retries": 1}
+    )
     told: list[str] = []
-    whole = trainer_on(ring, lost).run(Budget(steps=350), progress=lambda stage, _: told.append(stage))
-    assert (whole.clock.draws, whole.clock.began) == (2, 100)  # 1.5 to 2.5 in 50 steps, waited for 50
+    whole = trainer_on(ring, lost).run(
+        Budget(steps=350), progress=lambda stage, _: told.append(stage)
+    )
+    assert (whole.clock.draws, whole.clock.began) == (
+        2,
+        100,
+    )  # 1.5 to 2.5 in 50 steps, waited for 50
     assert [("start 2" in stage) for stage in told] == [False] * 2 + [True] * 5
     assert whole.history[0]["step"] == 0
     for steps in (200, 350):
@@ -464,19 +521,27 @@ def test_a_lost_run_starts_again_from_another_draw_and_can_still_be_resumed(ring
 @pytest.mark.portable
 @pytest.mark.parametrize("periodic", [True, False], ids=["ring", "line"])
 @pytest.mark.usefixtures("often")
-def test_a_run_that_closes_goes_on_from_the_nearest_isometry_and_can_still_be_resumed(ring, tmp_path, periodic):
+def test_a_run_that_closes_goes_on_from_the_nearest_isometry_and_can_still_be_resumed(
+    ring, tmp_path, periodic
+):
     grid = Grid((15,), periodic=periodic)
     embedding = {} if periodic else {"embedding": "zero-pad", "dimension": 25}
-    closes = SMALL.model_copy(update={"rank_speed": 0.02, "stall": 50, "close_at": 2.5, "data_noise": 0.1, **embedding})
+    closes = SMALL.model_copy(
+        update={"rank_speed": 0.02, "stall": 50, "close_at": 2.5, "data_noise": 0.1, **embedding}
+    )
     seen: dict[int, np.ndarray] = {}
     whole = trainer_on(ring, closes, grid=grid)
     whole.run(Budget(steps=100))
     assert (whole.clock.near, whole.clock.began) == (True, 100)
-    whole.run(Budget(steps=250), watch=lambda step, model, _: seen.setdefault(step, model.lifting_map()))
+    whole.run(
+        Budget(steps=250), watch=lambda step, model, _: seen.setdefault(step, model.lifting_map())
+    )
     assert whole.settings.infomax == closes.near_infomax
     assert whole.best.step >= 100  # the objective before was another one
     # warm-up: estimators alone learn, and the map is the isometry that it was when it closed
-    assert np.allclose(seen[200] @ seen[200].T, np.eye(15) / whole.start.scale**2, atol=1e-4 / whole.start.scale**2)
+    assert np.allclose(
+        seen[200] @ seen[200].T, np.eye(15) / whole.start.scale**2, atol=1e-4 / whole.start.scale**2
+    )
     for steps in (150, 250):
         again = trainer_on(ring, closes, grid=grid)
         if steps == 250:
@@ -492,14 +557,19 @@ def test_a_term_that_is_not_finite_stops_the_run_and_names_step_term_and_checkpo
     with torch.no_grad():
         trainer.objective.resolution.marginals.mean[0, 0] = math.nan
     with pytest.raises(
-        TrainingError, match=r"resolution term was not finite at step 101: the last good checkpoint is .*safetensors"
+        TrainingError,
+        match=(
+            r"resolution term was not finite at step 101: the last good checkpoint is .*safetensors"
+        ),
     ):
         trainer.run(folder=tmp_path)
     assert read_checkpoint(tmp_path / "checkpoint.safetensors")[1]["step"] == 100
     broken = trainer_on(ring).run(Budget(steps=50))
     with torch.no_grad():
         broken.network.theta[0, 0] = math.nan
-    with pytest.raises(TrainingError, match=r"not finite at step 51: there is no checkpoint before it"):
+    with pytest.raises(
+        TrainingError, match=r"not finite at step 51: there is no checkpoint before it"
+    ):
         broken.run()
 
 
@@ -524,13 +594,24 @@ def test_damaged_and_foreign_checkpoints_are_refused(ring, tmp_path):
 
 def test_budgets_end_a_run_and_progress_tells_terms_and_rank(ring, monkeypatch):
     told: list[tuple[str, float | None]] = []
-    ticks = itertools.count()  # a clock that goes on by a second each time that it is read: once for each check
-    monkeypatch.setattr("symlift.solvers.neural.pace.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    ticks = (
+        itertools.count()
+    )  # a clock that goes on by a second each time that it is read: once for each check
+    monkeypatch.setattr(
+        "symlift.solvers.neural.pace.time", SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    )
     solution = neural.solve(
-        ring, RING, np.random.default_rng(0), seconds=4.5, settings={"batch": 64}, progress=lambda *a: told.append(a)
+        ring,
+        RING,
+        np.random.default_rng(0),
+        seconds=4.5,
+        settings={"batch": 64},
+        progress=lambda *a: told.append(a),
     )
     assert solution.trace.training.ended == "seconds"
-    assert solution.trace.training.steps == 4 * CHECK  # asked at 1, 2, 3 and 4 seconds; at 5 the budget is spent
+    assert (
+        solution.trace.training.steps == 4 * CHECK
+    )  # asked at 1, 2, 3 and 4 seconds; at 5 the budget is spent
     assert solution.trace.training.seconds == 6
     assert len(told) == 4
     assert "stationarity" in told[-1][0]
@@ -554,7 +635,9 @@ def test_the_best_by_held_out_objective_is_kept(ring):
 
 
 def test_of_several_restarts_the_one_with_the_best_held_out_objective_wins(ring):
-    solution = neural.solve(ring, RING, np.random.default_rng(0), steps=100, settings={"batch": 64, "restarts": 3})
+    solution = neural.solve(
+        ring, RING, np.random.default_rng(0), steps=100, settings={"batch": 64, "restarts": 3}
+    )
     ends = [end["held_out"] for end in solution.trace.training.restarts]
     assert len(set(ends)) == 3
     assert solution.trace.training.held_out == min(ends)
@@ -567,7 +650,7 @@ def test_the_estimator_runs_the_papers_training_by_name(ring):
     assert est.trace_.solver == "neural"
 
 
-# -- what it finds -----------------------------------------------------------------------------------------------------
+# -- what it finds ---------------------------------------------------------------------------------
 
 
 def spoiled(model, rng: np.random.Generator):
@@ -587,7 +670,9 @@ def test_from_a_spoiled_model_training_closes_at_least_half_of_the_gap():
     bad = spoiled(good, rng)
 
     def r(model) -> float:
-        return signal_recovery(data.latent[:2000], model.lift(data.X[:2000]), RING.shape, periodic=True).r
+        return signal_recovery(
+            data.latent[:2000], model.lift(data.X[:2000]), RING.shape, periodic=True
+        ).r
 
     solution = neural.solve(data.X, RING, rng, start=bad, steps=1_000, settings={"settle": 8_000})
     assert r(bad) < r(good) - 0.05
@@ -602,11 +687,18 @@ def test_a_near_start_has_weights_of_its_own_and_what_is_switched_off_stays_off(
     assert (near.moments, near.resolution, near.infomax) == ((30.0, 30.0), 0.1, 30.0)
     assert near.critics == (0.5, 0.5)
     off = refining(Settings(resolution=0.0, infomax=0.0, critics=(0.0, 0.0)))
-    assert (off.resolution, off.infomax, off.critics, off.moments) == (0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
+    assert (off.resolution, off.infomax, off.critics, off.moments) == (
+        0.0,
+        0.0,
+        (0.0, 0.0),
+        (0.0, 0.0),
+    )
 
 
 def test_from_a_near_start_estimators_learn_first_and_a_linear_embedding_stays(ring):
-    """At first the lifting map is that of the start while critics and mixtures move; then it moves, but not its embedding."""
+    """At first the lifting map is that of the start while critics and mixtures move; then it moves,
+    but not its embedding.
+    """
     settings = refining(SMALL).model_copy(update={"warm_up": 50, "batch": 50})
     start = replace(start_on(RING, ring), kind="linear", r=np.full(8, 8**-0.5))
     trainer = trainer_on(ring, settings, start=start, near=True)
@@ -645,7 +737,9 @@ def test_the_last_model_can_be_kept_instead_of_the_best(ring):
 
 @pytest.fixture(scope="module")
 def solved():
-    """A larger ring, what the fast solver makes of it, and the generator as it leaves it: to be copied, not drawn from."""
+    """A larger ring, what the fast solver makes of it, and the generator as it leaves it: to be
+    copied, not drawn from.
+    """
     data, rng = gsn(20_000, (15,), periodic=True, random_state=1), np.random.default_rng(1)
     return data, fast.solve(data.X, RING, rng).model, rng
 
@@ -663,17 +757,26 @@ def test_from_a_good_model_training_does_no_harm(solved):
 
 @pytest.mark.portable
 def test_without_resolution_nothing_puts_the_phases_right(solved):
-    """Every other harmonic turned: as stationary as the truth, but not resolved.  Only resolution sees it."""
+    """Every other harmonic turned: as stationary as the truth, but not resolved. Only resolution
+    sees it.
+    """
     data, good, _ = solved
     turned = rotate_planes(good.group.Q, 1.3 * np.array([0, 1, 0, -1, 0, 1, 0]))
     start = replace(good, group=TranslationGroup(turned, good.group.theta))
 
     def r(model) -> float:
-        return signal_recovery(data.latent[:2000], model.lift(data.X[:2000]), RING.shape, periodic=True).r
+        return signal_recovery(
+            data.latent[:2000], model.lift(data.X[:2000]), RING.shape, periodic=True
+        ).r
 
     with_it, without = (
         neural.solve(
-            data.X, RING, np.random.default_rng(1), start=start, steps=1_000, settings={"settle": 1_000, **off}
+            data.X,
+            RING,
+            np.random.default_rng(1),
+            start=start,
+            steps=1_000,
+            settings={"settle": 1_000, **off},
         )
         for off in ({}, {"resolution": 0.0})
     )
@@ -682,7 +785,7 @@ def test_without_resolution_nothing_puts_the_phases_right(solved):
     assert r(without.model) < r(start) + 0.02
 
 
-# -- several processes -------------------------------------------------------------------------------------------------
+# -- several processes -----------------------------------------------------------------------------
 
 _WORKER = """
 import sys, torch
@@ -700,8 +803,13 @@ def shared_run(folder: str, rank: int, size: int) -> None:
     coarse = SMALL.estimators[0].model_copy(update={"coarse": 3})
     options = {"precision": "float64", "estimators": (*SMALL.estimators, coarse), "moments": (0.1, 0.1),
                "gaussian": (0.1, 0.1), "mixing": 3, "data_noise": 0.1}  # fmt: skip
-    trainer = trainer_on(X, SMALL.model_copy(update=options), workers=(rank, size)).run(Budget(steps=50))
-    save_file({k: v.contiguous() for k, v in trainer.state()[0].items()}, f"{folder}/{size}-{rank}.safetensors")
+    trainer = trainer_on(X, SMALL.model_copy(update=options), workers=(rank, size)).run(
+        Budget(steps=50)
+    )
+    save_file(
+        {k: v.contiguous() for k, v in trainer.state()[0].items()},
+        f"{folder}/{size}-{rank}.safetensors",
+    )
 
 
 def test_two_processes_with_half_a_batch_each_match_one(tmp_path):
@@ -710,10 +818,15 @@ def test_two_processes_with_half_a_batch_each_match_one(tmp_path):
         port = s.getsockname()[1]
     command = [sys.executable, "-c", _WORKER, str(Path(__file__).parent), str(tmp_path)]
     shared = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    both = [subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in (0, 1)]
+    both = [
+        subprocess.Popen(command, env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in (0, 1)
+    ]
     shared_run(str(tmp_path), 0, 1)
     assert [p.wait(timeout=600) for p in both] == [0, 0]
-    one, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1"))
+    one, first, second = (
+        load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1")
+    )
     for name, value in one.items():
         if name == "generator":
             continue

@@ -1,4 +1,6 @@
-"""The paper's training from the command line: budgets, presets, run folders that go on after a kill, several processes."""
+"""The paper's training from the command line: budgets, presets, run folders that go on after a
+kill, several processes.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,26 @@ def data(tmp_path_factory) -> Path:
 def run_command(monkeypatch, *words: object) -> int:
     """The command line in this process: its exit code."""
     monkeypatch.setattr(sys, "argv", ["symlift", *map(str, words)])
-    monkeypatch.setattr("warnings.showwarning", warnings.showwarning)  # which the command line sets for good
+    monkeypatch.setattr(
+        "warnings.showwarning", warnings.showwarning
+    )  # which the command line sets for good
     with pytest.raises(SystemExit) as ended:
         main()
     return int(ended.value.code or 0)
 
 
 def recover(monkeypatch, data: Path, out: Path, *more: object) -> int:
-    options = ("--grid", 9, "--periodic", "--solver", "neural", "--out", out, "--no-report", "--json")
+    options = (
+        "--grid",
+        9,
+        "--periodic",
+        "--solver",
+        "neural",
+        "--out",
+        out,
+        "--no-report",
+        "--json",
+    )
     return run_command(monkeypatch, "recover", data, *options, *more)
 
 
@@ -58,7 +72,8 @@ def test_a_budget_ends_the_training_and_the_run_can_be_used(data, tmp_path, monk
     trace = read_estimator(tmp_path / "run").trace
     assert trace.training.ended == "seconds"
     assert trace.training.preset == "gsn15"
-    # how soon after its budget a training ends is counted in checks, by a clock of its own, in test_neural
+    # how soon after its budget a training ends is counted in checks, by a clock of its own, in
+    # test_neural
     assert record["timings"]["fit"] >= trace.training.seconds >= 0.5
     assert load(tmp_path / "run").transform(np.load(data)).shape == (1_500, 9)
     assert trace.stages[0].name == "train"
@@ -68,14 +83,22 @@ def test_a_budget_ends_the_training_and_the_run_can_be_used(data, tmp_path, monk
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--budget", "soon"), "budget 'soon' is not understood: give a time such as 90s, 40m or 2h"),
+        (
+            ("--budget", "soon"),
+            "budget 'soon' is not understood: give a time such as 90s, 40m or 2h",
+        ),
         (("--budget", "0s"), "a budget of 0.0 seconds is not positive"),
         (("--preset", "mine"), "preset 'mine' is unknown: use one of ours, paper, gsn15"),
-        (("--budget", "5s", "--solver", "fast"), "--budget is for solvers that train: give --solver neural or refine"),
+        (
+            ("--budget", "5s", "--solver", "fast"),
+            "--budget is for solvers that train: give --solver neural or refine",
+        ),
         (("--preset", "gsn15", "--solver", "fast"), "--preset is for solvers that train"),
     ],
 )
-def test_bad_options_are_one_line_and_leave_nothing(data, tmp_path, monkeypatch, capsys, words, message):
+def test_bad_options_are_one_line_and_leave_nothing(
+    data, tmp_path, monkeypatch, capsys, words, message
+):
     assert recover(monkeypatch, data, tmp_path / "run", *words) == 2
     told = capsys.readouterr().err
     assert message in " ".join(told.split())
@@ -93,8 +116,21 @@ main()
 
 def test_a_killed_run_goes_on_from_its_checkpoint(data, tmp_path, monkeypatch, capsys):
     out = tmp_path / "run"
-    words = [sys.executable, "-c", _OFTEN, "recover", data, "--grid", "9", "--periodic", "--solver", "neural"]
-    process = subprocess.Popen([*map(str, words), "--out", str(out), "--budget", "10m"], stderr=subprocess.DEVNULL)
+    words = [
+        sys.executable,
+        "-c",
+        _OFTEN,
+        "recover",
+        data,
+        "--grid",
+        "9",
+        "--periodic",
+        "--solver",
+        "neural",
+    ]
+    process = subprocess.Popen(
+        [*map(str, words), "--out", str(out), "--budget", "10m"], stderr=subprocess.DEVNULL
+    )
     path = out / "training" / "checkpoint.safetensors"
     deadline = time.monotonic() + 300
     while not path.exists() and time.monotonic() < deadline:
@@ -110,7 +146,9 @@ def test_a_killed_run_goes_on_from_its_checkpoint(data, tmp_path, monkeypatch, c
     record = json.loads((out / "run.json").read_text())
     record["settings"]["budget"] = seconds + 1.0  # end soon
     (out / "run.json").write_text(json.dumps(record))
-    code = run_command(monkeypatch, "recover", data, "--out", out, "--resume", "--no-report", "--json")
+    code = run_command(
+        monkeypatch, "recover", data, "--out", out, "--resume", "--no-report", "--json"
+    )
     assert code == 0, capsys.readouterr().err
     trace = read_estimator(out).trace
     assert trace.training.steps > step
@@ -124,8 +162,12 @@ def test_starting_again_forgets_an_earlier_training(data, tmp_path):
     one = read_estimator(tmp_path / "run").trace
     training = tmp_path / "run" / "training"
     (training / "mine.txt").write_text("kept")
-    (training / "checkpoint.safetensors").write_bytes(b"nothing to go on from")  # whoever reads it stops with an error
-    again = runs.recover(data, tmp_path / "run", grid="9", periodic=True, solver="neural", budget=0.5, overwrite=True)
+    (training / "checkpoint.safetensors").write_bytes(
+        b"nothing to go on from"
+    )  # whoever reads it stops with an error
+    again = runs.recover(
+        data, tmp_path / "run", grid="9", periodic=True, solver="neural", budget=0.5, overwrite=True
+    )
     two = read_estimator(tmp_path / "run").trace
     assert again is not None
     assert again.record.status is Status.DONE
@@ -175,7 +217,12 @@ def test_tensorboard_gets_the_curves(data, tmp_path):
     from symlift.solvers.neural import training as neural
 
     neural.solve(
-        np.load(data), Grid((9,), periodic=True), np.random.default_rng(0), steps=50, folder=tmp_path, tensorboard=True
+        np.load(data),
+        Grid((9,), periodic=True),
+        np.random.default_rng(0),
+        steps=50,
+        folder=tmp_path,
+        tensorboard=True,
     )
     assert list(tmp_path.glob("events.out.tfevents.*"))
 

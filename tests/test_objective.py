@@ -28,12 +28,19 @@ def test_projection_is_the_orthogonal_projection_on_stationary_matrices(shape, p
 
 @pytest.mark.parametrize("n", [500, 5_000])
 def test_stationarity_is_unbiased_at_the_truth(n):
-    """Zero within its own scatter on a stationary field, however few rows; clearly positive on shuffled columns."""
+    """Zero within its own scatter on a stationary field, however few rows; clearly positive on
+    shuffled columns.
+    """
     grid = Grid((21,))
     lags = LagClasses(grid)
-    truth = np.array([stationarity(gsn(n, 21, random_state=seed).latent, lags) for seed in range(12)])
+    truth = np.array(
+        [stationarity(gsn(n, 21, random_state=seed).latent, lags) for seed in range(12)]
+    )
     shuffled = np.array(
-        [stationarity(gsn(n, 21, transform="permutation", random_state=seed).X, lags) for seed in range(3)]
+        [
+            stationarity(gsn(n, 21, transform="permutation", random_state=seed).X, lags)
+            for seed in range(3)
+        ]
     )
     scatter = truth.std(axis=0) / np.sqrt(len(truth))
     assert np.all(np.abs(truth.mean(axis=0)) < 4 * scatter + 2e-3)
@@ -64,9 +71,13 @@ def test_joint_entropy_is_the_gaussian_log_determinant(rng):
 
 
 def test_resolution_is_total_correlation_for_gaussians(rng):
-    """Σ h(y_n) - h(Y) of a Gaussian is -½ log det of its correlation matrix; it does not depend on scale."""
+    """Σ h(y_n) - h(Y) of a Gaussian is -½ log det of its correlation matrix; it does not depend on
+    scale.
+    """
     C = 0.8 ** np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
     Y = rng.multivariate_normal(np.zeros(6), C, size=60_000)
     assert abs(resolution(Y) + np.linalg.slogdet(C)[1] / 12) < 0.02
     assert abs(resolution(100 * Y) - resolution(Y)) < 1e-9
-    assert resolution(rng.choice([-1.0, 1.0], size=(1_000, 4))) < -1  # ties: no density, but a finite figure
+    assert (
+        resolution(rng.choice([-1.0, 1.0], size=(1_000, 4))) < -1
+    )  # ties: no density, but a finite figure

@@ -24,23 +24,32 @@ GRIDS = [
     Grid((2, 3, 3), (True, False, True)),
     Grid((2, 2, 3)),
 ]
-grids = pytest.mark.parametrize("grid", GRIDS, ids=lambda g: f"{g}-{''.join('or'[p] for p in g.periodic)}")
+grids = pytest.mark.parametrize(
+    "grid", GRIDS, ids=lambda g: f"{g}-{''.join('or'[p] for p in g.periodic)}"
+)
 measures = pytest.mark.parametrize("measure", [MomentStationarity, GaussianStationarity])
 
 
 def stationary(grid, seeds=24, skewed=True):
-    """All cyclic shifts of a few skewed random fields on a torus, seen through the grid's window: stationary exactly.
+    """All cyclic shifts of a few skewed random fields on a torus, seen through the grid's window:
+    stationary exactly.
 
     Open axes see a part of a longer ring.
     """
     rng = np.random.default_rng(7)
-    torus = tuple(n if wraps else 2 * n + 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True))
+    torus = tuple(
+        n if wraps else 2 * n + 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)
+    )
     fields = rng.normal(size=(seeds, *torus))
     if skewed:
         fields = np.exp(0.5 * fields)
     axes = tuple(range(1, 1 + grid.ndim))
-    shifted = np.concatenate([np.roll(fields, t, axes) for t in itertools.product(*(range(n) for n in torus))])
-    return torch.from_numpy(shifted[(slice(None), *(slice(n) for n in grid.shape))].reshape(len(shifted), -1))
+    shifted = np.concatenate(
+        [np.roll(fields, t, axes) for t in itertools.product(*(range(n) for n in torus))]
+    )
+    return torch.from_numpy(
+        shifted[(slice(None), *(slice(n) for n in grid.shape))].reshape(len(shifted), -1)
+    )
 
 
 def lifted(y):
@@ -58,9 +67,13 @@ def test_nothing_on_exactly_stationary_rows_and_positive_on_a_ramp_of_scales(gri
 @measures
 @pytest.mark.parametrize("grid", [Grid((8,), True), Grid((9,)), Grid((4, 5), True)], ids=str)
 def test_shuffled_columns_of_a_smooth_field(grid, measure):
-    """Skewed noise smoothed along the grid, 4,000 rows: below 0.05; with columns shuffled ten times that and above 0.05."""
+    """Skewed noise smoothed along the grid, 4,000 rows: below 0.05; with columns shuffled ten times
+    that and above 0.05.
+    """
     rng = np.random.default_rng(1)
-    longer = tuple(n if wraps else n + 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True))
+    longer = tuple(
+        n if wraps else n + 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)
+    )
     noise = rng.exponential(size=(4_000, *longer))
     for axis in range(grid.ndim):
         noise = noise + 0.8 * np.roll(noise, 1, axis + 1)
@@ -77,7 +90,9 @@ def test_shuffled_columns_of_a_smooth_field(grid, measure):
 @grids
 def test_moments_against_the_projection_on_lag_classes(grid, rng, monkeypatch):
     """Σ ‖M - M̄‖²/size with the projection, the moments and their sizes written out in numpy."""
-    y = torch.from_numpy(rng.gamma(1.0, size=(200, grid.size)) @ rng.normal(size=(grid.size, grid.size)))
+    y = torch.from_numpy(
+        rng.gamma(1.0, size=(200, grid.size)) @ rng.normal(size=(grid.size, grid.size))
+    )
     batch = lifted(y)
     z = np.clip(batch.z.numpy(), -2.0, 2.0)
     square = z**2 - np.mean(z**2)
@@ -91,17 +106,23 @@ def test_moments_against_the_projection_on_lag_classes(grid, rng, monkeypatch):
 
 
 def test_moments_of_fields_without_third_moments_are_stationary():
-    """A Gaussian ring (no third moment, 20,000 rows) reads below 0.02, and spins (z² constant) are finite."""
+    """A Gaussian ring (no third moment, 20,000 rows) reads below 0.02, and spins (z² constant) are
+    finite.
+    """
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(20_000, 15))
     ring = Grid((15,), True)
-    assert MomentStationarity(ring)(lifted(torch.from_numpy(noise + np.roll(noise, 1, axis=1)))) < 0.02
+    assert (
+        MomentStationarity(ring)(lifted(torch.from_numpy(noise + np.roll(noise, 1, axis=1)))) < 0.02
+    )
     assert torch.isfinite(MomentStationarity(ring)(lifted(torch.from_numpy(np.sign(noise)))))
 
 
 @grids
 def test_gaussian_measure_against_log_determinants(grid, rng):
-    """½ log det C_m - ¼ (log det C_p + log det C_q), weighted by N_l²/N in the mean over axes; C_m from the stacked rows."""
+    """½ log det C_m - ¼ (log det C_p + log det C_q), weighted by N_l²/N in the mean over axes; C_m
+    from the stacked rows.
+    """
     mixing, mean = rng.normal(size=(grid.size, grid.size)), rng.normal(size=grid.size)
     y = torch.from_numpy(rng.normal(size=(300, grid.size)) @ mixing + mean)
     batch = lifted(y)
@@ -125,11 +146,17 @@ def test_gaussian_measure_against_log_determinants(grid, rng):
 
 
 def test_gaussian_measure_is_at_least_the_divergence():
-    """Two points N(-0.8, 0.6²), N(0.5, 1): above the integrated JS (0.264), by less than 0.1, as the mixture is not Gaussian."""
+    """Two points N(-0.8, 0.6²), N(0.5, 1): above the integrated JS (0.264), by less than 0.1, as
+    the mixture is not Gaussian.
+    """
     x = torch.linspace(-9, 9, 20_001, dtype=torch.float64)
-    p, q = (torch.distributions.Normal(m, s).log_prob(x).exp() for m, s in ((-0.8, 0.6), (0.5, 1.0)))
+    p, q = (
+        torch.distributions.Normal(m, s).log_prob(x).exp() for m, s in ((-0.8, 0.6), (0.5, 1.0))
+    )
     m = (p + q) / 2
-    exact = float((torch.special.xlogy(p, p / m) + torch.special.xlogy(q, q / m)).sum() * (x[1] - x[0]) / 2)
+    exact = float(
+        (torch.special.xlogy(p, p / m) + torch.special.xlogy(q, q / m)).sum() * (x[1] - x[0]) / 2
+    )
     noise = torch.randn(200_000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     y = noise * torch.tensor([0.6, 1.0]) + torch.tensor([-0.8, 0.5])
     found = float(GaussianStationarity(Grid((2,)))(lifted(y))) / 2  # N²/N = 2

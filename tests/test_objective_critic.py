@@ -13,7 +13,13 @@ from torch.nn import functional
 from symlift import Grid
 from symlift.datasets import gsn
 from symlift.solvers.neural.objective.batch import Lifted, Workers
-from symlift.solvers.neural.objective.convolution import Convolution, Field, _Chosen, _stochastic_pool, _Windows
+from symlift.solvers.neural.objective.convolution import (
+    Convolution,
+    Field,
+    _Chosen,
+    _stochastic_pool,
+    _Windows,
+)
 from symlift.solvers.neural.objective.critic import (
     Critics,
     JensenShannon,
@@ -38,7 +44,7 @@ def batch_of(z, draws):
     return Lifted(z, z.new_zeros(()), z.new_tensor(z.shape[1]), draws)
 
 
-# -- the estimates, with critics that are known to be right ------------------------------------------------------------
+# -- the estimates, with critics that are known to be right ----------------------------------------
 
 
 def log_normal(mean, covariance):
@@ -69,11 +75,16 @@ GAUSSIANS = {
 
 @pytest.mark.parametrize("name", GAUSSIANS)
 def test_donsker_varadhan_with_the_best_critic_is_the_divergence_of_gaussians(rng, name):
-    """KL = ½ (tr C_q⁻¹C_p + Δᵀ C_q⁻¹ Δ - d + log det C_q/C_p), to 4 standard errors, themselves below 1 %, of 400,000 samples."""
+    """KL = ½ (tr C_q⁻¹C_p + Δᵀ C_q⁻¹ Δ - d + log det C_q/C_p), to 4 standard errors, themselves
+    below 1 %, of 400,000 samples.
+    """
     mean_p, C_p, mean_q, C_q = (np.array(part) for part in GAUSSIANS[name])
     gap, inverse = mean_q - mean_p, np.linalg.inv(C_q)
     exact = 0.5 * (
-        np.trace(inverse @ C_p) + gap @ inverse @ gap - len(gap) + np.log(np.linalg.det(C_q) / np.linalg.det(C_p))
+        np.trace(inverse @ C_p)
+        + gap @ inverse @ gap
+        - len(gap)
+        + np.log(np.linalg.det(C_q) / np.linalg.det(C_p))
     )
     n = 400_000
     x_p = torch.from_numpy(rng.multivariate_normal(mean_p, C_p, size=n))
@@ -94,12 +105,17 @@ def test_donsker_varadhan_with_the_best_critic_is_the_divergence_of_gaussians(rn
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("name", GAUSSIANS)
 def test_jensen_shannon_with_the_best_critics_against_numerical_integration(rng, name, whole):
-    """To 0.003 (about 4 standard errors) with 200,000 samples; critics in the wrong order give less than nothing."""
+    """To 0.003 (about 4 standard errors) with 200,000 samples; critics in the wrong order give less
+    than nothing.
+    """
     mean_p, C_p, mean_q, C_q = GAUSSIANS[name]
     p, q = log_normal(mean_p, C_p), log_normal(mean_q, C_q)
     exact = integrated_jensen_shannon(p, q, len(mean_p))
     even, odd = (
-        tuple(torch.from_numpy(rng.multivariate_normal(m, C, size=100_000)) for m, C in ((mean_p, C_p), (mean_q, C_q)))
+        tuple(
+            torch.from_numpy(rng.multivariate_normal(m, C, size=100_000))
+            for m, C in ((mean_p, C_p), (mean_q, C_q))
+        )
         for _ in range(2)
     )
     x = critics_rows(even, odd, whole)
@@ -108,19 +124,29 @@ def test_jensen_shannon_with_the_best_critics_against_numerical_integration(rng,
     assert abs(jensen_shannon(f, workers()) - exact) < 0.003
     swapped = torch.stack([q(x[0]) - m[0], p(x[1]) - m[1]])[..., None]
     assert jensen_shannon(swapped, workers()) < 0
-    # two channels are two estimates, and their mean is taken; a constant on a critic changes nothing
-    assert torch.isclose(jensen_shannon(torch.cat([f, 0 * f + 3], dim=3), workers()), jensen_shannon(f, workers()) / 2)
+    # two channels are two estimates, and their mean is taken; a constant on a critic changes
+    # nothing
+    assert torch.isclose(
+        jensen_shannon(torch.cat([f, 0 * f + 3], dim=3), workers()),
+        jensen_shannon(f, workers()) / 2,
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_jensen_shannon_is_half_the_sum_of_two_donsker_varadhan_bounds(dtype, tolerance, whole):
-    """Each critic has all rows of its own and, as m, all of p and q, or p of the even and q of the odd rows."""
+    """Each critic has all rows of its own and, as m, all of p and q, or p of the even and q of the
+    odd rows.
+    """
     p, q = torch.randn(2, 20, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
     rows = critics_rows((p[::2], q[::2]), (p[1::2], q[1::2]), whole)
     draws, m = workers(), torch.cat([p, q] if whole else [p[::2], q[1::2]])
     critics = (lambda x: 2 * x, lambda x: x.square())
-    left, right = (donsker_varadhan(f(own), f(m), draws) for f, own in zip(critics, (p, q), strict=True))
-    found = jensen_shannon(torch.stack([f(row) for f, row in zip(critics, rows, strict=True)]), draws)
+    left, right = (
+        donsker_varadhan(f(own), f(m), draws) for f, own in zip(critics, (p, q), strict=True)
+    )
+    found = jensen_shannon(
+        torch.stack([f(row) for f, row in zip(critics, rows, strict=True)]), draws
+    )
     assert torch.isclose(found, (left + right).mean() / 2, atol=tolerance)
 
 
@@ -131,7 +157,7 @@ def test_an_odd_row_is_left_out():
     assert torch.equal(estimator(batch_of(z, workers())), estimator(batch_of(z[:20], workers())))
 
 
-# -- trained critics ---------------------------------------------------------------------------------------------------
+# -- trained critics -------------------------------------------------------------------------------
 
 
 def trained(estimator, draw, steps, rate=1e-2, rows=500, seed=0):
@@ -161,7 +187,9 @@ WIDE = (Layer(12, 3, pool=False), Layer(12, 3, pool=False), Layer(4, 3))
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_trained_critics_reach_the_divergence_of_two_unequal_points(seed):
-    """A line of two points, N(-0.8, 0.6²) and N(0.5, 1): at most 5 % below the integral, above it only by sampling noise."""
+    """A line of two points, N(-0.8, 0.6²) and N(0.5, 1): at most 5 % below the integral, above it
+    only by sampling noise.
+    """
     scale, mean = torch.tensor([0.6, 1.0]), torch.tensor([-0.8, 0.5])
     exact = integrated_jensen_shannon(log_normal([-0.8], [[0.36]]), log_normal([0.5], [[1.0]]), 1)
 
@@ -181,7 +209,9 @@ def test_trained_critics_reach_the_divergence_of_two_unequal_points(seed):
 
 
 def test_trained_critics_reach_the_divergence_of_correlations_on_a_square():
-    """A 2×2 grid of unit Gaussians, rows correlated by ±0.8: a step across rows is seen (95 %), one along them is nothing."""
+    """A 2×2 grid of unit Gaussians, rows correlated by ±0.8: a step across rows is seen (95 %), one
+    along them is nothing.
+    """
     C, D = np.array([[1, 0.8], [0.8, 1]]), np.array([[1, -0.8], [-0.8, 1]])
     factor = torch.block_diag(*[torch.from_numpy(np.linalg.cholesky(M)).float() for M in (C, D)])
     exact = integrated_jensen_shannon(log_normal([0.0, 0.0], C), log_normal([0.0, 0.0], D), 2)
@@ -201,9 +231,13 @@ def test_trained_critics_reach_the_divergence_of_correlations_on_a_square():
 
 
 def test_stationarity_is_nothing_on_a_stationary_ring_and_clear_on_shuffled_columns():
-    """Held-out rows of a shot-noise ring: 0 to 4 standard errors and 0.001; columns shuffled: 50 times that and more."""
+    """Held-out rows of a shot-noise ring: 0 to 4 standard errors and 0.001; columns shuffled: 50
+    times that and more.
+    """
     grid = Grid((8,), periodic=True)
-    fields = torch.from_numpy(np.asarray(gsn(24_000, 8, periodic=True, noise=0.1).latent, dtype=np.float32))
+    fields = torch.from_numpy(
+        np.asarray(gsn(24_000, 8, periodic=True, noise=0.1).latent, dtype=np.float32)
+    )
     fields = Lifted.of(fields, workers()).z
     found = {}
     for name, z in (("ring", fields), ("shuffled", fields[:, [0, 4, 1, 6, 7, 3, 5, 2]])):
@@ -213,18 +247,24 @@ def test_stationarity_is_nothing_on_a_stationary_ring_and_clear_on_shuffled_colu
             return train[torch.randint(len(train), (rows,), generator=generator)]
 
         torch.manual_seed(0)
-        estimator = trained(JensenShannon(grid, (Layer(6, 3, pool=False), Layer(6, 3), Layer(4, 3))), draw, steps=150)
+        estimator = trained(
+            JensenShannon(grid, (Layer(6, 3, pool=False), Layer(6, 3), Layer(4, 3))),
+            draw,
+            steps=150,
+        )
         found[name] = held_out(estimator, 0, held.chunk(16))
     (value, error), (positive, _) = found["ring"], found["shuffled"]
     assert abs(value) < 4 * error + 0.001
     assert positive > 50 * (4 * error + 0.001)
 
 
-# -- the network -------------------------------------------------------------------------------------------------------
+# -- the network -----------------------------------------------------------------------------------
 
 
 def convolved(x, kernel, bias, stride, periodic):
-    """torch's convolution of x (n, channels, *shape) with padding that keeps the size, cyclic or zero by axis."""
+    """torch's convolution of x (n, channels, *shape) with padding that keeps the size, cyclic or
+    zero by axis.
+    """
     for axis, wraps in enumerate(periodic):
         width = kernel.shape[2 + axis]
         pad = [(0, 0)] * x.ndim
@@ -240,7 +280,9 @@ def kernel_of(layer, critic, ndim):
 
 
 def pooled_members(values, pool):
-    """values (n, channels, *shape) → (n, members, channels, pools): pairs along each axis of more than one point."""
+    """values (n, channels, *shape) → (n, members, channels, pools): pairs along each axis of more
+    than one point.
+    """
     shape = values.shape[2:]
     halves = [2 if pool and n > 1 else 1 for n in shape]
     pools = [n // h for n, h in zip(shape, halves, strict=True)]
@@ -260,9 +302,18 @@ shapes = st.one_of(
 )
 
 
-@given(shapes, st.tuples(*[st.booleans()] * 3), st.integers(1, 5), st.integers(1, 3), st.booleans(), st.booleans())
+@given(
+    shapes,
+    st.tuples(*[st.booleans()] * 3),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.booleans(),
+    st.booleans(),
+)
 def test_a_layer_is_torchs_convolution(shape, periodic, width, stride, pool, last):
-    """Zero and cyclic padding, strides, one to three axes; the members of pools come one after the other."""
+    """Zero and cyclic padding, strides, one to three axes; the members of pools come one after the
+    other.
+    """
     periodic = periodic[: len(shape)]
     field = Field(shape, periodic)
     torch.manual_seed(0)
@@ -274,7 +325,13 @@ def test_a_layer_is_torchs_convolution(shape, periodic, width, stride, pool, las
     rows = x.view(2, 5, 3, lead, -1).transpose(2, 3).reshape(2, 5, lead, -1)
     got = layer.convolve(rows, layer.matrix(), layer.offset()).detach()
     for critic in range(2):
-        full = convolved(x[critic], kernel_of(layer, critic, len(shape)), layer.bias[critic].detach(), stride, periodic)
+        full = convolved(
+            x[critic],
+            kernel_of(layer, critic, len(shape)),
+            layer.bias[critic].detach(),
+            stride,
+            periodic,
+        )
         assert full.shape[2:] == tuple(-(-n // stride) for n in shape)
         if last:
             want = full.flatten(2).mean(dim=2)
@@ -282,8 +339,11 @@ def test_a_layer_is_torchs_convolution(shape, periodic, width, stride, pool, las
             want = pooled_members(full, pool)
             assert layer.members == want.shape[1]
             assert math.prod(layer.shape) == want.shape[3]
-            # pools of the leading axis come first, then members, filters, and pools of the other axes
-            want = want.unflatten(3, (layer.shape[0] if len(shape) > 1 else 1, -1)).permute(0, 3, 1, 2, 4)
+            # pools of the leading axis come first, then members, filters, and pools of the other
+            # axes
+            want = want.unflatten(3, (layer.shape[0] if len(shape) > 1 else 1, -1)).permute(
+                0, 3, 1, 2, 4
+            )
         assert torch.allclose(got[critic].reshape(5, -1), want.reshape(5, -1), atol=1e-12)
 
 
@@ -293,18 +353,36 @@ def test_a_layer_is_torchs_convolution(shape, periodic, width, stride, pool, las
         # rings of 8, 4, 2 points close; one of 15 does not after pooling
         (Grid((8,), True), (Layer(4, 5), Layer(3, 3), Layer(2, 3)), [(True,), (True,), (True,)]),
         (Grid((15,), True), (Layer(4, 5), Layer(3, 3), Layer(2, 3)), [(True,), (False,), (False,)]),
-        (Grid((12,), True), (Layer(4, 5, 2), Layer(3, 3, 2, pool=False), Layer(2, 3)), [(True,), (True,), (False,)]),
+        (
+            Grid((12,), True),
+            (Layer(4, 5, 2), Layer(3, 3, 2, pool=False), Layer(2, 3)),
+            [(True,), (True,), (False,)],
+        ),
         (Grid((9,)), (Layer(4, 5), Layer(2, 3)), [(False,), (False,)]),
-        (Grid((6, 4), (False, True)), (Layer(4, 3), Layer(3, 3), Layer(2, 3)), [(False, True)] * 2 + [(False, False)]),
-        (Grid((4, 2, 3), (True, True, False)), (Layer(3, 3), Layer(2, 3)), [(True, True, False), (True, False, False)]),
+        (
+            Grid((6, 4), (False, True)),
+            (Layer(4, 3), Layer(3, 3), Layer(2, 3)),
+            [(False, True)] * 2 + [(False, False)],
+        ),
+        (
+            Grid((4, 2, 3), (True, True, False)),
+            (Layer(3, 3), Layer(2, 3)),
+            [(True, True, False), (True, False, False)],
+        ),
         # long leading axes, on which windows slide
         (Grid((17, 3)), (Layer(4, 3), Layer(3, 3), Layer(2, 3)), [(False, False)] * 3),
-        (Grid((16, 4), True), (Layer(4, 3), Layer(3, 3), Layer(2, 3)), [(True, True)] * 2 + [(True, False)]),
+        (
+            Grid((16, 4), True),
+            (Layer(4, 3), Layer(3, 3), Layer(2, 3)),
+            [(True, True)] * 2 + [(True, False)],
+        ),
     ],
     ids=str,
 )
 def test_a_network_of_critics_is_that_of_torchs_layers(grid, layers, kept):
-    """Input on four channels plus embedding, convolutions, pools (their expectation), ELU, global average, limits."""
+    """Input on four channels plus embedding, convolutions, pools (their expectation), ELU, global
+    average, limits.
+    """
     torch.manual_seed(0)
     critics = Critics(grid, layers).double()
     with torch.no_grad():
@@ -318,7 +396,9 @@ def test_a_network_of_critics_is_that_of_torchs_layers(grid, layers, kept):
         values = (x[:, None] + embedding.view(1, 4, -1)).view(7, 4, *grid.shape)
         for index, (layer, periodic) in enumerate(zip(critics.convolutions, kept, strict=True)):
             bias = layer.bias[critic].detach()
-            values = convolved(values, kernel_of(layer, critic, grid.ndim), bias, layers[index].stride, periodic)
+            values = convolved(
+                values, kernel_of(layer, critic, grid.ndim), bias, layers[index].stride, periodic
+            )
             if index < len(layers) - 1:
                 parts = pooled_members(values, layers[index].pool)
                 share = parts.clamp_min(1e-8)
@@ -331,7 +411,9 @@ def test_a_network_of_critics_is_that_of_torchs_layers(grid, layers, kept):
 
 @pytest.mark.parametrize("members", [2, 4, 8])
 def test_stochastic_pooling_draws_in_proportion_to_the_positive_part(members):
-    """40,000 draws: frequencies and means to 5 standard errors; negative members are never drawn beside a positive one."""
+    """40,000 draws: frequencies and means to 5 standard errors; negative members are never drawn
+    beside a positive one.
+    """
     n = 40_000
     torch.manual_seed(members)
     pools = torch.randn(members, 3, dtype=torch.float64)
@@ -344,14 +426,23 @@ def test_stochastic_pooling_draws_in_proportion_to_the_positive_part(members):
         choice = (drawn[:, pool, None] == pools[:, pool]).double()
         assert torch.all(choice.sum(dim=1) == 1)
         positive = pools[:, pool].clamp_min(0)
-        share = positive / positive.sum() if positive.sum() > 0 else torch.full((members,), 1 / members)
-        assert torch.all((choice.mean(dim=0) - share).abs() <= 5 * (share * (1 - share) / n).sqrt() + 1e-6)
-        assert abs(drawn[:, pool].mean() - expected[pool]) < 5 * drawn[:, pool].std() / math.sqrt(n) + 1e-6
+        share = (
+            positive / positive.sum() if positive.sum() > 0 else torch.full((members,), 1 / members)
+        )
+        assert torch.all(
+            (choice.mean(dim=0) - share).abs() <= 5 * (share * (1 - share) / n).sqrt() + 1e-6
+        )
+        assert (
+            abs(drawn[:, pool].mean() - expected[pool])
+            < 5 * drawn[:, pool].std() / math.sqrt(n) + 1e-6
+        )
 
 
 @pytest.mark.parametrize("members", [2, 4])
 def test_elu_after_a_pool_is_a_pool_after_elu(members, dtype, tolerance):
-    values = torch.randn(2, 300, members * 5, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    values = torch.randn(
+        2, 300, members * 5, generator=torch.Generator().manual_seed(0), dtype=dtype
+    )
     after = functional.elu(_stochastic_pool(values, members, workers(3)))
     before = _stochastic_pool(functional.elu(values), members, workers(3))
     assert torch.allclose(after, before, atol=tolerance)
@@ -364,20 +455,30 @@ def test_elu_after_a_pool_is_a_pool_after_elu(members, dtype, tolerance):
 
 def test_the_gradient_of_a_pool_goes_to_the_chosen_member():
     for members in (2, 4):
-        values = torch.randn(1, 50, members * 3, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        values = torch.randn(
+            1, 50, members * 3, generator=torch.Generator().manual_seed(1), requires_grad=True
+        )
         out = _stochastic_pool(values, members, workers())
         out.sum().backward()
         gradient = values.grad.view(50, members, 3)
         assert torch.all(gradient.sum(dim=1) == 1)
         assert set(gradient.unique().tolist()) == {0.0, 1.0}
-        assert torch.equal((gradient * values.detach().view(50, members, 3)).sum(dim=1), out[0].detach())
+        assert torch.equal(
+            (gradient * values.detach().view(50, members, 3)).sum(dim=1), out[0].detach()
+        )
 
 
 @pytest.mark.parametrize("members", [2, 4, 8])
 def test_the_gradient_of_a_choice_is_autograds(members):
     """Against a one-hot product, for every choice."""
-    parts = torch.randn(1, members, members, 3, dtype=torch.float64, requires_grad=True)  # row i chooses member i
-    before = torch.ones(members, members, dtype=torch.float64).triu()[None, :, :, None].expand(-1, -1, -1, 3)
+    parts = torch.randn(
+        1, members, members, 3, dtype=torch.float64, requires_grad=True
+    )  # row i chooses member i
+    before = (
+        torch.ones(members, members, dtype=torch.float64)
+        .triu()[None, :, :, None]
+        .expand(-1, -1, -1, 3)
+    )
     chosen = _Chosen.apply(parts, before.contiguous())
     one_hot = torch.eye(members, dtype=torch.float64)[None, :, :, None]
     assert torch.equal(chosen, (parts * one_hot).sum(dim=2))
@@ -389,22 +490,34 @@ def test_the_gradient_of_a_choice_is_autograds(members):
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
 def test_windows_and_their_gradient(window, step, count):
     """Windows by slices, and the gradient against finite differences."""
-    values = torch.randn(2, 3, (count - 1) * step + window, 2, dtype=torch.float64, requires_grad=True)
+    values = torch.randn(
+        2, 3, (count - 1) * step + window, 2, dtype=torch.float64, requires_grad=True
+    )
     seen = _Windows.apply(values, window, step)
-    want = torch.stack([values[:, :, i * step : i * step + window].flatten(2) for i in range(count)], dim=2)
+    want = torch.stack(
+        [values[:, :, i * step : i * step + window].flatten(2) for i in range(count)], dim=2
+    )
     assert torch.equal(seen, want)
     assert torch.autograd.gradcheck(lambda x: _Windows.apply(x, window, step), values)
 
 
 def test_windows_slide_where_the_leading_axis_is_long():
-    """15 × 15 images: along the first layer; later ones, lines, and the last layer take all points at once."""
+    """15 × 15 images: along the first layer; later ones, lines, and the last layer take all points
+    at once.
+    """
     layers = (Layer(4, 5), Layer(6, 3), Layer(8, 3))
-    assert [layer.slides for layer in Critics(Grid((15, 15)), layers).convolutions] == [True, False, False]
+    assert [layer.slides for layer in Critics(Grid((15, 15)), layers).convolutions] == [
+        True,
+        False,
+        False,
+    ]
     assert not any(layer.slides for layer in Critics(Grid((63,)), layers).convolutions)
 
 
 def test_constrain_holds_the_spectral_norm_of_every_layer():
-    """Kernels as (channels · taps) × filters: at most 10^(1/layers) after 30 power iterations (1 %), and untouched below it."""
+    """Kernels as (channels · taps) × filters: at most 10^(1/layers) after 30 power iterations (1
+    %), and untouched below it.
+    """
     torch.manual_seed(0)
     critics = Critics(Grid((8,), True), LAYERS).double()
     small = critics.convolutions[1]
@@ -425,7 +538,7 @@ def test_constrain_holds_the_spectral_norm_of_every_layer():
     assert torch.equal(small.weight, before)
 
 
-# -- pairs, blocks and weights -----------------------------------------------------------------------------------------
+# -- pairs, blocks and weights ---------------------------------------------------------------------
 
 
 def test_shifted_pairs_of_rings_and_lines():
@@ -441,7 +554,9 @@ def test_shifted_pairs_of_rings_and_lines():
 
 @given(st.lists(st.tuples(st.integers(2, 7), st.integers(1, 3)), min_size=1, max_size=3))
 def test_coarse_graining_takes_one_member_of_each_block(axes):
-    """Values that name their own place: the same offset in all blocks of a sample, one for each axis."""
+    """Values that name their own place: the same offset in all blocks of a sample, one for each
+    axis.
+    """
     shape, factors = tuple(n for n, q in axes if n >= q), tuple(q for n, q in axes if n >= q)
     if not shape:
         return
@@ -476,18 +591,24 @@ def test_axes_weigh_their_squared_length_over_the_size(grid, factors, shares, co
     assert np.allclose(estimator.shares, shares)
     assert estimator.coarse == coarse
     z = torch.randn(40, grid.size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    each = torch.stack([estimator.along(z, axis, workers(2), expected=True) for axis in range(grid.ndim)])
+    each = torch.stack(
+        [estimator.along(z, axis, workers(2), expected=True) for axis in range(grid.ndim)]
+    )
     if not factors:  # without random blocks
         total = estimator(batch_of(z, workers(2)))
         assert torch.isclose(total, (torch.tensor(shares) * each.clamp_min(0)).sum())
 
 
-# -- one backward pass for both players --------------------------------------------------------------------------------
+# -- one backward pass for both players ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("grid", [Grid((6,), True), Grid((4, 3)), Grid((4, 4), (True, False))], ids=str)
+@pytest.mark.parametrize(
+    "grid", [Grid((6,), True), Grid((4, 3)), Grid((4, 4), (True, False))], ids=str
+)
 def test_one_backward_pass_gives_critics_and_lifting_map_their_own_gradients(grid):
-    """Critics: -∂JS/∂φ.  z: weight · share · ∂JS/∂z for each axis whose estimate is above 0, and nothing from the others."""
+    """Critics: -∂JS/∂φ. z: weight · share · ∂JS/∂z for each axis whose estimate is above 0, and
+    nothing from the others.
+    """
     weight, signs = 0.7, set()
     for seed in range(4):
         torch.manual_seed(seed)
@@ -500,7 +621,10 @@ def test_one_backward_pass_gives_critics_and_lifting_map_their_own_gradients(gri
         estimator.zero_grad()
         loss.backward()
 
-        again, draws = z.detach().clone().requires_grad_(), workers(seed)  # the same draws of the pools
+        again, draws = (
+            z.detach().clone().requires_grad_(),
+            workers(seed),
+        )  # the same draws of the pools
         each = [estimator.along(again, axis, draws) for axis in range(grid.ndim)]
         climb = torch.autograd.grad(-torch.stack(each).sum(), parameters, retain_graph=True)
         for parameter, wanted in zip(parameters, climb, strict=True):
@@ -511,7 +635,10 @@ def test_one_backward_pass_gives_critics_and_lifting_map_their_own_gradients(gri
             if js > 0:
                 descend += weight * share * torch.autograd.grad(js, again, retain_graph=True)[0]
         assert torch.allclose(z.grad, descend, rtol=1e-9, atol=1e-12)
-        clipped = sum(share * js.detach().clamp_min(0) for js, share in zip(each, estimator.shares, strict=True))
+        clipped = sum(
+            share * js.detach().clamp_min(0)
+            for js, share in zip(each, estimator.shares, strict=True)
+        )
         assert torch.isclose(value, clipped)
         assert not value.requires_grad
     assert signs == {True, False}  # both sides of the gate were seen

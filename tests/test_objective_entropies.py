@@ -25,12 +25,14 @@ def batch_of(z, draws):
     return Lifted(z, z.new_zeros(()), z.new_tensor(z.shape[1]), draws)
 
 
-# -- the lifted batch --------------------------------------------------------------------------------------------------
+# -- the lifted batch ------------------------------------------------------------------------------
 
 
 @given(st.integers(2, 30), st.integers(1, 6), st.floats(0.01, 100), st.floats(-50, 50))
 def test_a_lifted_batch_has_global_mean_0_and_rms_1(n, points, scale, offset):
-    y = offset + scale * torch.randn(n, points, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    y = offset + scale * torch.randn(
+        n, points, generator=torch.Generator().manual_seed(n), dtype=torch.float64
+    )
     batch = Lifted.of(y, workers())
     assert abs(batch.z.mean()) < 1e-10
     assert abs(batch.z.square().mean() - 1) < 1e-10
@@ -41,8 +43,12 @@ def test_a_lifted_batch_has_global_mean_0_and_rms_1(n, points, scale, offset):
 
 
 def test_covariance_and_joint_entropy_against_numpy(rng, dtype, tolerance):
-    """One scalar is taken off, not one for each column: columns keep their own means, and the covariance takes them off."""
-    y = torch.from_numpy(rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)) + [0.0, 1.0, 2.0, 3.0]).to(dtype)
+    """One scalar is taken off, not one for each column: columns keep their own means, and the
+    covariance takes them off.
+    """
+    y = torch.from_numpy(
+        rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)) + [0.0, 1.0, 2.0, 3.0]
+    ).to(dtype)
     batch = Lifted.of(y, workers())
     exact = np.cov(batch.z.double().numpy().T, bias=True)
     assert np.allclose(batch.covariance(), exact, atol=tolerance)
@@ -75,14 +81,22 @@ def test_processes_share_one_draw():
     like = torch.zeros(())
     pairs = [Workers(torch.Generator().manual_seed(1), rank, 2) for rank in range(2)]
     alone = workers(1)
-    assert torch.equal(torch.cat([w.uniform(2, 3, 4, like) for w in pairs], dim=1), alone.uniform(2, 6, 4, like))
+    assert torch.equal(
+        torch.cat([w.uniform(2, 3, 4, like) for w in pairs], dim=1), alone.uniform(2, 6, 4, like)
+    )
     assert torch.equal(torch.cat([w.normal(3, 4, like) for w in pairs]), alone.normal(6, 4, like))
-    assert torch.equal(torch.cat([w.integers(9, 3, like.device) for w in pairs]), alone.integers(9, 6, like.device))
+    assert torch.equal(
+        torch.cat([w.integers(9, 3, like.device) for w in pairs]), alone.integers(9, 6, like.device)
+    )
 
 
-# -- marginal entropies ------------------------------------------------------------------------------------------------
+# -- marginal entropies ----------------------------------------------------------------------------
 
-WEIGHTS, MEANS, DEVIATIONS = torch.tensor([0.6, 0.4]), torch.tensor([-1.0, 1.3]), torch.tensor([0.3, 0.6])
+WEIGHTS, MEANS, DEVIATIONS = (
+    torch.tensor([0.6, 0.4]),
+    torch.tensor([-1.0, 1.3]),
+    torch.tensor([0.3, 0.6]),
+)
 
 
 def lattice(reach=12.0):
@@ -94,7 +108,10 @@ def mixture_entropy():
     """-∫ p log p of the mixture of two Gaussians above."""
     z, dz = lattice()
     p = (
-        (WEIGHTS * torch.exp(torch.distributions.Normal(MEANS, DEVIATIONS).log_prob(z[:, None].float())))
+        (
+            WEIGHTS
+            * torch.exp(torch.distributions.Normal(MEANS, DEVIATIONS).log_prob(z[:, None].float()))
+        )
         .sum(1)
         .double()
     )
@@ -122,13 +139,21 @@ def test_mixtures_integrate_to_one():
 
 
 def test_log_density_is_that_of_its_gaussians(dtype, tolerance):
-    """The polynomial form against torch.distributions, limits included: log-variances in [-5, 2.5], logits in ±3.5."""
+    """The polynomial form against torch.distributions, limits included: log-variances in [-5, 2.5],
+    logits in ±3.5.
+    """
     marginals = MixtureMarginals(points=2, components=3).to(dtype)
-    set_to(marginals, torch.tensor([1.0, 1e-3, 1e3]), torch.tensor([0.5, -1.0, 2.0]), torch.tensor([0.01, 1.0, 20.0]))
+    set_to(
+        marginals,
+        torch.tensor([1.0, 1e-3, 1e3]),
+        torch.tensor([0.5, -1.0, 2.0]),
+        torch.tensor([0.01, 1.0, 20.0]),
+    )
     components = torch.distributions.MixtureSameFamily(
         torch.distributions.Categorical(logits=torch.tensor([0.0, -3.5, 3.5], dtype=dtype)),
         torch.distributions.Normal(
-            torch.tensor([0.5, -1.0, 2.0], dtype=dtype), torch.exp(torch.tensor([-2.5, 0.0, 1.25], dtype=dtype))
+            torch.tensor([0.5, -1.0, 2.0], dtype=dtype),
+            torch.exp(torch.tensor([-2.5, 0.0, 1.25], dtype=dtype)),
         ),
     )
     z = torch.linspace(-4, 4, 101, dtype=dtype)[:, None].expand(-1, 2)
@@ -136,7 +161,9 @@ def test_log_density_is_that_of_its_gaussians(dtype, tolerance):
 
 
 def test_cross_entropy_of_the_right_mixture_is_its_entropy():
-    """-∫ p log p̂ = -∫ p log p to 1e-6 for p̂ = p, and clearly more for another; the batch's mean to 4 standard errors."""
+    """-∫ p log p̂ = -∫ p log p to 1e-6 for p̂ = p, and clearly more for another; the batch's mean
+    to 4 standard errors.
+    """
     marginals = MixtureMarginals(points=1, components=2).double()
     set_to(marginals, WEIGHTS.double(), MEANS.double(), DEVIATIONS.double())
     z, dz = lattice()
@@ -156,7 +183,9 @@ def draw_mixture(n, generator):
 
 
 def test_trained_mixtures_come_to_the_entropies_of_known_densities():
-    """From the standard start, 300 steps: a mixture's and a Gaussian's entropy within 0.02 above, on rows not seen in training."""
+    """From the standard start, 300 steps: a mixture's and a Gaussian's entropy within 0.02 above,
+    on rows not seen in training.
+    """
     generator = torch.Generator().manual_seed(0)
 
     def draw(n):
@@ -187,18 +216,22 @@ def test_mixtures_gradients_reach_every_parameter_and_agree_with_finite_differen
     values = [p.detach().clone().requires_grad_() for p in marginals.parameters()]
 
     def cross_entropy(z, *values):
-        return torch.func.functional_call(marginals, dict(zip(names, values, strict=True)), (batch_of(z, workers()),))
+        return torch.func.functional_call(
+            marginals, dict(zip(names, values, strict=True)), (batch_of(z, workers()),)
+        )
 
     assert torch.autograd.gradcheck(cross_entropy, (z, *values))
     for gradient in torch.autograd.grad(cross_entropy(z, *values), (z, *values)):
         assert torch.all(gradient != 0)
 
 
-# -- joint entropy -----------------------------------------------------------------------------------------------------
+# -- joint entropy ---------------------------------------------------------------------------------
 
 
 def random_covariance(points, seed=0):
-    A = torch.randn(points, points, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    A = torch.randn(
+        points, points, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     return A @ A.T / points + 0.05 * torch.eye(points, dtype=torch.float64)
 
 
@@ -208,14 +241,20 @@ def test_joint_entropy_is_the_gaussian_log_determinant(points):
     C = random_covariance(points)
     exact = UNIT + torch.logdet(C + 1e-5 * torch.eye(points, dtype=torch.float64)) / (2 * points)
     assert torch.isclose(joint_entropy_to_rank(C), exact, rtol=1e-10)
-    assert torch.isclose(joint_entropy_to_rank(C, torch.tensor(points + 8.0, dtype=torch.float64)), exact, rtol=1e-8)
+    assert torch.isclose(
+        joint_entropy_to_rank(C, torch.tensor(points + 8.0, dtype=torch.float64)), exact, rtol=1e-8
+    )
 
 
 @pytest.mark.parametrize("points", [1, 2, 5])
 def test_joint_entropy_of_samples_with_a_known_covariance(points):
-    """100,000 rows: to 0.01 of the log-determinant (a standard error of 1/√(2nN) = 0.002), and as the numpy estimate has it."""
+    """100,000 rows: to 0.01 of the log-determinant (a standard error of 1/√(2nN) = 0.002), and as
+    the numpy estimate has it.
+    """
     C = random_covariance(points, seed=3)
-    y = torch.randn(100_000, points, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    y = torch.randn(
+        100_000, points, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     y = y @ torch.linalg.cholesky(C).T
     batch = Lifted.of(y, workers(), torch.tensor(points + 8.0, dtype=torch.float64))
     found = batch.joint_entropy() + batch.log_scale
@@ -233,8 +272,13 @@ def test_the_window_opens_from_the_largest_eigenvalue_on(dtype):
     C = torch.diag(spectrum[[2, 0, 3, 1]])
     w = rank_window(4, torch.tensor(2.5, dtype=dtype))
     wanted = UNIT + 0.5 * (w * torch.log(spectrum + 1e-5)).sum() / w.sum()
-    assert torch.isclose(joint_entropy_to_rank(C, torch.tensor(2.5, dtype=dtype)), wanted, rtol=1e-5)
-    ranks = [float(joint_entropy_to_rank(C, torch.tensor(k, dtype=dtype))) for k in (1.0, 2.0, 3.0, 4.0, 9.0)]
+    assert torch.isclose(
+        joint_entropy_to_rank(C, torch.tensor(2.5, dtype=dtype)), wanted, rtol=1e-5
+    )
+    ranks = [
+        float(joint_entropy_to_rank(C, torch.tensor(k, dtype=dtype)))
+        for k in (1.0, 2.0, 3.0, 4.0, 9.0)
+    ]
     assert ranks == sorted(ranks, reverse=True)
 
 
@@ -246,7 +290,9 @@ def test_joint_entropys_gradient_against_finite_differences(rank):
 
 
 def test_joint_entropys_gradient_needs_no_gap_between_eigenvalues(dtype, tolerance):
-    """C = 2I: with all of the rank ½ C⁻¹/N, as for a log-determinant; with part of it finite, and right along I."""
+    """C = 2I: with all of the rank ½ C⁻¹/N, as for a log-determinant; with part of it finite, and
+    right along I.
+    """
     C = (2 * torch.eye(5, dtype=dtype)).requires_grad_()
     (full,) = torch.autograd.grad(joint_entropy_to_rank(C), C)
     assert torch.allclose(full, torch.eye(5, dtype=dtype) / (2 * 5 * (2 + 1e-5)), atol=tolerance)

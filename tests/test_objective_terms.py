@@ -30,17 +30,23 @@ def lifted(dtype=torch.float64, grid=GRID, seed=0, rows=60):
     """A batch of a skewed field that is far from stationary, and the y that it was made of."""
     generator = torch.Generator().manual_seed(seed)
     scale = torch.linspace(0.5, 3, grid.size, dtype=dtype)
-    y = (torch.randn(rows, grid.size, generator=generator, dtype=dtype).exp() * scale).requires_grad_()
+    y = (
+        torch.randn(rows, grid.size, generator=generator, dtype=dtype).exp() * scale
+    ).requires_grad_()
     return y, Lifted.of(y, workers(seed), torch.tensor(grid.size - 0.5, dtype=dtype))
 
 
 def close(found, wanted):
-    return torch.allclose(torch.as_tensor(found).double(), torch.as_tensor(wanted).double(), rtol=1e-6, atol=1e-7)
+    return torch.allclose(
+        torch.as_tensor(found).double(), torch.as_tensor(wanted).double(), rtol=1e-6, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("opened", [0.0, 0.3, 1.0])
 def test_values_are_the_weighted_sums_of_the_terms(opened):
-    """values = (S, R, I, w_S S + w_R R + w_I I), with shares that run from the first to the last value."""
+    """values = (S, R, I, w_S S + w_R R + w_I I), with shares that run from the first to the last
+    value.
+    """
     model = objective()
     _, batch = lifted()
     _, values = model(batch, opened)
@@ -52,7 +58,9 @@ def test_values_are_the_weighted_sums_of_the_terms(opened):
     critic_share = 1.0 + (0.5 - 1.0) * opened
     for estimator in model.critics:
         S += critic_share / 2 * estimator.adversarial(again, 1.0)[1]
-    S += 0.4 * opened * GaussianStationarity(GRID)(again) + 0.3 * (1 - opened) * MomentStationarity(GRID)(again)
+    S += 0.4 * opened * GaussianStationarity(GRID)(again) + 0.3 * (1 - opened) * MomentStationarity(
+        GRID
+    )(again)
     marginal = -model.resolution.marginals.log_density(again.z).mean()
     R, I = marginal - again.joint_entropy(), -(again.joint_entropy() + again.log_scale)  # noqa: E741
     assert close(values, torch.stack([S, R, I, 1.5 * S + R + 0.75 * I]))
@@ -60,8 +68,16 @@ def test_values_are_the_weighted_sums_of_the_terms(opened):
 
 def test_shares_run_from_first_to_last_and_stop_there():
     model = objective()
-    assert [model.share("critics", opened) for opened in (-1.0, 0.0, 0.5, 1.0, 2.0)] == [1.0, 1.0, 0.75, 0.5, 0.5]
-    assert [model.share("gaussian", opened) for opened in (0.0, 0.25, 1.0)] == pytest.approx([0.0, 0.1, 0.4])
+    assert [model.share("critics", opened) for opened in (-1.0, 0.0, 0.5, 1.0, 2.0)] == [
+        1.0,
+        1.0,
+        0.75,
+        0.5,
+        0.5,
+    ]
+    assert [model.share("gaussian", opened) for opened in (0.0, 0.25, 1.0)] == pytest.approx(
+        [0.0, 0.1, 0.4]
+    )
 
 
 def test_infomax_follows_the_scale_of_y_and_resolution_does_not():
@@ -74,7 +90,9 @@ def test_infomax_follows_the_scale_of_y_and_resolution_does_not():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_losss_gradient_is_each_players_own(seed):
-    """y: ∂(values' total)/∂y.  Mixtures: w_R ∂R/∂.  Critics: -∂JS/∂, whatever the weight and the share are."""
+    """y: ∂(values' total)/∂y. Mixtures: w_R ∂R/∂. Critics: -∂JS/∂, whatever the weight and the
+    share are.
+    """
     model = objective()
     y, batch = lifted(seed=seed)
     loss, _ = model(batch, 0.3)
@@ -87,13 +105,19 @@ def test_the_losss_gradient_is_each_players_own(seed):
             js = estimator.along(again.z, axis, again.workers)
             climb = climb - js
             total = total + 1.5 * 0.85 / 2 * share * js.clamp_min(0)
-    total = total + 1.5 * 0.12 * GaussianStationarity(GRID)(again) + 1.5 * 0.21 * MomentStationarity(GRID)(again)
+    total = (
+        total
+        + 1.5 * 0.12 * GaussianStationarity(GRID)(again)
+        + 1.5 * 0.21 * MomentStationarity(GRID)(again)
+    )
     resolution = model.resolution(again)
     total = total + resolution + 0.75 * Infomax()(again)
     (wanted,) = torch.autograd.grad(total, y2, retain_graph=True)
     assert torch.allclose(y.grad, wanted, rtol=1e-7, atol=1e-12)
     critics = list(model.critics.parameters())
-    for parameter, wanted in zip(critics, torch.autograd.grad(climb, critics, retain_graph=True), strict=True):
+    for parameter, wanted in zip(
+        critics, torch.autograd.grad(climb, critics, retain_graph=True), strict=True
+    ):
         assert torch.allclose(parameter.grad, wanted, rtol=1e-7, atol=1e-12)
     mixtures = list(model.resolution.parameters())
     for parameter, wanted in zip(mixtures, torch.autograd.grad(resolution, mixtures), strict=True):
@@ -130,7 +154,9 @@ def test_both_precisions_have_the_same_closed_terms():
 @pytest.mark.parametrize("off", [0, 1, 2])
 def test_a_weight_of_zero_switches_its_term_off(off):
     """Its parameters are not there, its value is 0, and the others are what they were."""
-    weights = tuple(0.0 if index == off else weight for index, weight in enumerate((1.5, 1.0, 0.75)))
+    weights = tuple(
+        0.0 if index == off else weight for index, weight in enumerate((1.5, 1.0, 0.75))
+    )
     model, everything = objective(weights), objective()
     _, values = model(lifted()[1], 0.5)
     _, full = everything(lifted()[1], 0.5)
@@ -139,7 +165,9 @@ def test_a_weight_of_zero_switches_its_term_off(off):
     assert torch.equal(values[kept], full[kept])
     assert close(values[3], sum(weights[index] * full[index] for index in kept))
     names = {name.split(".")[0] for name, _ in model.named_parameters()}
-    assert names == ({"resolution"} if off == 0 else {"critics"} if off == 1 else {"critics", "resolution"})
+    assert names == (
+        {"resolution"} if off == 0 else {"critics"} if off == 1 else {"critics", "resolution"}
+    )
 
 
 def test_what_is_off_costs_nothing():

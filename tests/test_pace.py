@@ -1,4 +1,6 @@
-"""The time of a training: checkpoints by the clock and at stop signals, and a budget that counts over resumptions."""
+"""The time of a training: checkpoints by the clock and at stop signals, and a budget that counts
+over resumptions.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,22 @@ def test_the_time_that_is_spent_is_noted_and_counts_on(tmp_path):
     assert not pace.due()
     assert Pace(tmp_path, 0.0, clock).seconds == 9.0
     assert Pace(tmp_path, 30.0, clock).seconds == 30.0
-    for text in ("", "{", '{"seconds": "x"}', '{"seconds": -5}', "[]", '{"seconds": NaN}', "9" * 2000):
+    for text in (
+        "",
+        "{",
+        '{"seconds": "x"}',
+        '{"seconds": -5}',
+        "[]",
+        '{"seconds": NaN}',
+        "9" * 2000,
+    ):
         (tmp_path / "spent.json").write_text(text)
         assert 0 <= Pace(tmp_path, 3.0, clock).seconds <= 3.0
 
 
-@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
 def test_a_stop_signal_waits_for_the_checkpoint(tmp_path, number, raised):
     before = signal.getsignal(number)
     with Pace(tmp_path, 0.0, Clock()) as pace:
@@ -77,7 +89,9 @@ def ring():
 
 def train(X, folder, steps, **options):
     rng = np.random.default_rng(0)
-    return training.solve(X, RING, rng, steps=steps, settings={"batch": 32}, folder=folder, **options)
+    return training.solve(
+        X, RING, rng, steps=steps, settings={"batch": 32}, folder=folder, **options
+    )
 
 
 def state(folder):
@@ -85,7 +99,9 @@ def state(folder):
     return {name: value.numpy().copy() for name, value in tensors.items()}, header
 
 
-@pytest.mark.parametrize("at", [CHECK - 13, CHECK, CHECK + 1], ids=["in between", "at a check", "after one"])
+@pytest.mark.parametrize(
+    "at", [CHECK - 13, CHECK, CHECK + 1], ids=["in between", "at a check", "after one"]
+)
 def test_stopped_at_any_step_a_training_ends_the_same(ring, tmp_path, monkeypatch, at):
     train(ring, tmp_path / "whole", 2 * CHECK)
     step = Trainer.step
@@ -110,7 +126,9 @@ def test_stopped_at_any_step_a_training_ends_the_same(ring, tmp_path, monkeypatc
 def test_checkpoints_are_written_by_the_clock(ring, tmp_path, monkeypatch):
     steps = []
     save = Trainer.save
-    monkeypatch.setattr(Trainer, "save", lambda self, path: (steps.append(self.step_count), save(self, path)))
+    monkeypatch.setattr(
+        Trainer, "save", lambda self, path: (steps.append(self.step_count), save(self, path))
+    )
     clock = Clock(step=1.0)  # a second for each reading: one in a step, a few at a check
     monkeypatch.setattr(paces.time, "perf_counter", clock)
     train(ring, tmp_path, CHECK)
@@ -120,7 +138,9 @@ def test_checkpoints_are_written_by_the_clock(ring, tmp_path, monkeypatch):
 
 
 def test_a_budget_counts_over_resumptions(ring, tmp_path, monkeypatch):
-    (tmp_path / "spent.json").write_text(json.dumps({"seconds": 59.0}))  # five kills have used up nearly all of it
+    (tmp_path / "spent.json").write_text(
+        json.dumps({"seconds": 59.0})
+    )  # five kills have used up nearly all of it
     clock = Clock(step=0.25)
     monkeypatch.setattr(paces.time, "perf_counter", clock)
     solution = train(ring, tmp_path, 10 * CHECK, seconds=60.0)

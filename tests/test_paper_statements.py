@@ -1,4 +1,6 @@
-"""The paper's propositions and lemmas, as computations: each test names the statement that it checks."""
+"""The paper's propositions and lemmas, as computations: each test names the statement that it
+checks.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ pytestmark = pytest.mark.portable
 TORI = [(15,), (3, 5), (3, 3, 5)]
 
 
-def torus_group(shape: tuple[int, ...], dtype: type = np.float64, seed: int = 0) -> TranslationGroup:
+def torus_group(
+    shape: tuple[int, ...], dtype: type = np.float64, seed: int = 0
+) -> TranslationGroup:
     """Translations of a torus, in coordinates that nobody knows."""
     theta, _ = regular_frequencies(shape)
     Q = ortho_group.rvs(2 * theta.shape[1] + 1, random_state=seed)
@@ -28,21 +32,28 @@ def torus_group(shape: tuple[int, ...], dtype: type = np.float64, seed: int = 0)
 
 @pytest.mark.parametrize("shape", TORI)
 def test_oracle_deconvolution(shape, precision, rng):
-    """z = Σ_s f(s) ρ(s) h₀ with h_m ≠ 0 on every mode: w⋆ with w_m = h_m/|h_m|² gives f(t) = w⋆ᵀ ρ(-t) z back."""
+    """z = Σ_s f(s) ρ(s) h₀ with h_m ≠ 0 on every mode: w⋆ with w_m = h_m/|h_m|² gives f(t) = w⋆ᵀ
+    ρ(-t) z back.
+    """
     grid = Grid(shape, periodic=True)
     group = torus_group(shape, precision)
     points = grid.coordinates().astype(precision)
     latent = rng.normal(size=(20, grid.size)).astype(precision)
-    h = (rng.uniform(0.5, 1.5, group.dimension) * rng.choice([-1, 1], group.dimension)).astype(precision)
+    h = (rng.uniform(0.5, 1.5, group.dimension) * rng.choice([-1, 1], group.dimension)).astype(
+        precision
+    )
     orbit = group.act(np.tile(group.Q @ h, (grid.size, 1)), points)
     z = latent @ orbit
 
-    # per plane, h is r (cos φ, sin φ): turn the plane by φ so that the filter lies along its first direction
+    # per plane, h is r (cos φ, sin φ): turn the plane by φ so that the filter lies along its first
+    # direction
     pairs = h[:-1].reshape(-1, 2)
     modulus, phase = np.linalg.norm(pairs, axis=1), np.arctan2(pairs[:, 1], pairs[:, 0])
     first, second = group.Q[:, 0:-1:2], group.Q[:, 1::2]
     cos, sin = np.cos(phase), np.sin(phase)
-    turned = np.stack([cos * first + sin * second, -sin * first + cos * second], axis=-1).reshape(len(first), -1)
+    turned = np.stack([cos * first + sin * second, -sin * first + cos * second], axis=-1).reshape(
+        len(first), -1
+    )
     # a lone column has no plane to turn in: its sign goes into the column itself
     Q = np.concatenate([turned, group.Q[:, -1:] * np.sign(h[-1])], axis=1)
     r = np.concatenate([2 / modulus, 1 / np.abs(h[-1:])]) / grid.size
@@ -50,11 +61,20 @@ def test_oracle_deconvolution(shape, precision, rng):
     turned_group = TranslationGroup(Q, group.theta)
     eye = np.eye(group.dimension, dtype=precision)
     model = LiftedModel(
-        grid, np.zeros(group.dimension, dtype=precision), scale, eye, turned_group, r * scale, "identity"
+        grid,
+        np.zeros(group.dimension, dtype=precision),
+        scale,
+        eye,
+        turned_group,
+        r * scale,
+        "identity",
     )
     recovered = model.lift(z)
     assert recovered.dtype == precision
-    assert np.abs(recovered - latent).max() < (1e-5 if precision is np.float64 else 1e-4) * np.abs(latent).max()
+    assert (
+        np.abs(recovered - latent).max()
+        < (1e-5 if precision is np.float64 else 1e-4) * np.abs(latent).max()
+    )
     if precision is np.float64:
         assert np.abs(recovered - latent).max() < 1e-10
 
@@ -90,12 +110,16 @@ def test_infomax_flattens_the_kernel_spectrum(rng):
         return loss
 
     optimiser.step(closure)
-    assert torch.allclose(C * torch.softmax(free, 0), torch.full((N,), C / N, dtype=torch.float64), atol=1e-4)
+    assert torch.allclose(
+        C * torch.softmax(free, 0), torch.full((N,), C / N, dtype=torch.float64), atol=1e-4
+    )
 
 
 @given(st.integers(4, 24), st.data())
 def test_flat_spectrum_and_short_support_force_a_delta(N, data):
-    """A kernel on at most N/2 neighbouring points with more than one of them has a spectrum that is not flat."""
+    """A kernel on at most N/2 neighbouring points with more than one of them has a spectrum that is
+    not flat.
+    """
     length = data.draw(st.integers(1, N // 2))
     values = data.draw(st.lists(st.floats(0.1, 1.0), min_size=length, max_size=length))
     signs = data.draw(st.lists(st.sampled_from([-1, 1]), min_size=length, max_size=length))
@@ -104,14 +128,17 @@ def test_flat_spectrum_and_short_support_force_a_delta(N, data):
     kernel = np.roll(kernel, data.draw(st.integers(0, N)))
     power = np.abs(np.fft.fft(kernel)) ** 2
     flatness = np.ptp(power) / power.mean()
-    # the longest lag of the autocorrelation has one term only, first times last, which cannot cancel
+    # the longest lag of the autocorrelation has one term only, first times last, which cannot
+    # cancel
     bound = 2 * abs(values[0] * values[-1]) / np.sum(np.square(values)) if length > 1 else 0.0
     assert (flatness < 1e-9) == (length == 1)
     assert flatness >= bound - 1e-9
 
 
 def test_shift_invariant_kernel_identifies_the_action_where_it_is_observed():
-    """k(s, t) = κ(s - t) and the filter's orbit spanning X_obs give ρ̂ = ρ on X_obs; off it, ρ̂ is free."""
+    """k(s, t) = κ(s - t) and the filter's orbit spanning X_obs give ρ̂ = ρ on X_obs; off it, ρ̂ is
+    free.
+    """
     dimension = 9
     group = TranslationGroup(np.eye(dimension), np.array([[0.3, 0.9, 1.7, 2.2]]))
     h = np.array([1.0, 0.2, 0.7, -0.4, 0.9, 0.1, 0.0, 0.0, 1.0])  # nothing in the fourth plane
@@ -147,7 +174,9 @@ def test_continuity_bound_of_the_lifted_function(axes, precision, rng):
         difference = group.matrix(-t1) - group.matrix(-t2)
         bound = np.linalg.norm(w) * np.linalg.norm(difference) * np.linalg.norm(z)
         assert abs(w @ difference @ z) <= bound * (1 + 1e-5)
-    gaps = [np.linalg.norm(group.matrix(t1) - group.matrix(t1 + step)) for step in (1e-1, 1e-2, 1e-3)]
+    gaps = [
+        np.linalg.norm(group.matrix(t1) - group.matrix(t1 + step)) for step in (1e-1, 1e-2, 1e-3)
+    ]
     assert gaps[0] > 5 * gaps[1] > 25 * gaps[2]
 
 
@@ -156,7 +185,9 @@ def gaussian_entropy(C: np.ndarray) -> float:
 
 
 def test_total_correlation_is_a_sum_of_conditional_informations(rng):
-    """TC = Σ I(Y_i; Y_{i-1}) + Σ_m Σ_i I(Y_i; Y_{i-m-1} | Y_{i-m:i-1}), in the closed form for Gaussians."""
+    """TC = Σ I(Y_i; Y_{i-1}) + Σ_m Σ_i I(Y_i; Y_{i-m-1} | Y_{i-m:i-1}), in the closed form for
+    Gaussians.
+    """
     d = 7
     A = rng.normal(size=(d, d))
     C = A @ A.T + np.eye(d)
@@ -170,14 +201,19 @@ def test_total_correlation_is_a_sum_of_conditional_informations(rng):
         for i in range(m + 1, d):
             between = tuple(range(i - m, i))
             terms += (
-                h(i, *between) + h(i - m - 1, *between) - h(i, i - m - 1, *between) - (h(*between) if between else 0.0)
+                h(i, *between)
+                + h(i - m - 1, *between)
+                - h(i, i - m - 1, *between)
+                - (h(*between) if between else 0.0)
             )
     assert np.isclose(total, terms)
 
 
 @pytest.mark.parametrize("gap", [0.01, 0.1, 1.0])
 def test_lifting_bounds_mutual_information_from_below(gap, rng):
-    """I(Y_i; Y_j) ≥ ½ log(N_h(Y_j)/‖ρ̂(t_i - t_j) - 1‖²_F), for Gaussian X with E‖X‖² = 1 and ‖w‖ = 1."""
+    """I(Y_i; Y_j) ≥ ½ log(N_h(Y_j)/‖ρ̂(t_i - t_j) - 1‖²_F), for Gaussian X with E‖X‖² = 1 and ‖w‖ =
+    1.
+    """
     d = 6
     group = TranslationGroup(ortho_group.rvs(d, random_state=2), np.array([[0.5, 1.0, 1.5]]))
     A = rng.normal(size=(d, d))
@@ -193,7 +229,9 @@ def test_lifting_bounds_mutual_information_from_below(gap, rng):
 
 
 def test_plane_basis_evaluates_between_grid_points():
-    """The lifted signal is a function of continuous t: T(θ) at half steps is the band-limited interpolation."""
+    """The lifted signal is a function of continuous t: T(θ) at half steps is the band-limited
+    interpolation.
+    """
     theta, r = regular_frequencies((9,))
     t = np.arange(9)[:, None] - 4.0
     fine = plane_basis(theta, t + 0.5, 9)
@@ -204,7 +242,7 @@ def test_plane_basis_evaluates_between_grid_points():
     assert np.allclose(half_step @ f, np.cos(2 * np.pi * 2 * (np.arange(9) + 0.5) / 9))
 
 
-# -- from stationarity to a delta kernel, and what the terms do ------------------------------------------------------------
+# -- from stationarity to a delta kernel, and what the terms do ------------------------------------
 
 
 def shift(N: int, by: int = 1) -> np.ndarray:
@@ -213,34 +251,50 @@ def shift(N: int, by: int = 1) -> np.ndarray:
 
 
 def moment_gap(rows: np.ndarray, moved: np.ndarray) -> float:
-    """How far two samples with equal numbers of rows are apart in their second and third moments, relative to their size."""
+    """How far two samples with equal numbers of rows are apart in their second and third moments,
+    relative to their size.
+    """
     gaps = []
     for order in ("ni,nj->ij", "ni,nj,nk->ijk"):
-        left, right = (np.einsum(order, *[y] * (order.count("n")), optimize=True) / len(y) for y in (rows, moved))
+        left, right = (
+            np.einsum(order, *[y] * (order.count("n")), optimize=True) / len(y)
+            for y in (rows, moved)
+        )
         gaps.append(np.abs(left - right).max() / np.abs(left).max())
     return max(gaps)
 
 
 @pytest.mark.parametrize("step", [1, 2, -1])
 def test_stationarity_implies_equivariance(step, rng):
-    """Y = K F with both stationary: K T K⁻¹ is a symmetry of Y, and where translations are its only ones, K T_α = T_β(α) K."""
+    """Y = K F with both stationary: K T K⁻¹ is a symmetry of Y, and where translations are its only
+    ones, K T_α = T_β(α) K.
+    """
     N = 7
     pulses = rng.exponential(size=(400, N))
-    # all shifts of every sample: a field that is stationary without any error, skewed and without mirror symmetry
+    # all shifts of every sample: a field that is stationary without any error, skewed and without
+    # mirror symmetry
     F = np.concatenate(
-        [np.roll(pulses, s, axis=1) @ (np.eye(N) + 0.6 * shift(N) + 0.2 * shift(N, 2)).T for s in range(N)]
+        [
+            np.roll(pulses, s, axis=1) @ (np.eye(N) + 0.6 * shift(N) + 0.2 * shift(N, 2)).T
+            for s in range(N)
+        ]
     )
     F -= F.mean()
     relabelled = np.zeros((N, N))
-    relabelled[np.arange(N) * step % N, np.arange(N)] = 1.0  # t ↦ step · t, a reparametrisation of the group
+    relabelled[np.arange(N) * step % N, np.arange(N)] = (
+        1.0  # t ↦ step · t, a reparametrisation of the group
+    )
     kernel = np.eye(N) + 0.3 * shift(N, 2) - 0.2 * shift(N, 3)
     K = relabelled @ kernel
     Y = F @ K.T
     symmetry = K @ shift(N) @ np.linalg.inv(K)
     assert moment_gap(Y, Y @ symmetry.T) < 1e-9
-    # of all permutations of its points, only translations leave the distribution of Y as it is: the assumption holds
+    # of all permutations of its points, only translations leave the distribution of Y as it is: the
+    # assumption holds
     generator = np.random.default_rng(1)
-    kept = [p for p in (generator.permutation(N) for _ in range(300)) if moment_gap(Y, Y[:, p]) < 1e-9]
+    kept = [
+        p for p in (generator.permutation(N) for _ in range(300)) if moment_gap(Y, Y[:, p]) < 1e-9
+    ]
     assert all(len(set((p - np.arange(N)) % N)) == 1 for p in kept)
     assert moment_gap(Y, Y[:, ::-1]) > 0.01
     # so the symmetry is one of them: β(1) = step
@@ -253,10 +307,14 @@ def test_stationarity_implies_equivariance(step, rng):
 
 @pytest.mark.parametrize("step", [1, 2, -2])
 def test_equivariance_implies_a_shift_invariant_kernel(step, rng):
-    """K T_α = T_β(α) K ⇒ k(s, t) = κ(s - β⁻¹(t)): the mean over the group of any K has this form, and K itself has not."""
+    """K T_α = T_β(α) K ⇒ k(s, t) = κ(s - β⁻¹(t)): the mean over the group of any K has this form,
+    and K itself has not.
+    """
     N = 9
     K = rng.normal(size=(N, N))
-    mean = sum(shift(N, -step * a) @ K @ shift(N, a) for a in range(N)) / N  # equivariant by construction
+    mean = (
+        sum(shift(N, -step * a) @ K @ shift(N, a) for a in range(N)) / N
+    )  # equivariant by construction
     assert np.allclose(mean @ shift(N), shift(N, step) @ mean)
     inverse = pow(step, -1, N)
     s, t = np.meshgrid(np.arange(N), np.arange(N))  # rows of K are t, its columns s
@@ -267,7 +325,9 @@ def test_equivariance_implies_a_shift_invariant_kernel(step, rng):
 
 
 def higher_order(C: np.ndarray) -> tuple[float, float, float]:
-    """(TC, Σ I(Y_i; Y_{i-1}), R_{>1}) of a Gaussian with covariance C, each from its own definition."""
+    """(TC, Σ I(Y_i; Y_{i-1}), R_{>1}) of a Gaussian with covariance C, each from its own
+    definition.
+    """
 
     def h(*index: int) -> float:
         return float(gaussian_entropy(C[np.ix_(index, index)])) if index else 0.0
@@ -276,7 +336,10 @@ def higher_order(C: np.ndarray) -> tuple[float, float, float]:
     total = sum(h(i) for i in range(d)) - h(*range(d))
     pairs = sum(h(i) + h(i - 1) - h(i, i - 1) for i in range(1, d))
     rest = sum(
-        h(i, *range(i - m, i)) + h(*range(i - m - 1, i)) - h(i, *range(i - m - 1, i)) - h(*range(i - m, i))
+        h(i, *range(i - m, i))
+        + h(*range(i - m - 1, i))
+        - h(i, *range(i - m - 1, i))
+        - h(*range(i - m, i))
         for m in range(1, d - 1)
         for i in range(m + 1, d)
     )
@@ -284,23 +347,32 @@ def higher_order(C: np.ndarray) -> tuple[float, float, float]:
 
 
 def test_total_correlation_bounds_higher_orders_and_its_floor_is_markov(rng):
-    """R_{>1} ≤ TC - (d-1)/2 log(N₀/‖ρ̂(Δ) - 1‖²_F) for every lifted field; where TC is at its floor, R_{>1} = 0."""
+    """R_{>1} ≤ TC - (d-1)/2 log(N₀/‖ρ̂(Δ) - 1‖²_F) for every lifted field; where TC is at its
+    floor, R_{>1} = 0.
+    """
     d, points, Delta = 6, 4, 0.8
     for _ in range(20):
-        group = TranslationGroup(ortho_group.rvs(d, random_state=rng), rng.uniform(0.2, 1.5, size=(1, 3)))
+        group = TranslationGroup(
+            ortho_group.rvs(d, random_state=rng), rng.uniform(0.2, 1.5, size=(1, 3))
+        )
         A = rng.normal(size=(d, d))
         C = A @ A.T / np.trace(A @ A.T)  # E‖X‖² = 1
         w = rng.normal(size=d)
-        rows = np.stack([group.matrix([-i * Delta]).T @ (w / np.linalg.norm(w)) for i in range(points)])
+        rows = np.stack(
+            [group.matrix([-i * Delta]).T @ (w / np.linalg.norm(w)) for i in range(points)]
+        )
         S = rows @ C @ rows.T
         total, pairs, rest = higher_order(S)
-        power = np.exp(2 * np.array([gaussian_entropy(S[i, i]) for i in range(1, points)])) / (2 * np.pi * np.e)
+        power = np.exp(2 * np.array([gaussian_entropy(S[i, i]) for i in range(1, points)])) / (
+            2 * np.pi * np.e
+        )
         assert np.allclose(power, np.diag(S)[1:])
         spread = np.linalg.norm(group.matrix([Delta]) - np.eye(d)) ** 2
         assert np.isclose(total, pairs + rest, rtol=1e-6)
         assert 0 <= rest + 1e-9
         assert rest <= total - (points - 1) / 2 * np.log(power.min() / spread) + 1e-9
-    # among stationary fields with the same neighbours the least TC is that of a first-order Markov one, and there R_{>1} = 0
+    # among stationary fields with the same neighbours the least TC is that of a first-order Markov
+    # one, and there R_{>1} = 0
     lags = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
     total, pairs, rest = higher_order(0.8**lags)
     assert np.isclose(rest, 0, atol=1e-9)
@@ -323,7 +395,9 @@ def energy(y: torch.Tensor) -> torch.Tensor:
 
 
 def test_hessians_of_a_field_and_of_its_image_are_related(rng):
-    """∇²E_F(f) = Kᵀ ∇²E_Y(Kf) K with E_F(f) = E_Y(Kf) + constant, by densities that integrate to one."""
+    """∇²E_F(f) = Kᵀ ∇²E_Y(Kf) K with E_F(f) = E_Y(Kf) + constant, by densities that integrate to
+    one.
+    """
     N = 5
     K = torch.from_numpy(rng.normal(size=(N, N)))
     f = torch.from_numpy(rng.normal(size=N))
@@ -347,7 +421,9 @@ def outside_band(M: np.ndarray, p: int) -> float:
 
 
 def test_banded_hessians_imply_compact_rows_where_curvature_varies(rng):
-    """Kᵀ diag(b) K p-banded for all b ⇒ rows of K have diameter ≤ p; with b fixed (Gaussians), an all-pass K has long rows."""
+    """Kᵀ diag(b) K p-banded for all b ⇒ rows of K have diameter ≤ p; with b fixed (Gaussians), an
+    all-pass K has long rows.
+    """
     N, p = 8, 2
     compact = np.triu(np.tril(rng.normal(size=(N, N)), p // 2), -(p // 2))  # rows of diameter p
     for _ in range(5):
@@ -355,7 +431,8 @@ def test_banded_hessians_imply_compact_rows_where_curvature_varies(rng):
     for row in compact:
         support = np.flatnonzero(row)
         assert np.ptp(support) <= p
-    # an all-pass filter: flat spectrum, long rows, a Gaussian white field on both sides with the same (banded) Hessian
+    # an all-pass filter: flat spectrum, long rows, a Gaussian white field on both sides with the
+    # same (banded) Hessian
     phases = rng.uniform(0, 2 * np.pi, N // 2 - 1)
     spectrum = np.exp(1j * np.concatenate([[0], phases, [0], -phases[::-1]]))
     kernel = np.fft.ifft(spectrum).real
@@ -363,9 +440,12 @@ def test_banded_hessians_imply_compact_rows_where_curvature_varies(rng):
     assert np.ptp(np.flatnonzero(np.abs(allpass[0]) > 1e-3)) > p
     assert outside_band(allpass.T @ np.eye(N) @ allpass, 0) < 1e-12
     # with curvature that varies, it leaves the band: the assumption decides
-    varied = [outside_band(allpass.T @ np.diag(rng.uniform(0.5, 2, N)) @ allpass, p) for _ in range(5)]
+    varied = [
+        outside_band(allpass.T @ np.diag(rng.uniform(0.5, 2, N)) @ allpass, p) for _ in range(5)
+    ]
     assert min(varied) > 0.01
-    # and what one diagonal entry adds is the outer product of its row: K_li K_lj = 0 for |i - j| > p is all that is needed
+    # and what one diagonal entry adds is the outer product of its row: K_li K_lj = 0 for |i - j| >
+    # p is all that is needed
     for K, bounded in ((compact, True), (allpass, False)):
         changes = [outside_band(np.outer(K[row], K[row]), p) for row in range(N)]
         assert (max(changes) < 1e-12) == bounded
@@ -378,12 +458,15 @@ def test_delta_autocorrelation_implies_a_flat_spectrum(N, rng):
     U = np.linalg.qr(rng.normal(size=(N, N)) + 1j * rng.normal(size=(N, N)))[0]
 
     def autocorrelation(h: np.ndarray) -> np.ndarray:
-        return np.array([h.conj() @ U @ np.diag(characters[:, n]) @ U.conj().T @ h for n in range(N)])
+        return np.array(
+            [h.conj() @ U @ np.diag(characters[:, n]) @ U.conj().T @ h for n in range(N)]
+        )
 
     anything = U @ (rng.normal(size=N) + 1j * rng.normal(size=N))
     weights = np.abs(U.conj().T @ anything) ** 2
     assert np.allclose(characters.conj() @ autocorrelation(anything) / N, weights)
-    # a vector whose orbit is orthonormal, found without its spectrum: the symmetric orthonormalisation of an orbit
+    # a vector whose orbit is orthonormal, found without its spectrum: the symmetric
+    # orthonormalisation of an orbit
     orbit = np.stack([U @ np.diag(characters[:, n]) @ U.conj().T @ anything for n in range(N)])
     left, _, right = np.linalg.svd(orbit, full_matrices=False)
     h = (left @ right)[0]
@@ -393,11 +476,15 @@ def test_delta_autocorrelation_implies_a_flat_spectrum(N, rng):
 
 
 def test_divergence_grows_with_the_square_of_the_shift():
-    """JS(P(θ), P(θ + s δ)) ≈ s² JS(P(θ), P(θ + δ)), so that one step of N per unit length has 1/N² of it: weights w = N²."""
+    """JS(P(θ), P(θ + s δ)) ≈ s² JS(P(θ), P(θ + δ)), so that one step of N per unit length has 1/N²
+    of it: weights w = N².
+    """
     x = np.linspace(-12, 12, 200_001)
 
     def density(centre: float) -> np.ndarray:
-        p = 0.7 * np.exp(-((x - centre) ** 2) / 2) + 0.3 * np.exp(-((x - centre - 1.5) ** 2) / 0.5) / np.sqrt(0.25)
+        p = 0.7 * np.exp(-((x - centre) ** 2) / 2) + 0.3 * np.exp(
+            -((x - centre - 1.5) ** 2) / 0.5
+        ) / np.sqrt(0.25)
         return p / np.trapezoid(p, x)
 
     def js(delta: float) -> float:
@@ -419,10 +506,12 @@ def test_divergence_grows_with_the_square_of_the_shift():
 
 
 def test_infomax_restricts_reparametrisations_to_permutations_and_flips(rng):
-    """Y(t) = f(A⁻¹t), f on a rectangle: the Gaussian entropy on its grid is largest where A permutes and flips axes.
+    """Y(t) = f(A⁻¹t), f on a rectangle: the Gaussian entropy on its grid is largest where A
+    permutes and flips axes.
 
-    The rectangle matters: beyond it there is no signal, only the floor that the estimator adds to the spectrum.  On a torus a shear
-    by any amount has the same entropy, since each line is only moved along itself.
+    The rectangle matters: beyond it there is no signal, only the floor that the estimator adds to
+    the spectrum. On a torus a shear by any amount has the same entropy, since each line is only
+    moved along itself.
     """
     n = 4
     half = (n - 1) / 2
@@ -432,15 +521,29 @@ def test_infomax_restricts_reparametrisations_to_permutations_and_flips(rng):
         places = t @ np.linalg.inv(A).T
         gaps = places[:, None] - places
         C = np.exp(-np.linalg.norm(gaps, axis=-1)) if bounded else _torus_covariance(gaps, n)
-        inside = np.abs(places).max(axis=1) <= half + 1e-9 if bounded else np.ones(len(t), dtype=bool)
+        inside = (
+            np.abs(places).max(axis=1) <= half + 1e-9 if bounded else np.ones(len(t), dtype=bool)
+        )
         return float(np.linalg.slogdet(C * np.outer(inside, inside) + 1e-5 * np.eye(len(t)))[1]) / 2
 
-    flips = [np.diag(s) @ p for s in ((1, 1), (1, -1), (-1, 1), (-1, -1)) for p in (np.eye(2), np.eye(2)[::-1])]
+    flips = [
+        np.diag(s) @ p
+        for s in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+        for p in (np.eye(2), np.eye(2)[::-1])
+    ]
     best = entropy(np.eye(2))
     assert np.allclose([entropy(A) for A in flips], best)
-    others = [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in (0.1, 0.4, np.pi / 4)]
+    others = [
+        np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in (0.1, 0.4, np.pi / 4)
+    ]
     shear = np.array([[1.0, 0.3], [0.0, 1.0]])
-    others += [shear, np.diag([1.3, 1.0]), np.diag([0.8, 1.25]), np.diag([2.0, 2.0]), np.diag([0.9, 0.9])]
+    others += [
+        shear,
+        np.diag([1.3, 1.0]),
+        np.diag([0.8, 1.25]),
+        np.diag([2.0, 2.0]),
+        np.diag([0.9, 0.9]),
+    ]
     others += [np.eye(2) + 0.2 * rng.normal(size=(2, 2)) for _ in range(20)]
     assert max(entropy(A) for A in others) < best - 0.01
     assert np.isclose(entropy(shear, bounded=False), entropy(np.eye(2), bounded=False))
@@ -448,5 +551,10 @@ def test_infomax_restricts_reparametrisations_to_permutations_and_flips(rng):
 
 def _torus_covariance(gaps: np.ndarray, n: int) -> np.ndarray:
     """Of a field with all frequencies of an n × n torus, weaker the higher they are."""
-    k = 2 * np.pi / n * np.stack(np.meshgrid(*[[0, 1, -1, 2]] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    k = (
+        2
+        * np.pi
+        / n
+        * np.stack(np.meshgrid(*[[0, 1, -1, 2]] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    )
     return np.exp(1j * gaps @ k.T) @ (1 / (1 + (k**2).sum(axis=1)))

@@ -25,9 +25,12 @@ def field(n: int, grid: Grid, seed: int, width: float = 1.0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     shape = [s if wraps else s + 8 for s, wraps in zip(grid.shape, grid.periodic, strict=True)]
     modes = ["wrap" if wraps else "reflect" for wraps in grid.periodic]
-    z = gaussian_filter(rng.normal(size=(n, *shape)), (0, *[width] * grid.ndim), mode=["nearest", *modes])
+    z = gaussian_filter(
+        rng.normal(size=(n, *shape)), (0, *[width] * grid.ndim), mode=["nearest", *modes]
+    )
     inside = tuple(
-        slice(None) if wraps else slice(4, 4 + s) for s, wraps in zip(grid.shape, grid.periodic, strict=True)
+        slice(None) if wraps else slice(4, 4 + s)
+        for s, wraps in zip(grid.shape, grid.periodic, strict=True)
     )
     return (z[(slice(None), *inside)] / z.std()).reshape(n, -1)
 
@@ -39,12 +42,16 @@ def shuffled(n: int = 2_000, grid: Grid = GRID, seed: int = 0) -> tuple[np.ndarr
 
 
 def share_right(true: np.ndarray, found: Placed) -> float:
-    """Share of the columns with a true point that are there, up to the grid's symmetries (and translations of periodic axes)."""
+    """Share of the columns with a true point that are there, up to the grid's symmetries (and
+    translations of periodic axes).
+    """
     grid, living = found.placement.grid, true >= 0
     at = grid.indices()[true[living]]
     best = 0.0
     for orientation in grid.orientations():
-        target = np.argsort(orientation.reorient(np.arange(grid.size).reshape(1, *grid.shape)).ravel())
+        target = np.argsort(
+            orientation.reorient(np.arange(grid.size).reshape(1, *grid.shape)).ravel()
+        )
         now = grid.indices()[target[np.maximum(found.placement.point[living], 0)]]
         by = np.where(grid.periodic, (now - at) % grid.shape, now - at)
         by = by[found.placement.point[living] >= 0]
@@ -70,7 +77,14 @@ def test_shuffled_field_is_put_in_order_and_believed() -> None:
 
 @pytest.mark.parametrize(
     "grid",
-    [Grid((40,)), Grid((24,), True), Grid((5, 11)), Grid((8, 8), True), Grid((6, 9), (False, True)), Grid((4, 4, 4))],
+    [
+        Grid((40,)),
+        Grid((24,), True),
+        Grid((5, 11)),
+        Grid((8, 8), True),
+        Grid((6, 9), (False, True)),
+        Grid((4, 4, 4)),
+    ],
 )
 def test_lines_rings_tori_cylinders_and_boxes(grid: Grid) -> None:
     X, point = shuffled(4_000, grid, 3)
@@ -150,7 +164,9 @@ def test_bits_write_their_number() -> None:
     grid = Grid((6, 6))
     z = field(6_000, grid, 11)
     number = np.clip(np.rint(127.5 + 50 * z), 0, 255).astype(np.uint8)
-    planes = ((number[:, :, None] >> np.arange(8, dtype=np.uint8)) & 1).reshape(len(z), -1).astype(float)
+    planes = (
+        ((number[:, :, None] >> np.arange(8, dtype=np.uint8)) & 1).reshape(len(z), -1).astype(float)
+    )
     order = np.random.default_rng(2).permutation(planes.shape[1])
     found = put(planes[:, order], grid)
     assert found.n_channels == 1
@@ -171,7 +187,11 @@ def test_exchange_costs_are_exact() -> None:
     S = rng.normal(size=(2, 10, 10))
     S = S + S.transpose(0, 2, 1)
     S[:, np.arange(10), np.arange(10)] = 0
-    for slots in (make_slots(Grid((3, 4))), make_slots(Grid((3, 2)), 2), make_slots(Grid((3, 2)), 2, matched=True)):
+    for slots in (
+        make_slots(Grid((3, 4))),
+        make_slots(Grid((3, 2)), 2),
+        make_slots(Grid((3, 2)), 2, matched=True),
+    ):
         slot = rng.permutation(slots.size)[:10]
         model = fit_lags(S, slot, slots)
 
@@ -210,11 +230,18 @@ def test_same_seed_same_answer_and_single_precision() -> None:
 
 @pytest.mark.parametrize("kind", ["rotated digits", "sine transform", "rotated pulses"])
 def test_mixtures_are_not_taken_for_places(kind):
-    """Columns that are mixtures of all points correlate, and behind a sine transform even have an order, that of frequencies."""
+    """Columns that are mixtures of all points correlate, and behind a sine transform even have an
+    order, that of frequencies.
+    """
     if kind == "rotated digits":
         crops = image_crops(load_mnist().images, (8, 8), 8_000, random_state=0)
         X, grid = crops.latent @ random_orthogonal(64, random_state=1), crops.grid
     else:
-        data = gsn(20_000, 63, transform="dst1" if kind == "sine transform" else "orthogonal", random_state=0)
+        data = gsn(
+            20_000,
+            63,
+            transform="dst1" if kind == "sine transform" else "orthogonal",
+            random_state=0,
+        )
         X, grid = data.X, data.grid
     assert not place_columns(X, grid, np.random.default_rng(0)).statistics.accepted

@@ -79,7 +79,9 @@ def damaged(n: int, d: int, damage: str, seed: int) -> np.ndarray:
     damage=st.sampled_from(DAMAGES),
     seed=st.integers(0, 1_000),
 )
-def test_only_input_errors_and_promised_shapes(d: int, rows: float, grid: Grid, damage: str, seed: int) -> None:
+def test_only_input_errors_and_promised_shapes(
+    d: int, rows: float, grid: Grid, damage: str, seed: int
+) -> None:
     n = 2 + round(rows * max(3 * d - 2, 1))
     X = damaged(n, d, damage, seed)
     with warnings.catch_warnings():
@@ -115,7 +117,9 @@ def test_only_input_errors_and_promised_shapes(d: int, rows: float, grid: Grid, 
 def test_a_fit_of_anything_ends_or_is_refused_in_one_line(
     d: int, rows: float, grid: Grid | str, damage: str, seed: int
 ) -> None:
-    """From 2 rows to three times as many as columns: fit, transform and diagnosis, or one InputError."""
+    """From 2 rows to three times as many as columns: fit, transform and diagnosis, or one
+    InputError.
+    """
     n = 2 + round(rows * max(3 * d - 2, 1))
     X = damaged(n, d, damage, seed)
     with warnings.catch_warnings():
@@ -123,7 +127,9 @@ def test_a_fit_of_anything_ends_or_is_refused_in_one_line(
         warnings.simplefilter("ignore", FitWarning)
         try:
             options = {"settings": replace(DEFAULT, place=QUICK)}
-            est = LatentDomain(grid, mixing="shuffled", random_state=seed, solver_options=options).fit(X)
+            est = LatentDomain(
+                grid, mixing="shuffled", random_state=seed, solver_options=options
+            ).fit(X)
         except InputError:
             return
         signals = est.transform(X)

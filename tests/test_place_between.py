@@ -1,4 +1,6 @@
-"""Columns that are not one for each point: places between points, channels between each other's points, parts that slipped."""
+"""Columns that are not one for each point: places between points, channels between each other's
+points, parts that slipped.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ pytestmark = pytest.mark.portable
 SETTINGS = PlaceSettings()
 
 
-def scattered(count: int, grid: Grid, seed: int, n: int = 3_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns at random places of the grid's box, the true coordinates, and the field on the grid: squared exponential."""
+def scattered(
+    count: int, grid: Grid, seed: int, n: int = 3_000
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns at random places of the grid's box, the true coordinates, and the field on the grid:
+    squared exponential.
+    """
     rng = np.random.default_rng(seed)
     at = rng.uniform(0, np.array(grid.shape) - 1, size=(count, grid.ndim))
     everywhere = np.r_[at, grid.indices()]
@@ -44,7 +50,8 @@ def aligned(found: Placed, true: np.ndarray) -> tuple[float, tuple[int, ...], tu
 
 
 @pytest.mark.parametrize(
-    ("count", "grid"), [(90, Grid((8, 8))), (50, Grid((8, 8))), (40, Grid((30,))), (80, Grid((9, 6)))]
+    ("count", "grid"),
+    [(90, Grid((8, 8))), (50, Grid((8, 8))), (40, Grid((30,))), (80, Grid((9, 6)))],
 )
 def test_columns_between_points_keep_their_coordinates(count: int, grid: Grid) -> None:
     X, at, _ = scattered(count, grid, 1)
@@ -54,7 +61,9 @@ def test_columns_between_points_keep_their_coordinates(count: int, grid: Grid) -
     assert aligned(found, at)[0] > 0.96  # fewer columns leave the border of the box to be guessed
     fraction = found.placement.coordinates % 1
     assert np.mean((fraction > 0.1) & (fraction < 0.9)) > 0.5
-    assert (found.placement.point == grid.flat(np.rint(found.placement.coordinates).astype(int))).all()
+    assert (
+        found.placement.point == grid.flat(np.rint(found.placement.coordinates).astype(int))
+    ).all()
 
 
 def test_field_on_the_grid_is_predicted_from_scattered_columns() -> None:
@@ -62,7 +71,10 @@ def test_field_on_the_grid_is_predicted_from_scattered_columns() -> None:
     X, _, latent = scattered(90, grid, 2)
     est = LatentDomain(grid=grid, random_state=0).fit(X)
     z = est.to_grid(est.transform(X))
-    r = max(abs(np.corrcoef(way.reorient(z).ravel(), latent.ravel())[0, 1]) for way in grid.orientations())
+    r = max(
+        abs(np.corrcoef(way.reorient(z).ravel(), latent.ravel())[0, 1])
+        for way in grid.orientations()
+    )
     assert r > 0.9
     assert est.coverage_.sum() == 90
 
@@ -79,7 +91,9 @@ def test_differences_along_two_axes_share_points() -> None:
     side, n = 8, 6_000
     z = field(n, Grid((side + 1, side + 1)), 4, width=1.5).reshape(n, side + 1, side + 1)
     z += 0.05 * np.random.default_rng(0).normal(size=z.shape)
-    pair = np.stack([z[:, 1:, :-1] - z[:, :-1, :-1], z[:, :-1, 1:] - z[:, :-1, :-1]], axis=-1).reshape(n, -1)
+    pair = np.stack(
+        [z[:, 1:, :-1] - z[:, :-1, :-1], z[:, :-1, 1:] - z[:, :-1, :-1]], axis=-1
+    ).reshape(n, -1)
     order = np.random.default_rng(1).permutation(pair.shape[1])
     found = put(pair[:, order], Grid((side, side)))
     assert found.n_channels == 2
@@ -91,10 +105,14 @@ def test_differences_along_two_axes_share_points() -> None:
 def test_a_part_that_slipped_comes_back() -> None:
     grid = Grid((6, 6))
     X, point = shuffled(2_000, grid, 5)
-    keep = np.flatnonzero(grid.indices()[point][:, 1] < 5)  # one border column of the grid is empty: room to slip
+    keep = np.flatnonzero(
+        grid.indices()[point][:, 1] < 5
+    )  # one border column of the grid is empty: room to slip
     true, slots = point[keep], make_slots(grid)
     rng = np.random.default_rng(0)
-    S = halves_of(read_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), rng, SETTINGS).partial[0]
+    S = halves_of(
+        read_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), rng, SETTINGS
+    ).partial[0]
     at = grid.indices()[true]
     at[at[:, 0] > 2, 1] += 1
     wrong = grid.flat(at)

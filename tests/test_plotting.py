@@ -15,7 +15,13 @@ from symlift import LatentDomain
 from symlift.datasets import gsn
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
 from symlift.errors import InputError
-from symlift.plotting import plot_diagnosis, plot_generators, plot_placement, plot_ring, plot_signals
+from symlift.plotting import (
+    plot_diagnosis,
+    plot_generators,
+    plot_placement,
+    plot_ring,
+    plot_signals,
+)
 from symlift.solvers.contract import Placement
 
 mpl.use("agg")
@@ -62,7 +68,9 @@ def test_names_follow_a_line_and_go_round_a_ring(periodic: bool) -> None:
     offsets = np.asarray(ax.collections[0].get_offsets())
     points = est.placement_.point
     if periodic:
-        np.testing.assert_allclose(np.mod(np.arctan2(offsets[:, 0], offsets[:, 1]), 2 * np.pi), 2 * np.pi * points / 9)
+        np.testing.assert_allclose(
+            np.mod(np.arctan2(offsets[:, 0], offsets[:, 1]), 2 * np.pi), 2 * np.pi * points / 9
+        )
     else:
         np.testing.assert_allclose(offsets[:, 0], points)
     assert [t.get_text() for t in ax.texts] == [f"x{i}" for i in range(9)]
@@ -71,7 +79,9 @@ def test_names_follow_a_line_and_go_round_a_ring(periodic: bool) -> None:
 def test_columns_left_out_and_odd_names_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    est = LatentDomain((9,), solver="random", random_state=0).fit(np.random.default_rng(0).laplace(size=(50, 9)))
+    est = LatentDomain((9,), solver="random", random_state=0).fit(
+        np.random.default_rng(0).laplace(size=(50, 9))
+    )
     with pytest.raises(InputError, match="plot_signals"):
         plot_placement(est)
     point = np.array([0, 1, -1, 3, 4, 5, 6, 7, 8])
@@ -90,7 +100,9 @@ def test_columns_between_points_stand_where_they_are() -> None:
     placed = replace(est.placement_, coordinates=est.placement_.coordinates + shift)
     est.placement_ = placed
     ax = plot_placement(est)
-    np.testing.assert_allclose(np.asarray(ax.collections[0].get_offsets())[:, ::-1], placed.coordinates)
+    np.testing.assert_allclose(
+        np.asarray(ax.collections[0].get_offsets())[:, ::-1], placed.coordinates
+    )
     assert [t.get_text() for t in ax.texts] == [f"x{i}" for i in range(20)]
     fit.cache_clear()
 
@@ -109,7 +121,9 @@ def test_signals_are_those_of_the_rows() -> None:
     ax = plot_signals(est, X)
     Y = est.transform(X)
     drawn = np.array([line.get_ydata() for line in ax.lines])
-    np.testing.assert_allclose(drawn - drawn.mean(axis=1, keepdims=True), Y - Y.mean(axis=1, keepdims=True), atol=1e-5)
+    np.testing.assert_allclose(
+        drawn - drawn.mean(axis=1, keepdims=True), Y - Y.mean(axis=1, keepdims=True), atol=1e-5
+    )
     assert ax.get_xlabel() == "grid step"
     assert len(plot_signals(est, count=5).lines) == 5
     ring = plot_signals(fit((9,), periodic=True), count=1)
@@ -130,7 +144,9 @@ def test_of_several_channels_the_first_is_drawn(rng: np.random.Generator) -> Non
     from symlift.solvers.contract import Solution
 
     est = LatentDomain((4,))
-    est._adopt(Solution(LiftedModel.from_lifting_map(rng.normal(size=(8, 9)), Grid((4,)), channels=2)))
+    est._adopt(
+        Solution(LiftedModel.from_lifting_map(rng.normal(size=(8, 9)), Grid((4,)), channels=2))
+    )
     X = rng.normal(size=(2, 9))
     y = plot_signals(est, X).lines[0].get_ydata()
     np.testing.assert_allclose(y, est.transform(X)[0, ::2])
@@ -155,7 +171,9 @@ def test_a_ring_shows_phase_and_amplitude() -> None:
     ax = plot_ring(est, X, labels=np.linspace(0, 6, 40))
     offsets = np.asarray(ax.collections[0].get_offsets())
     np.testing.assert_allclose(np.hypot(*offsets.T), est.amplitude(X))
-    np.testing.assert_allclose(np.exp(1j * np.arctan2(*offsets.T)), np.exp(1j * est.phase(X)), atol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(1j * np.arctan2(*offsets.T)), np.exp(1j * est.phase(X)), atol=1e-9
+    )
     np.testing.assert_allclose(ax.collections[0].get_array(), np.linspace(0, 6, 40))
     with pytest.raises(InputError, match="one angle"):
         plot_ring(est, X, labels=[1.0])
@@ -190,7 +208,7 @@ def test_evidence_is_drawn_with_its_thresholds() -> None:
     assert len(plot_diagnosis(est).patches) == 2
 
 
-# -- in notebooks ------------------------------------------------------------------------------------------------------
+# -- in notebooks ----------------------------------------------------------------------------------
 
 
 def test_a_diagnosis_has_a_form_for_notebooks() -> None:

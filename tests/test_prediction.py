@@ -26,12 +26,16 @@ def test_with_gaps_each_pair_has_its_own_rows(rng):
 
 
 def test_a_prediction_is_that_of_the_regression(rng):
-    """With all other columns as neighbours, a single gap gets the regression on them, but for the small ridge."""
+    """With all other columns as neighbours, a single gap gets the regression on them, but for the
+    small ridge.
+    """
     X = rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)) + rng.normal(size=(500, 4))
     filler, row = GapFiller.of(X), X[:1].copy()
     mean, C = pairwise_covariance(X)
     others = [0, 1, 3]
-    expected = mean[2] + C[2, others] @ np.linalg.solve(C[np.ix_(others, others)], row[0, others] - mean[others])
+    expected = mean[2] + C[2, others] @ np.linalg.solve(
+        C[np.ix_(others, others)], row[0, others] - mean[others]
+    )
     row[0, 2] = np.nan
     assert filler.fill(row)[0, 2] == pytest.approx(expected, abs=0.05 * X.std())
 

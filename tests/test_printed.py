@@ -27,7 +27,8 @@ ROWS = {
     "mnist15-bits": (Grid((15, 15)), 1800),
     "mnist27-bits": (Grid((27, 27)), 5832),
 }
-#: the table of training details: batch, primary rate, auxiliary rate, invariance, resolution, infomax; then the dimension of X_aug
+#: the table of training details: batch, primary rate, auxiliary rate, invariance, resolution,
+#: infomax; then the dimension of X_aug
 DETAILS = {
     "gsn63": (5000, 1e-4, 1e-3, 1.0, 1.0, 0.75, 99),
     "ising33": (5000, 1e-4, 1e-3, 1.0, 1.0, 0.75, 63),
@@ -40,13 +41,24 @@ DETAILS = {
 }
 #: epochs, batches in one of them
 EPOCHS = {
-    "gsn63": (10_000, 100), "ising33": (10_000, 100), "visual-coding": (250, 100), "gsn15": (1_500, 300), "mnist15": (15_000, 200),
-    "mnist27": (35_000, 200), "mnist15-bits": (2_000, 200), "mnist27-bits": (7_500, 200),
-}  # fmt: skip
+    "gsn63": (10_000, 100),
+    "ising33": (10_000, 100),
+    "visual-coding": (250, 100),
+    "gsn15": (1_500, 300),
+    "mnist15": (15_000, 200),
+    "mnist27": (35_000, 200),
+    "mnist15-bits": (2_000, 200),
+    "mnist27-bits": (7_500, 200),
+}
 #: the table of architectures, one list for each network: (filters, kernel, stride, pool)
 STOCHASTIC, NONE = True, False
 _MAIN15 = [(4, 5, 1, STOCHASTIC), (6, 3, 1, STOCHASTIC), (8, 3, 1, STOCHASTIC)]
-_MAIN27 = [(4, 7, 1, STOCHASTIC), (6, 5, 1, STOCHASTIC), (8, 3, 1, STOCHASTIC), (8, 3, 1, STOCHASTIC)]
+_MAIN27 = [
+    (4, 7, 1, STOCHASTIC),
+    (6, 5, 1, STOCHASTIC),
+    (8, 3, 1, STOCHASTIC),
+    (8, 3, 1, STOCHASTIC),
+]
 _MAIN63 = [(f, k, 1, STOCHASTIC) for f, k in ((4, 5), (4, 5), (6, 3), (6, 3), (8, 3))]
 _INPUT = (4, 3, 1, NONE)
 NETWORKS = {
@@ -75,7 +87,13 @@ def trainer_of(row: str) -> Trainer:
     grid, d = ROWS[row]
     X = rows_of(row)
     chosen = _settings("paper", None, grid, d)
-    return Trainer(X, *held_out(len(X), np.random.default_rng(0)), starting_model(X, grid, chosen, 0), chosen, 0)
+    return Trainer(
+        X,
+        *held_out(len(X), np.random.default_rng(0)),
+        starting_model(X, grid, chosen, 0),
+        chosen,
+        0,
+    )
 
 
 @pytest.fixture(scope="module", params=ROWS)
@@ -104,7 +122,8 @@ def test_training_details_are_those_of_the_table(running):
     assert ("E" in learned) == (row == "ising33" or row.endswith("bits"))
     if "E" not in learned:  # the identity, and zeros below it
         assert torch.equal(trainer.network.E, torch.eye(dimension, ROWS[row][1]))
-    # no clipping, one trained model that is kept as it ends, and nothing of ours: no jump, no draw again
+    # no clipping, one trained model that is kept as it ends, and nothing of ours: no jump, no draw
+    # again
     chosen = trainer.settings
     assert (chosen.clip, chosen.keep, chosen.close_at, chosen.must_fit) == (None, "last", None, 0.0)
     assert trainer.rows.mixing == (20 if row == "visual-coding" else None)
@@ -118,7 +137,10 @@ def test_the_clock_and_the_rates_run_as_printed(running):
         now = trainer.clock.advance(chosen, int(share * steps), 50, 9.0)
         # t_n: the sum of the rates so far, in the sum of all
         rates = 0.1 ** (np.arange(1, 10_001) / 10_000)
-        assert abs(now.rank - math.ceil(points * rates[: int(share * 10_000)].sum() / rates.sum())) <= 1
+        assert (
+            abs(now.rank - math.ceil(points * rates[: int(share * 10_000)].sum() / rates.sum()))
+            <= 1
+        )
         assert not now.finished
     last = trainer.clock.advance(chosen, steps, 50, 9.0)
     assert (last.rank, last.finished) == (points, True)
@@ -133,12 +155,16 @@ def test_networks_are_those_of_the_table(running):
     for estimator, layers, q in zip(trainer.objective.critics, NETWORKS[row], coarse, strict=True):
         assert estimator.factors == (q,) * grid.ndim
         assert estimator.coarse.shape == tuple(n // q for n in grid.shape)
-        assert estimator.shares == [n * n / estimator.coarse.size / grid.ndim for n in estimator.coarse.shape]
+        assert estimator.shares == [
+            n * n / estimator.coarse.size / grid.ndim for n in estimator.coarse.shape
+        ]
         assert len(estimator.critics) == grid.ndim
         for critics in estimator.critics:
             assert critics.embedding.shape[2] % 4 == 0  # d_e = 4
             channels = 4
-            for layer, (filters, kernel, stride, pool) in zip(critics.convolutions, layers, strict=True):
+            for layer, (filters, kernel, stride, pool) in zip(
+                critics.convolutions, layers, strict=True
+            ):
                 assert layer.weight.shape == (2, channels, filters, kernel**grid.ndim)
                 assert layer.layer.stride == stride
                 assert (layer.members > 1) == (pool and max(_before_pool(layer)) > 1)
@@ -154,7 +180,9 @@ def _before_pool(layer) -> list[int]:
 
 
 def _wraps(layer) -> bool:
-    """Whether some output reads all taps of its kernel although it lies at the end: nothing is padded with zeros."""
+    """Whether some output reads all taps of its kernel although it lies at the end: nothing is
+    padded with zeros.
+    """
     return bool((layer.taps.sum(dim=(0, 1)) == len(layer.taps)).all()) and not layer.slides
 
 
@@ -178,7 +206,8 @@ def test_two_hundred_steps_of_every_row(row):
 
 
 def _take(row: str, trainer: Trainer, count: int) -> None:
-    # what a batch of the table costs at 27×27 (7 s a step) is not asked for here: its size is read back above
+    # what a batch of the table costs at 27×27 (7 s a step) is not asked for here: its size is read
+    # back above
     trainer.rows_each = 40
     before = {name: value.clone() for name, value in trainer.state()[0].items()}
     for _ in range(count):
@@ -187,16 +216,22 @@ def _take(row: str, trainer: Trainer, count: int) -> None:
     after = trainer.state()[0]
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     names = {name for name, _ in trainer.network.named_parameters()}
-    reached = {f"network.{name}" for name in names - ({"offset"} if all(trainer.grid.periodic) else set())}
+    reached = {
+        f"network.{name}" for name in names - ({"offset"} if all(trainer.grid.periodic) else set())
+    }
     assert reached <= moved
-    assert {f"objective.{name}" for name, _ in trainer.objective.named_parameters() if "embedding" not in name} <= moved
+    assert {
+        f"objective.{name}"
+        for name, _ in trainer.objective.named_parameters()
+        if "embedding" not in name
+    } <= moved
     assert torch.isfinite(trainer.sums).all()
     if row != "mnist27":  # its bits have as many points, and more columns
         trainer._evaluate(None, {})
         assert math.isfinite(trainer.history[-1]["held_out"])
 
 
-# -- the parametrisation -------------------------------------------------------------------------------------------------
+# -- the parametrisation ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grid", [Grid((7,), periodic=True), Grid((6,)), Grid((3, 4))])
@@ -205,7 +240,13 @@ def test_the_network_of_eigenvectors_and_its_model_agree(grid, odd):
     D = grid.size + (3 if (grid.size % 2 == 0) == odd else 2)
     rng = np.random.default_rng(0)
     start = initial_model(
-        grid, np.zeros(grid.size), 2.0, D, "zero-pad", torch.Generator().manual_seed(0), separate=True
+        grid,
+        np.zeros(grid.size),
+        2.0,
+        D,
+        "zero-pad",
+        torch.Generator().manual_seed(0),
+        separate=True,
     )
     network = EigenvectorNetwork(start, torch.float64)
     assert np.allclose(np.abs(network.model().group.theta), np.abs(start.group.theta), atol=1e-12)
@@ -228,7 +269,9 @@ def test_the_network_of_eigenvectors_and_its_model_agree(grid, odd):
 
 def test_gradients_of_eigenvectors_match_finite_differences():
     grid = Grid((5,), periodic=True)
-    start = initial_model(grid, np.zeros(5), 1.0, 5, "identity", torch.Generator().manual_seed(0), separate=True)
+    start = initial_model(
+        grid, np.zeros(5), 1.0, 5, "identity", torch.Generator().manual_seed(0), separate=True
+    )
     network = EigenvectorNetwork(start, torch.float64)
     rng = np.random.default_rng(0)
     with torch.no_grad():
@@ -245,12 +288,17 @@ def test_gradients_of_eigenvectors_match_finite_differences():
                 values.append(float((network() * weights).sum()))
                 p.sub_(sign * 1e-6 * direction)
         assert math.isclose(
-            (values[0] - values[1]) / 2e-6, float((p.grad * direction).sum()), rel_tol=1e-5, abs_tol=1e-6
+            (values[0] - values[1]) / 2e-6,
+            float((p.grad * direction).sum()),
+            rel_tol=1e-5,
+            abs_tol=1e-6,
         )
 
 
 def test_frequencies_of_a_start_on_two_axes_have_either_sign():
-    start = initial_model(Grid((5, 5)), np.zeros(25), 1.0, 37, "zero-pad", torch.Generator().manual_seed(0))
+    start = initial_model(
+        Grid((5, 5)), np.zeros(25), 1.0, 37, "zero-pad", torch.Generator().manual_seed(0)
+    )
     theta = start.group.theta
     relative = np.sign(theta[0] * theta[1])
     assert {-1.0, 1.0} == set(relative)
@@ -258,7 +306,9 @@ def test_frequencies_of_a_start_on_two_axes_have_either_sign():
 
 
 def test_an_embedding_that_compresses_leaves_no_column_out():
-    start = initial_model(Grid((3, 3)), np.zeros(72), 1.0, 9, "linear", torch.Generator().manual_seed(0))
+    start = initial_model(
+        Grid((3, 3)), np.zeros(72), 1.0, 9, "linear", torch.Generator().manual_seed(0)
+    )
     assert np.allclose(start.E @ start.E.T, np.eye(9), atol=1e-12)
     assert np.linalg.norm(start.E, axis=0).min() > 0.05
 
@@ -266,8 +316,12 @@ def test_an_embedding_that_compresses_leaves_no_column_out():
 def test_the_solver_takes_the_papers_preset_by_name_and_says_which_row():
     X = gsn(400, 15, periodic=True, random_state=0).X
     grid = Grid((15,), periodic=True)
-    solution = solve(X, grid, np.random.default_rng(0), preset="paper", steps=50, settings={"batch": 50})
+    solution = solve(
+        X, grid, np.random.default_rng(0), preset="paper", steps=50, settings={"batch": 50}
+    )
     training = solution.trace.training
     assert (training.preset, training.settings["clock"]) == ("paper-gsn15", "paper")
-    named = solve(X, grid, np.random.default_rng(0), preset="paper-gsn15", steps=50, settings={"batch": 50})
+    named = solve(
+        X, grid, np.random.default_rng(0), preset="paper-gsn15", steps=50, settings={"batch": 50}
+    )
     assert np.array_equal(solution.model.lifting_map(), named.model.lifting_map())

@@ -1,4 +1,6 @@
-"""What a public project has besides its code: workflows, metadata and versions agree with each other."""
+"""What a public project has besides its code: workflows, metadata and versions agree with each
+other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import symlift
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+TARGETS = set(
+    re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+)
 
 
 def steps(path: Path) -> list[dict]:
@@ -39,9 +43,13 @@ def test_workflows_cover_tests_docs_and_wheel():
 
 @pytest.mark.parametrize("name", ["test", "wheel"])
 def test_workflows_run_on_the_supported_versions(name):
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))["jobs"]
+    jobs = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    )["jobs"]
     versions = jobs[name]["strategy"]["matrix"]["python-version"]
-    classifiers = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    classifiers = [
+        c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)
+    ]
     assert versions == classifiers
     assert PROJECT["requires-python"] == f">={versions[0]}"
 
@@ -52,7 +60,9 @@ def test_issue_forms_and_hooks_are_well_formed():
     for form in forms:
         content = yaml.safe_load(form.read_text(encoding="utf-8"))
         assert {"name", "description", "body"} <= set(content)
-    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][
+        0
+    ]["hooks"]
     assert {hook["id"] for hook in hooks} == {"ruff-check", "ruff-format", "mypy"}
 
 
@@ -63,7 +73,14 @@ def test_one_version_everywhere():
 
 @pytest.mark.parametrize(
     "module",
-    ["symlift", "symlift.datasets", "symlift.metrics", "symlift.plotting", "symlift.diagnosis", "symlift.paper"],
+    [
+        "symlift",
+        "symlift.datasets",
+        "symlift.metrics",
+        "symlift.plotting",
+        "symlift.diagnosis",
+        "symlift.paper",
+    ],
 )
 def test_completion_shows_public_names_only(module):
     package = importlib.import_module(module)
@@ -73,4 +90,6 @@ def test_completion_shows_public_names_only(module):
 
 def test_the_changelog_has_a_section_for_this_version():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.search(rf"^## \[{re.escape(symlift.__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert re.search(
+        rf"^## \[{re.escape(symlift.__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE
+    )

@@ -30,7 +30,10 @@ def test_the_true_grid_is_proposed(shape, periodic, transform):
     found = propose_grid(data.X, np.random.default_rng(0))
     assert found is not None
     assert [one.shape for one in found.candidates].count(found.grid.shape) >= 1
-    assert (found.candidates[0].shape, found.candidates[0].periodic) == (found.grid.shape, found.grid.periodic)
+    assert (found.candidates[0].shape, found.candidates[0].periodic) == (
+        found.grid.shape,
+        found.grid.periodic,
+    )
     assert found.runner_up not in (None, found.grid)
     found = found.grid
     assert sorted(zip(found.shape, found.periodic, strict=True)) == sorted(
@@ -39,7 +42,9 @@ def test_the_true_grid_is_proposed(shape, periodic, transform):
     assert 0 < found.confidence <= 1
 
 
-@pytest.mark.parametrize(("shape", "left_out"), [((8, 8), 1), ((4, 20), 0)], ids=["a missing point", "one to five"])
+@pytest.mark.parametrize(
+    ("shape", "left_out"), [((8, 8), 1), ((4, 20), 0)], ids=["a missing point", "one to five"]
+)
 def test_holes_and_long_rectangles_are_proposed(shape, left_out):
     X = gsn(6_000, shape, transform="permutation", random_state=5).X
     found = propose_grid(X[:, left_out:], np.random.default_rng(0))
@@ -49,12 +54,15 @@ def test_holes_and_long_rectangles_are_proposed(shape, left_out):
 
 
 @pytest.mark.parametrize(
-    "grid", [Grid((7,)), Grid((6,), True), Grid((3, 5)), Grid((4, 3), (False, True)), Grid((2, 3, 4))]
+    "grid",
+    [Grid((7,)), Grid((6,), True), Grid((3, 5)), Grid((4, 3), (False, True)), Grid((2, 3, 4))],
 )
 def test_steps_are_distributed_as_counted(grid):
     index = grid.indices()
     apart = np.abs(index[:, None] - index[None])
-    apart = np.where(grid.periodic, np.minimum(apart, np.array(grid.shape) - apart), apart).sum(axis=-1)
+    apart = np.where(grid.periodic, np.minimum(apart, np.array(grid.shape) - apart), apart).sum(
+        axis=-1
+    )
     assert np.allclose(step_distribution(grid), np.bincount(apart.ravel()) / grid.size**2)
 
 
@@ -102,6 +110,10 @@ def test_an_unsure_grid_names_the_other(monkeypatch):
     unsure = propose.Proposal(Grid((16,), True, confidence=0.52), close)
     monkeypatch.setattr(propose, "propose_grid", lambda *_: unsure)
     with pytest.warns(
-        FitWarning, match=r"the ring of 16 points explains 0.91 of what is real, the 4 × 4 grid, axis 2 closed, 0.90"
+        FitWarning,
+        match=(
+            r"the ring of 16 points explains 0.91 of what is real, the 4 × 4 grid, axis 2 closed,"
+            r" 0.90"
+        ),
     ):
         LatentDomain(random_state=0).fit(data.X)

@@ -1,4 +1,6 @@
-"""Recordings: NWB files as they are on disk, z-scores, mixing, synthetic populations, and a ring's pictures."""
+"""Recordings: NWB files as they are on disk, z-scores, mixing, synthetic populations, and a ring's
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,36 @@ from scipy.stats import norm, poisson
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
-from symlift.datasets import load_nwb_gratings, load_recording, mix_samples, ring_population, z_scores
+from symlift.datasets import (
+    load_nwb_gratings,
+    load_recording,
+    mix_samples,
+    ring_population,
+    z_scores,
+)
 from symlift.errors import InputError
 from symlift.report.ring import energy_distance, overlap, ring_panel
 
 ORIENTATIONS = (0.0, 30.0, 60.0, 90.0, 120.0, 150.0)
 
 
-def write_session(path: Path, gratings: bool = True, spontaneous: bool = True, units: bool = True) -> list[np.ndarray]:
+def write_session(
+    path: Path, gratings: bool = True, spontaneous: bool = True, units: bool = True
+) -> list[np.ndarray]:
     """A small session as the Allen Institute writes them; returns the spike trains of its units."""
     pynwb = pytest.importorskip("pynwb")
     from pynwb.epoch import TimeIntervals
 
     rng = np.random.default_rng(0)
     session = pynwb.NWBFile(
-        session_description="a session", identifier="test", session_start_time=datetime(2020, 1, 1, tzinfo=UTC)
+        session_description="a session",
+        identifier="test",
+        session_start_time=datetime(2020, 1, 1, tzinfo=UTC),
     )
     device = session.create_device(name="probe")
-    group = session.create_electrode_group(name="probeA", description="a probe", location="brain", device=device)
+    group = session.create_electrode_group(
+        name="probeA", description="a probe", location="brain", device=device
+    )
     for number, place in ((850, "VISp"), (860, "CA1")):
         session.add_electrode(id=number, location=place, group=group)
     trains = [np.sort(rng.uniform(0, 400, count)) for count in (2_000, 500, 4_000, 900, 800, 6_000)]
@@ -88,7 +102,10 @@ def test_counts_of_good_units_in_the_window(session):
     data = load_nwb_gratings(path, unit="counts")
     kept = [k for k in range(60) if k % 10 != 9 and k % 2 == 0]
     expected = [
-        [np.sum((train >= 0.25 * k + 0.08) & (train < 0.25 * k + 0.33)) for train in [trains[0], trains[1], trains[5]]]
+        [
+            np.sum((train >= 0.25 * k + 0.08) & (train < 0.25 * k + 0.33))
+            for train in [trains[0], trains[1], trains[5]]
+        ]
         for k in kept
     ]
     assert np.array_equal(data.X, expected)
@@ -102,7 +119,10 @@ def test_counts_of_good_units_in_the_window(session):
 def test_z_scores_against_spontaneous_rates(session):
     path, trains = session
     counts, scores = (load_nwb_gratings(path, unit=unit).X for unit in ("counts", "z-scores"))
-    quiet = [np.sum((t >= 100) & (t < 150)) + np.sum((t >= 200) & (t < 250)) for t in [trains[0], trains[1], trains[5]]]
+    quiet = [
+        np.sum((t >= 100) & (t < 150)) + np.sum((t >= 200) & (t < 250))
+        for t in [trains[0], trains[1], trains[5]]
+    ]
     assert np.allclose(scores, z_scores(counts, np.array(quiet) / 100 * 0.25), atol=1e-5)
     kept = np.sort(np.argsort(-scores.var(axis=0))[:2])
     assert np.array_equal(load_nwb_gratings(path, most_units=2).X, scores[:, kept])
@@ -152,7 +172,10 @@ def test_extracted_arrays(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="does not exist"):
         load_recording("head-direction", tmp_path)
     np.savez(
-        tmp_path / "head_direction_mouse28.npz", X=np.ones((3, 4)), angles=np.array([0.0, 90.0, 350.0]), period=360.0
+        tmp_path / "head_direction_mouse28.npz",
+        X=np.ones((3, 4)),
+        angles=np.array([0.0, 90.0, 350.0]),
+        period=360.0,
     )
     data = load_recording("head-direction", tmp_path)
     assert np.allclose(data.latent, np.deg2rad([0, 90, 350]))
@@ -170,14 +193,18 @@ def test_z_scores_are_finite_and_monotone(count, expected):
 
 
 def test_z_scores_by_the_mid_distribution(rng):
-    assert z_scores([[4.0]], [2.5])[0, 0] == pytest.approx(norm.ppf(poisson.cdf(3, 2.5) + poisson.pmf(4, 2.5) / 2))
+    assert z_scores([[4.0]], [2.5])[0, 0] == pytest.approx(
+        norm.ppf(poisson.cdf(3, 2.5) + poisson.pmf(4, 2.5) / 2)
+    )
     drawn = z_scores(rng.poisson(6.0, size=(50_000, 1)), [6.0])
     assert abs(drawn.mean()) < 0.02
     assert abs(drawn.std() - 1) < 0.03
 
 
 def test_mixing_is_exact_in_distribution(rng):
-    """Mean K p E[x], covariance K (p E[xxᵀ] - p² E[x]E[x]ᵀ), and the whole law of the number of samples that are kept."""
+    """Mean K p E[x], covariance K (p E[xxᵀ] - p² E[x]E[x]ᵀ), and the whole law of the number of
+    samples that are kept.
+    """
     X, K, p, n = rng.gamma(2.0, size=(30, 3)), 20, 0.5, 200_000
     mixed = mix_samples(X, n, random_state=1)
     mean, second = X.mean(axis=0), X.T @ X / len(X)
@@ -185,7 +212,12 @@ def test_mixing_is_exact_in_distribution(rng):
     error = np.sqrt(np.diag(covariance) / n)
     assert np.all(np.abs(mixed.mean(axis=0) - K * p * mean) < 5 * error)
     assert np.allclose(np.cov(mixed.T), covariance, rtol=0.03, atol=0.03 * covariance.max())
-    kept = np.bincount(mix_samples(np.ones((4, 1)), n, random_state=2)[:, 0].astype(int), minlength=K + 1) / n
+    kept = (
+        np.bincount(
+            mix_samples(np.ones((4, 1)), n, random_state=2)[:, 0].astype(int), minlength=K + 1
+        )
+        / n
+    )
     from scipy.stats import binom
 
     assert np.abs(kept - binom.pmf(np.arange(K + 1), K, p)).max() < 0.006
@@ -201,9 +233,13 @@ def test_mixing_refuses_what_it_cannot_do():
 
 
 def test_ring_population_is_tuned_and_repeatable():
-    data, again = (ring_population(4_000, 20, gain=0.0, movement=0.0, random_state=5) for _ in range(2))
+    data, again = (
+        ring_population(4_000, 20, gain=0.0, movement=0.0, random_state=5) for _ in range(2)
+    )
     assert np.array_equal(data.X, again.X)
-    tuning = np.abs(np.mean((data.X - data.X.mean(axis=0)) * np.exp(1j * data.latent)[:, None], axis=0))
+    tuning = np.abs(
+        np.mean((data.X - data.X.mean(axis=0)) * np.exp(1j * data.latent)[:, None], axis=0)
+    )
     assert (tuning > 0.1 * data.X.mean(axis=0)).all()
     few = ring_population(300, 8, stimuli=4, random_state=0)
     assert len(np.unique(few.latent)) == 4
@@ -224,7 +260,9 @@ def test_overlap_and_energy_distance(rng):
 
 
 def test_ring_panel_moves_a_true_ring_onto_itself(rng):
-    """A perfect ring: moved samples mix with the real ones, unmoved ones do not; labels colour, whatever way round they turn."""
+    """A perfect ring: moved samples mix with the real ones, unmoved ones do not; labels colour,
+    whatever way round they turn.
+    """
     n, N = 240, 12
     angle = rng.uniform(0, 2 * np.pi, n)
     X = np.cos(angle[:, None] - 2 * np.pi * np.arange(N) / N) + 0.05 * rng.normal(size=(n, N))
@@ -248,7 +286,10 @@ def test_report_draws_a_ring_with_labels(tmp_path, rng):
     angle = rng.uniform(0, 2 * np.pi, 40)
     X = np.cos(angle[:, None] - 2 * np.pi * np.arange(N) / N)
     save_model(LiftedModel.from_lifting_map(np.eye(N), Grid((N,), periodic=True)), tmp_path)
-    for label, said in ((angle, "the angle that was given"), (np.full(40, np.nan), "the phase that was found")):
+    for label, said in (
+        (angle, "the angle that was given"),
+        (np.full(40, np.nan), "the phase that was found"),
+    ):
         np.savez(tmp_path / "samples.npz", observed=X, row=np.arange(40), label=label)
         page = write_report(tmp_path).read_text()
         assert 'id="ring"' in page

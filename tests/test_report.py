@@ -23,7 +23,12 @@ from scipy.sparse import eye_array
 
 from pages.browser import Browser, find_chromium
 from symlift import LatentDomain, load
-from symlift._estimator_file import EstimatorRecord, PlacementRecord, read_estimator, write_estimator
+from symlift._estimator_file import (
+    EstimatorRecord,
+    PlacementRecord,
+    read_estimator,
+    write_estimator,
+)
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
@@ -38,7 +43,14 @@ from symlift.report.signals import shown_samples
 from symlift.report.verdict import evidence_bar
 from symlift.runs.record import InputRecord, Run, RunRecord, RunSettings, Status, Timings
 from symlift.runs.recover import recover
-from symlift.solvers.contract import Evidence, GridCandidate, Placement, Stage, Trace, TrainingSummary
+from symlift.solvers.contract import (
+    Evidence,
+    GridCandidate,
+    Placement,
+    Stage,
+    Trace,
+    TrainingSummary,
+)
 from symlift.storage.model_file import save_model
 from symlift.storage.sample_file import Samples
 
@@ -54,7 +66,13 @@ TESTS = (
     Test("locality_on_a_ring", 0.95, 0.9, False, "a ring must not explain the columns as well"),
     Test("effective_rank", 11.93),
 )
-STEPS = (NextStep("a ring fits as well: try it", {"grid": [31], "periodic": True}, "symlift recover DATA --periodic"),)
+STEPS = (
+    NextStep(
+        "a ring fits as well: try it",
+        {"grid": [31], "periodic": True},
+        "symlift recover DATA --periodic",
+    ),
+)
 DIAGNOSIS = Diagnosis(Verdict.PRESENT, 0.97, TESTS, STEPS)
 RECORD = RunRecord(
     status=Status.DONE,
@@ -73,23 +91,41 @@ TRACE = Trace(
     "coordinates",
     (
         Stage("localise", 3.21, {"quality": {"kurtosis": 4.3}}),
-        Stage("polish", 0.5, {"quality": {"residual": 0.013}, "loss": [1.0, 0.5, 0.3, 0.2, 0.15, 0.12]}),
+        Stage(
+            "polish",
+            0.5,
+            {"quality": {"residual": 0.013}, "loss": [1.0, 0.5, 0.3, 0.2, 0.15, 0.12]},
+        ),
     ),
     {"fit_rows": 40_000},
 )
-PANELS = {"verdict", "signals", "move", "generators", "spectrum", "moments", "convergence", "take", "reading"}
+PANELS = {
+    "verdict",
+    "signals",
+    "move",
+    "generators",
+    "spectrum",
+    "moments",
+    "convergence",
+    "take",
+    "reading",
+}
 
 
 @functools.cache
 def fitted(kind: str) -> tuple[LatentDomain, np.ndarray]:
     """A fit to shuffled shot noise, and its rows; made once."""
     shape, periodic = KINDS[kind]
-    X = gsn(300, shape, periodic=periodic, transform="permutation", random_state=3).X.astype(np.float32)
+    X = gsn(300, shape, periodic=periodic, transform="permutation", random_state=3).X.astype(
+        np.float32
+    )
     solver = "random" if kind == "volume" else "fast"  # volumes have no small example that is quick
     return LatentDomain(shape, periodic, solver, random_state=0).fit(X), X
 
 
-def make_run(folder: Path, kind: str = "line", record: RunRecord | None = RECORD, samples: int = 64) -> LiftedModel:
+def make_run(
+    folder: Path, kind: str = "line", record: RunRecord | None = RECORD, samples: int = 64
+) -> LiftedModel:
     """A saved fit with a record and samples beside it, as a run has them."""
     estimator, X = fitted(kind)
     estimator.save(folder, overwrite=True)
@@ -165,7 +201,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: folder / kind for kind in KINDS}
 
 
-# -- what is in it -----------------------------------------------------------------------------------------------------
+# -- what is in it ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -174,7 +210,9 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
     assert not page.open  # well nested to the end
     axes = len(KINDS[kind][0])
     panels = {a.get("id") for a in page.all("section")}
-    more = {"ring": {"ring", "places"}, "volume": set()}.get(kind, {"places"})  # a random model has no places
+    more = {"ring": {"ring", "places"}, "volume": set()}.get(
+        kind, {"places"}
+    )  # a random model has no places
     assert panels == PANELS | more | {"grid"}
     assert sum(a.get("class") == "pair" for a in page.all("figure")) == 8
     sliders = [a for a in page.all("input") if a.get("type") == "range"]
@@ -183,7 +221,9 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
     assert {a["for"] for a in page.all("label") if "for" in a} == {a["id"] for a in sliders}
     maps = [a for a in page.all("img") if a.get("class") == "map"]
     assert len(maps) == 2 * axes + 2  # generators twice, correlations before and after
-    assert sum(a.get("class") == "map strip" for a in page.all("img")) == len(maps)  # each with its colour bar
+    assert sum(a.get("class") == "map strip" for a in page.all("img")) == len(
+        maps
+    )  # each with its colour bar
     assert all(a.get("alt") for a in page.all("img"))
     assert all(a.get("aria-label") for a in page.all("svg") + page.all("canvas"))
     for words in (
@@ -203,7 +243,9 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
 
 def test_the_verdict_comes_first(runs: dict[str, Path]) -> None:
     text = (runs["line"] / "report.html").read_text(encoding="utf-8")
-    assert text.index('id="verdict"') < min(text.index(f'id="{panel}"') for panel in ("signals", "move", "generators"))
+    assert text.index('id="verdict"') < min(
+        text.index(f'id="{panel}"') for panel in ("signals", "move", "generators")
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -257,12 +299,15 @@ def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
         "Line of 31 points given Others, when the result was checked Ring 0.95 does as well",
         "More numbers",
         "Effective rank 11.93",
-        "What to do next A ring fits as well: try it LatentDomain(grid=(31,), periodic=True) symlift recover DATA",
+        (
+            "What to do next A ring fits as well: try it LatentDomain(grid=(31,), periodic=True)"
+            " symlift recover DATA"
+        ),
     ):
         assert words in page.text
 
 
-# -- runs as they come -------------------------------------------------------------------------------------------------
+# -- runs as they come -----------------------------------------------------------------------------
 
 
 def test_what_recover_wrote_is_reported(tmp_path: Path) -> None:
@@ -300,8 +345,15 @@ def test_what_an_estimator_saved_is_reported(tmp_path: Path) -> None:
     estimator, _ = fitted("image")
     estimator.save(tmp_path / "saved image")
     page = page_of(tmp_path / "saved image")
-    for words in ("saved image", "7 × 6 grid", "300 rows × 42 columns", "No diagnosis was run", "nothing has been checked yet",
-                  "Each pair is one sample", "LatentDomain(grid=(7, 6), solver='fast', random_state=0).fit(X)"):  # fmt: skip
+    for words in (
+        "saved image",
+        "7 × 6 grid",
+        "300 rows × 42 columns",
+        "No diagnosis was run",
+        "nothing has been checked yet",
+        "Each pair is one sample",
+        "LatentDomain(grid=(7, 6), solver='fast', random_state=0).fit(X)",
+    ):
         assert words in page.text
     assert "missing" not in page.text
     estimator.save(tmp_path / "bare", samples=False)
@@ -318,8 +370,14 @@ def test_a_saved_fit_a_fit_in_memory_and_a_loaded_one_have_the_same_page(tmp_pat
     def body(path: Path) -> str:
         return re.sub(r"<dt>Report</dt><dd>.*?</dd>", "", path.read_text(encoding="utf-8"))
 
-    pages = [body(path) for path in (estimator.report(tmp_path / "page.html"), write_report(tmp_path / "page"),
-                                     load(tmp_path / "page").report(tmp_path / "page.html"))]  # fmt: skip
+    pages = [
+        body(path)
+        for path in (
+            estimator.report(tmp_path / "page.html"),
+            write_report(tmp_path / "page"),
+            load(tmp_path / "page").report(tmp_path / "page.html"),
+        )
+    ]
     assert pages[0] == pages[1] == pages[2]
     assert f"confidence {found.confidence:.2f}" in pages[0]
 
@@ -330,15 +388,24 @@ def test_what_0_1_wrote_is_reported(tmp_path: Path, what: str) -> None:
     page = page_of(tmp_path)
     assert not page.open
     expected = {
-        "run": ["shuffled.npy", "4 × 5 grid", "600 rows × 20 columns", "A symmetry is there", "confidence 0.91",
-                "Agreement of halves 0.998", "arrange", "coordinates", "Each pair is one sample"],
+        "run": [
+            "shuffled.npy",
+            "4 × 5 grid",
+            "600 rows × 20 columns",
+            "A symmetry is there",
+            "confidence 0.91",
+            "Agreement of halves 0.998",
+            "arrange",
+            "coordinates",
+            "Each pair is one sample",
+        ],
         "ring": ["Ring of", "No gallery", "nothing has been checked yet"],
-    }[what]  # fmt: skip
+    }[what]
     for words in expected:
         assert words in page.text
 
 
-# -- what it must not do -----------------------------------------------------------------------------------------------
+# -- what it must not do ---------------------------------------------------------------------------
 
 
 def test_names_are_escaped(tmp_path: Path) -> None:
@@ -376,18 +443,23 @@ def test_only_its_own_script_may_run(runs: dict[str, Path]) -> None:
     text = (runs["line"] / "report.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert len(scripts) == 2
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'"
+        for s in scripts
+    )
     assert f"script-src {hashes};" in text
 
 
-# -- the numbers in the page -------------------------------------------------------------------------------------------
+# -- the numbers in the page -----------------------------------------------------------------------
 
 
 def decode(text: str, dtype: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype=dtype).astype(np.float64)
 
 
-def lift_as_the_page_does(data: dict[str, Any], sample: int, t: list[float]) -> tuple[np.ndarray, np.ndarray]:
+def lift_as_the_page_does(
+    data: dict[str, Any], sample: int, t: list[float]
+) -> tuple[np.ndarray, np.ndarray]:
     """The script's formula, written again: the lifted signal, and the moved plane coordinates."""
     D, axes = data["dimension"], len(data["shape"])
     theta, r = decode(data["theta"], "<f4").reshape(axes, -1), decode(data["r"], "<f4")
@@ -414,7 +486,9 @@ def test_embedded_numbers_are_the_models_own(runs: dict[str, Path], kind: str) -
     axes = len(data["shape"])
     lifted = run.model.lift(x)[0]
     size = np.abs(lifted).max()
-    np.testing.assert_allclose(lift_as_the_page_does(data, sample, [0.0] * axes)[0], lifted, atol=2e-5 * size)
+    np.testing.assert_allclose(
+        lift_as_the_page_does(data, sample, [0.0] * axes)[0], lifted, atol=2e-5 * size
+    )
     t = [1.25, -0.5, 2.0][:axes]
     y, moved = lift_as_the_page_does(data, sample, t)
     acted = run.model.act(x, t)
@@ -452,7 +526,7 @@ def test_a_smooth_ring_goes_through_its_points(n: int, rng: np.random.Generator)
     np.testing.assert_allclose(smooth_ring(values)[::8], values, atol=1e-12)
 
 
-# -- what may be missing or broken -------------------------------------------------------------------------------------
+# -- what may be missing or broken -----------------------------------------------------------------
 
 
 def test_the_model_alone_is_enough(tmp_path: Path) -> None:
@@ -476,11 +550,19 @@ def test_the_model_alone_is_enough(tmp_path: Path) -> None:
     np.testing.assert_allclose(y.max(), 1.0, atol=1e-5)
 
 
-BROKEN = ["", "[1, 2]", "{", "null", '{"trace": 3, "input": [], "settings": "x", "diagnosis": 7}',
-          '{"version": Infinity}', '{"format": "symlift-run", "version": Infinity}',
-          '{"format": "symlift-run", "version": 9}',
-          '{"format": "symlift-run", "version": 1, "diagnosis": {"verdict": [], "figures": [1]}}',
-          '{"timings": {"fit": NaN}, "score": Infinity, "seconds": 1e999, "versions": []}', "[" * 100_000]  # fmt: skip
+BROKEN = [
+    "",
+    "[1, 2]",
+    "{",
+    "null",
+    '{"trace": 3, "input": [], "settings": "x", "diagnosis": 7}',
+    '{"version": Infinity}',
+    '{"format": "symlift-run", "version": Infinity}',
+    '{"format": "symlift-run", "version": 9}',
+    '{"format": "symlift-run", "version": 1, "diagnosis": {"verdict": [], "figures": [1]}}',
+    '{"timings": {"fit": NaN}, "score": Infinity, "seconds": 1e999, "versions": []}',
+    "[" * 100_000,
+]
 
 
 @pytest.mark.parametrize("name", ["run.json", "estimator.json"])
@@ -510,14 +592,19 @@ def test_numbers_that_are_none_are_not_shown(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "run.json").read_text())
     told |= {"score": np.nan, "grid_confidence": np.inf, "timings": {"fit": np.nan, "read": np.inf}}
     told["diagnosis"]["confidence"] = np.nan
-    told["diagnosis"]["tests"] = [{"name": "a", "value": np.nan, "threshold": np.inf}, {"name": "b", "value": -np.inf}]
+    told["diagnosis"]["tests"] = [
+        {"name": "a", "value": np.nan, "threshold": np.inf},
+        {"name": "b", "value": -np.inf},
+    ]
     (tmp_path / "run.json").write_text(json.dumps(told))
     text = page_of(tmp_path).text
     assert "A – needs at least ∞" in text
     assert not re.search(r"\b(nan|inf)\b", text)
 
 
-@pytest.mark.parametrize("damage", ["text", "empty", "key", "shape", "object", "nan", "huge", "truncated"])
+@pytest.mark.parametrize(
+    "damage", ["text", "empty", "key", "shape", "object", "nan", "huge", "truncated"]
+)
 def test_broken_samples_are_tolerated(tmp_path: Path, damage: str) -> None:
     make_run(tmp_path, samples=8)
     path = tmp_path / "samples.npz"
@@ -578,7 +665,9 @@ def test_random_rows_are_the_same_ones_again(tmp_path: Path) -> None:
         (Test("a", -0.3, 0.2, False), 0.0, 150.0, False),
     ],
 )
-def test_bars_are_as_long_as_their_numbers(test: Test, length: float, tick: float, beyond: bool) -> None:
+def test_bars_are_as_long_as_their_numbers(
+    test: Test, length: float, tick: float, beyond: bool
+) -> None:
     bar = str(evidence_bar(test))
     assert f'class="amount" x="0" y="3" width="{length}"' in bar
     assert f'd="M{tick},0V16"' in bar
@@ -631,7 +720,9 @@ def test_tables_can_be_taken_along(runs: dict[str, Path]) -> None:
     run = read_run(runs["image"])
     row = int(tables["signals-shown.csv"][1][0])
     signal = run.model.lift(run.observed[run.rows == row])[0]  # type: ignore[index]
-    np.testing.assert_allclose([float(v) for v in tables["signals-shown.csv"][1][1:]], signal, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        [float(v) for v in tables["signals-shown.csv"][1][1:]], signal, rtol=1e-4, atol=1e-6
+    )
     assert tables["evidence.csv"][1][:4] == ["locality_beyond_control", "8.25", "0.2", "True"]
 
 
@@ -648,11 +739,22 @@ def test_a_run_that_has_not_ended_says_so(tmp_path: Path) -> None:
 
 def test_stages_that_repeat_are_drawn(tmp_path: Path) -> None:
     make_run(tmp_path, record=None, samples=8)
-    stages = tuple(Stage("train", float(i), {"step": i, "loss": 1 / (i + 1), "name": "x"}) for i in range(10))
-    training = TrainingSummary("small", "budget", 10, 9, 33.3, 0.125, ({"steps": 10}, {"steps": 7}), {"rate": 0.5})
+    stages = tuple(
+        Stage("train", float(i), {"step": i, "loss": 1 / (i + 1), "name": "x"}) for i in range(10)
+    )
+    training = TrainingSummary(
+        "small", "budget", 10, 9, 33.3, 0.125, ({"steps": 10}, {"steps": 7}), {"rate": 0.5}
+    )
     change_estimator(tmp_path, trace=Trace("neural", stages=stages, training=training))
     text = page_of(tmp_path).text
-    for words in ("loss 1 → 0.1 10 values", "train 9 10", "33.3 s", "training, held out 0.125", "Restarts", "rate 0.5"):
+    for words in (
+        "loss 1 → 0.1 10 values",
+        "train 9 10",
+        "33.3 s",
+        "training, held out 0.125",
+        "Restarts",
+        "rate 0.5",
+    ):
         assert words in text
 
 
@@ -736,7 +838,7 @@ def test_more_columns_than_points(tmp_path: Path, rng: np.random.Generator) -> N
     assert "condition infinite and rank 11 of 12" in text
 
 
-# -- large models, several channels, places ----------------------------------------------------------------------------
+# -- large models, several channels, places --------------------------------------------------------
 
 
 def make_large(folder: Path, grid: Grid, rng: np.random.Generator, samples: int = 64) -> None:
@@ -745,14 +847,24 @@ def make_large(folder: Path, grid: Grid, rng: np.random.Generator, samples: int 
 
 
 @pytest.mark.parametrize(
-    "grid", [Grid((72, 70)), Grid((5000,), periodic=True), Grid((5000,))], ids=["image", "ring", "line"]
+    "grid",
+    [Grid((72, 70)), Grid((5000,), periodic=True), Grid((5000,))],
+    ids=["image", "ring", "line"],
 )
-def test_a_large_model_goes_without_matrices(tmp_path: Path, grid: Grid, rng: np.random.Generator) -> None:
+def test_a_large_model_goes_without_matrices(
+    tmp_path: Path, grid: Grid, rng: np.random.Generator
+) -> None:
     make_large(tmp_path, grid, rng)
     started = time.process_time()
     page = page_of(tmp_path)
     assert time.process_time() - started < 10
-    assert {a.get("id") for a in page.all("section")} == {"verdict", "signals", "convergence", "take", "reading"}
+    assert {a.get("id") for a in page.all("section")} == {
+        "verdict",
+        "signals",
+        "convergence",
+        "take",
+        "reading",
+    }
     assert "This model is large" in page.text
     assert "generators, frequencies and correlations need matrices" in page.text
     assert len(page.all("script")) == 1  # nothing can be moved, pictures can be saved
@@ -775,11 +887,17 @@ def test_of_several_channels_the_first_is_shown(tmp_path: Path, rng: np.random.G
     keep_samples(tmp_path, observed=X)
     page = page_of(tmp_path)
     assert {a.get("id") for a in page.all("section")} == PANELS
-    for words in ("Channels 2", "Of 2 channels, the first", "one of several channels does not tell it"):
+    for words in (
+        "Channels 2",
+        "Of 2 channels, the first",
+        "one of several channels does not tell it",
+    ):
         assert words in page.text
     data = json.loads(page.data)
     row = int(data["samples"][1].split()[1])
-    np.testing.assert_allclose(lift_as_the_page_does(data, 1, [0.0])[0], model.lift(X)[row, ::2], atol=1e-4)
+    np.testing.assert_allclose(
+        lift_as_the_page_does(data, 1, [0.0])[0], model.lift(X)[row, ::2], atol=1e-4
+    )
 
 
 def test_places_are_drawn_on_the_grid(tmp_path: Path) -> None:
@@ -802,7 +920,9 @@ def test_columns_without_a_place_are_counted(tmp_path: Path) -> None:
     point[[3, 4, 5]], point[7], point[8] = -1, 6, 6
     reason = np.full(31, "", dtype="U9")
     reason[[3, 4]], reason[5], reason[7] = "dead", "noise", "duplicate"
-    placement = Placement.at_points(grid, point, confidence=np.where(np.arange(31) == 9, 0.2, 1.0), reason=reason)
+    placement = Placement.at_points(
+        grid, point, confidence=np.where(np.arange(31) == 9, 0.2, 1.0), reason=reason
+    )
     change_estimator(tmp_path, placement=PlacementRecord.of(placement))
     page = page_of(tmp_path)
     for words in (
@@ -819,14 +939,24 @@ def test_columns_without_a_place_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(21, 20), (4, 3, 2)])
-def test_a_map_without_room_for_names_shows_how_sure_it_is(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_a_map_without_room_for_names_shows_how_sure_it_is(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
     grid = Grid(shape)
     save_model(LiftedModel.from_lifting_map(eye_array(grid.size).tocsr(), grid), tmp_path)
-    placement = Placement.at_points(grid, np.arange(grid.size), confidence=np.linspace(0, 1, grid.size))
+    placement = Placement.at_points(
+        grid, np.arange(grid.size), confidence=np.linspace(0, 1, grid.size)
+    )
     write_estimator(EstimatorRecord(placement=PlacementRecord.of(placement)), tmp_path)
     page = page_of(tmp_path)
     assert "their names find no room here" in page.text
-    assert sum((a.get("alt") or "").startswith("Confidence of the columns' places") for a in page.all("img")) == 1
+    assert (
+        sum(
+            (a.get("alt") or "").startswith("Confidence of the columns' places")
+            for a in page.all("img")
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("kind", ["line", "image"])
@@ -837,7 +967,9 @@ def test_columns_between_points_are_drawn_where_they_are(tmp_path: Path, kind: s
     assert "between the points" not in page_of(tmp_path).text
     off = replace(placed, coordinates=placed.coordinates + 0.25)
     change_estimator(
-        tmp_path, placement=PlacementRecord.of(off), feature_names=[f"<{i}>" for i in range(model.grid.size)]
+        tmp_path,
+        placement=PlacementRecord.of(off),
+        feature_names=[f"<{i}>" for i in range(model.grid.size)],
     )
     page = page_of(tmp_path)
     assert "Columns sit between the points of the grid" in page.text
@@ -871,7 +1003,7 @@ def test_places_that_do_not_fit_are_left_out(tmp_path: Path, damage: str) -> Non
     assert "Where the columns are" not in page.text
 
 
-# -- in a browser ------------------------------------------------------------------------------------------------------
+# -- in a browser ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -907,26 +1039,39 @@ def test_moves_in_a_browser(browser: Browser, runs: dict[str, Path], kind: str) 
     for _ in range(5):
         browser.key("ArrowRight")
     assert browser.run("document.querySelector('input.shift').value") == "0.5"
-    assert browser.run("document.querySelector('input.shift').getAttribute('aria-valuetext')") == "0.5 steps"
+    assert (
+        browser.run("document.querySelector('input.shift').getAttribute('aria-valuetext')")
+        == "0.5 steps"
+    )
     assert browser.run(CHECKSUM) != before
     assert browser.run(PIXELS) != picture
     # from a script, with another sample; and back
     t = [2.0, 0.5, -1.0][:axes]
     browser.run(f"symlift.setSample(3); symlift.setShift({json.dumps(t)})")
     y, _ = lift_as_the_page_does(data, 3, t)
-    np.testing.assert_allclose([float(v) for v in browser.run(CHECKSUM).split()], checksum(y), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        [float(v) for v in browser.run(CHECKSUM).split()], checksum(y), rtol=1e-4, atol=1e-4
+    )
     browser.run("symlift.setSample(0); document.getElementById('rest').click()")
     assert browser.run(CHECKSUM) == before
     assert browser.run(PIXELS) == picture
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith("data:")] == [path.as_uri()]
     assert browser.run("document.querySelectorAll('iframe, object, embed').length") == 0
-    assert browser.run("[...document.links].every((a) => a.href.startsWith('data:text/csv;base64,') && a.download)")
+    assert browser.run(
+        "[...document.links].every((a) => a.href.startsWith('data:text/csv;base64,') && a.download)"
+    )
 
 
 @pytest.mark.parametrize("width", [420, 1200])
 def test_fits_the_screen(browser: Browser, runs: dict[str, Path], width: int) -> None:
-    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    browser.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
     for kind in KINDS:
         browser.open((runs[kind] / "report.html").as_uri())
         assert browser.run("document.documentElement.scrollWidth") <= width
@@ -939,7 +1084,9 @@ def test_dark_and_print_differ_from_light(browser: Browser, runs: dict[str, Path
     seen = []
     for media, scheme in (("screen", "light"), ("screen", "dark"), ("print", "dark")):
         browser.call(
-            "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
         seen.append(browser.run("getComputedStyle(document.documentElement).backgroundColor"))
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
@@ -954,9 +1101,19 @@ def test_the_fragment_sets_sample_and_shift(browser: Browser, runs: dict[str, Pa
 
 
 def test_nothing_in_a_name_runs(browser: Browser, tmp_path: Path) -> None:
-    evil = "</title></script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-    diagnosis = replace(DIAGNOSIS, tests=(Test(evil, 1.0, 0.0, True, evil),), next_steps=(NextStep(evil, {}, evil),))
-    make_run(tmp_path, record=changed(input=InputRecord(name=evil, sha256=evil, shape=(1, 1)), diagnosis=diagnosis))
+    evil = (
+        "</title></script><script>document.title='owned'</script><img src=x"
+        " onerror=\"document.title='owned'\">"
+    )
+    diagnosis = replace(
+        DIAGNOSIS, tests=(Test(evil, 1.0, 0.0, True, evil),), next_steps=(NextStep(evil, {}, evil),)
+    )
+    make_run(
+        tmp_path,
+        record=changed(
+            input=InputRecord(name=evil, sha256=evil, shape=(1, 1)), diagnosis=diagnosis
+        ),
+    )
     change_estimator(tmp_path, feature_names=[evil] * 31)
     browser.open(write_report(tmp_path).as_uri())
     assert "symlift report" in browser.run("document.title")
@@ -986,8 +1143,12 @@ def test_a_fit_in_memory_has_a_page_with_and_without_rows(tmp_path):
     own = est.report(tmp_path / "own.html").read_text()
     assert "300 rows × 12 columns" in own
     page = est.report(tmp_path / "page.html", X[:50]).read_text()
-    assert max(int(row) for row in re.findall(r"[Rr]ow (\d+)", page)) < 50  # of the rows that were given
-    assert max(int(row) for row in re.findall(r"[Rr]ow (\d+)", own)) > 64  # samples are spread over all rows
+    assert (
+        max(int(row) for row in re.findall(r"[Rr]ow (\d+)", page)) < 50
+    )  # of the rows that were given
+    assert (
+        max(int(row) for row in re.findall(r"[Rr]ow (\d+)", own)) > 64
+    )  # samples are spread over all rows
     del est.samples_
     assert "no rows were kept with this fit" in est.report(tmp_path / "page.html").read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["own.html", "page.html"]
@@ -997,7 +1158,11 @@ def test_looking_at_the_pages_fails_without_a_browser(tmp_path: Path) -> None:
     look = Path(__file__).parent / "pages" / "look.py"
     command = [sys.executable, str(look), "--sheet", str(tmp_path / "sheet.png")]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": str(tmp_path)}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": str(tmp_path)},
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: no Chromium is installed")

@@ -1,4 +1,6 @@
-"""Rows that may be larger than memory: looked at once, sampled, converted in batches, and numbers at the edge."""
+"""Rows that may be larger than memory: looked at once, sampled, converted in batches, and numbers
+at the edge.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from symlift.datasets import gsn
 @pytest.fixture
 def small(monkeypatch):
     """Arrays of a few thousand numbers are large."""
-    for name, value in (("MAX_SAMPLE", 9_000), ("_SAMPLED", 4_500), ("_LEAST_ROWS", 400), ("_BATCH", 1_000)):
+    for name, value in (
+        ("MAX_SAMPLE", 9_000),
+        ("_SAMPLED", 4_500),
+        ("_LEAST_ROWS", 400),
+        ("_BATCH", 1_000),
+    ):
         monkeypatch.setattr(rows_module, name, value)
 
 
@@ -40,7 +47,10 @@ def test_a_survey_tells_what_a_look_at_everything_would(rng, small, tmp_path, dt
     assert seen.varies[[0, 1, 2, 3, 5, 6, 8]].all()
     # rows are rows of X, in their order
     at = (
-        [int(np.flatnonzero((row == X.astype(seen.rows.dtype)).all(axis=1))[0]) for row in seen.rows]
+        [
+            int(np.flatnonzero((row == X.astype(seen.rows.dtype)).all(axis=1))[0])
+            for row in seen.rows
+        ]
         if dtype[0] == "f"
         else [0]
     )
@@ -52,11 +62,15 @@ def test_a_fit_looks_at_a_memory_map_once_and_solves_a_sample(small, tmp_path, m
     X[:, 3] = 2.0
     passes, solved = [], []
     batches = rows_module.batches_of
-    monkeypatch.setattr(rows_module, "batches_of", lambda given: passes.append(given.shape) or batches(given))
+    monkeypatch.setattr(
+        rows_module, "batches_of", lambda given: passes.append(given.shape) or batches(given)
+    )
     import symlift.solvers.random as solver
 
     solve = solver.solve
-    monkeypatch.setattr(solver, "solve", lambda rows, *a, **k: solved.append(rows) or solve(rows, *a, **k))
+    monkeypatch.setattr(
+        solver, "solve", lambda rows, *a, **k: solved.append(rows) or solve(rows, *a, **k)
+    )
     mapped = stored(tmp_path, X)
     with pytest.warns(match="1 constant columns get weight 0"):
         est = LatentDomain((8,), solver="random", random_state=0).fit(mapped)
@@ -103,7 +117,7 @@ def test_infinity_after_a_gap_is_found(small):
         check_finite(X, allow_nan=False, names=["a", "b", "c"])
 
 
-# -- numbers at the edge ------------------------------------------------------------------------------------------------
+# -- numbers at the edge ---------------------------------------------------------------------------
 
 
 def edge(rng, factor, dtype=np.float64):
@@ -127,17 +141,22 @@ def test_numbers_whose_powers_vanish_are_refused(rng, factor):
 def test_one_outlier_is_named(rng):
     X = edge(rng, 1.0)
     X[17, 3] = 1e300
-    with pytest.raises(InputError, match=r"X holds 1e\+300 \(row 18, column 4\).*drop that entry if it is alone"):
+    with pytest.raises(
+        InputError, match=r"X holds 1e\+300 \(row 18, column 4\).*drop that entry if it is alone"
+    ):
         LatentDomain((9,), random_state=0).fit(X)
 
 
 @pytest.mark.parametrize(
-    ("factor", "dtype"), [(1e40, np.float64), (1e-40, np.float64), (1e30, np.float32), (1e-30, np.float32)]
+    ("factor", "dtype"),
+    [(1e40, np.float64), (1e-40, np.float64), (1e30, np.float32), (1e-30, np.float32)],
 )
 def test_the_scale_of_the_data_changes_nothing(factor, dtype):
     X = gsn(1500, (9,), transform="permutation", random_state=1).X
     plain = LatentDomain((9,), mixing="shuffled", random_state=0).fit(X.astype(np.float64))
-    large = LatentDomain((9,), mixing="shuffled", random_state=0).fit((X.astype(np.float64) * factor).astype(dtype))
+    large = LatentDomain((9,), mixing="shuffled", random_state=0).fit(
+        (X.astype(np.float64) * factor).astype(dtype)
+    )
     assert np.array_equal(plain.placement_.point, large.placement_.point)
 
 
@@ -155,6 +174,11 @@ def test_a_file_that_is_cut_short_while_it_is_read_is_named(small, tmp_path):
     est = LatentDomain((9,), solver="random", random_state=0).fit(mapped)
     with (tmp_path / "x.npy").open("r+b") as file:
         file.truncate(5000)
-    for use in (est.fit, est.transform, est.model_.lift, lambda rows: take_rows(rows, np.array([2999]))):
+    for use in (
+        est.fit,
+        est.transform,
+        est.model_.lift,
+        lambda rows: take_rows(rows, np.array([2999])),
+    ):
         with pytest.raises(InputError, match=r"x\.npy was cut short while it was read"):
             use(mapped)

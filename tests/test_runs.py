@@ -28,7 +28,9 @@ from symlift.storage.strict_json import plain
 
 V010 = Path(__file__).parent / "fixtures" / "v0.1.0" / "run"
 # what a run of the random solver leaves: it places no columns
-FILES = sorted(["run.json", "model.safetensors", "model.json", "estimator.json", "samples.npz", "signals.npy"])
+FILES = sorted(
+    ["run.json", "model.safetensors", "model.json", "estimator.json", "samples.npz", "signals.npy"]
+)
 
 
 @pytest.fixture
@@ -60,16 +62,33 @@ def test_a_run_holds_what_its_user_needs(here):
     record = json.loads((here / "x-symlift" / "run.json").read_text())
     assert record["status"] == "done"
     assert record["input"] == {
-        "name": "x.npy", "sha256": record["input"]["sha256"], "shape": [300, 12], "dtype": "float64",
-        "reading": record["input"]["reading"], "columns": None, "notes": [],
-    }  # fmt: skip
+        "name": "x.npy",
+        "sha256": record["input"]["sha256"],
+        "shape": [300, 12],
+        "dtype": "float64",
+        "reading": record["input"]["reading"],
+        "columns": None,
+        "notes": [],
+    }
     assert record["settings"] == {
-        "grid": "3x4", "periodic": True, "solver": "random", "mixing": "auto", "seed": 3, "preset": None, "budget": None,
-        "signals": True, "check": True, "nan": "refuse",
-    }  # fmt: skip
+        "grid": "3x4",
+        "periodic": True,
+        "solver": "random",
+        "mixing": "auto",
+        "seed": 3,
+        "preset": None,
+        "budget": None,
+        "signals": True,
+        "check": True,
+        "nan": "refuse",
+    }
     assert "trace" not in record  # it is in estimator.json
     assert read_estimator(here / "x-symlift").trace.solver == "random"
-    assert (record["grid"], record["periodic"], record["solver"]) == ([3, 4], [True, True], "random")
+    assert (record["grid"], record["periodic"], record["solver"]) == (
+        [3, 4],
+        [True, True],
+        "random",
+    )
     assert record["started"] <= record["ended"]
     assert record["started"].endswith("+00:00")
     assert {"symlift", "python", "numpy", "torch"} <= set(record["versions"])
@@ -100,7 +119,9 @@ def test_transform_equals_the_estimator_and_checks_columns(here):
     transform(here / "model", here / "x.npy", here / "y.npy", overwrite=True)
     np.savetxt("z.csv", X, delimiter=",", header=",".join(reversed(header)), comments="")
     transform(run.folder, here / "z.csv", here / "z.npy")
-    reversed_rows = pd.DataFrame(X, columns=list(reversed(header)))[list(header)]  # columns are found by their names
+    reversed_rows = pd.DataFrame(X, columns=list(reversed(header)))[
+        list(header)
+    ]  # columns are found by their names
     assert np.allclose(np.load("z.npy"), load(run.folder).transform(reversed_rows), atol=1e-12)
     np.savetxt("other.csv", X, delimiter=",", header=",".join("zbcdefghijkl"), comments="")
     with pytest.raises(InputError, match=r"'z' in column 1 where .* 'a'"):
@@ -140,7 +161,9 @@ def test_bad_input_leaves_an_earlier_run_as_it_was(here):
     X = np.load("x.npy")
     X[3, 2] = np.nan
     np.save("nan.npy", X)
-    with pytest.raises(InputError, match=r"nan\.npy: 1 of 300 rows have gaps .*--nan drop keeps 299"):
+    with pytest.raises(
+        InputError, match=r"nan\.npy: 1 of 300 rows have gaps .*--nan drop keeps 299"
+    ):
         recover(here / "nan.npy", here / "run", solver="random", grid="12", overwrite=True)
     assert {p.name: p.read_bytes() for p in (here / "run").iterdir()} == before
     with pytest.raises(InputError, match=r"nan\.npy"):
@@ -219,7 +242,9 @@ def test_a_solver_that_fails_leaves_a_failed_run_that_can_go_on(here, monkeypatc
         patch.setattr(sys.modules["symlift.solvers.random"], "solve", failing)
         with pytest.raises(RunFailedError, match=r"failed \(LinAlgError: SVD did not converge\)"):
             fit(here, out=here / "run", overwrite=True)
-    assert names(here / "run") == sorted([".next", *FILES])  # the earlier run is there until the next one is whole
+    assert names(here / "run") == sorted(
+        [".next", *FILES]
+    )  # the earlier run is there until the next one is whole
     assert names(here / "run" / ".next") == ["run.json"]
     assert open_run(here / "run" / ".next").record.error.startswith("LinAlgError")
     transform(here / "run", here / "x.npy", here / "y.npy")
@@ -260,7 +285,9 @@ def test_stages_score_and_diagnosis_are_kept_where_there_are_any(here, monkeypat
         solution = random_solve(X, grid, rng)
         values = {"quality": np.float32(0.5), "bad": float("nan"), "scores": np.arange(2)}
         stages = (Stage("second order", 0.25, values), Stage("third order"))
-        return Solution(solution.model, trace=Trace("staged", "the second", stages, {"strength": 2.0}))
+        return Solution(
+            solution.model, trace=Trace("staged", "the second", stages, {"strength": 2.0})
+        )
 
     get_solver("random")
     told = Diagnosis(
@@ -276,14 +303,26 @@ def test_stages_score_and_diagnosis_are_kept_where_there_are_any(here, monkeypat
     run = fit(here)
     stored = json.loads((run.folder / "estimator.json").read_text())["trace"]
     assert stored["stages"] == [
-        {"name": "second order", "seconds": 0.25, "values": {"quality": 0.5, "bad": None, "scores": [0, 1]}},
+        {
+            "name": "second order",
+            "seconds": 0.25,
+            "values": {"quality": 0.5, "bad": None, "scores": [0, 1]},
+        },
         {"name": "third order", "seconds": 0.0, "values": {}},
     ]
     trace = read_estimator(run.folder).trace
-    assert (trace.chosen, trace.stages[0].name, trace.settings) == ("the second", "second order", {"strength": 2.0})
+    assert (trace.chosen, trace.stages[0].name, trace.settings) == (
+        "the second",
+        "second order",
+        {"strength": 2.0},
+    )
     assert json.loads((run.folder / "run.json").read_text())["diagnosis"]["verdict"] == "ordered"
     record = open_run(run.folder).record
-    assert (record.score, record.diagnosis.verdict, record.solver) == (0.25, Verdict.ORDERED, "staged")
+    assert (record.score, record.diagnosis.verdict, record.solver) == (
+        0.25,
+        Verdict.ORDERED,
+        "staged",
+    )
     assert record.diagnosis.tests == told.tests
     assert record.diagnosis.next_steps[0].text == "fit a ring"
     assert record.warnings == ["look at it"]
@@ -292,28 +331,44 @@ def test_stages_score_and_diagnosis_are_kept_where_there_are_any(here, monkeypat
         raise RuntimeError("no")
 
     monkeypatch.setattr(LatentDomain, "diagnose", broken, raising=False)
-    assert fit(here, overwrite=True).record.warnings == ["look at it", "diagnosis failed (RuntimeError: no)"]
+    assert fit(here, overwrite=True).record.warnings == [
+        "look at it",
+        "diagnosis failed (RuntimeError: no)",
+    ]
 
 
 def test_plain_is_strict_json():
-    value = {1: (np.int64(2), {3.5}), "a": np.array([np.inf, 1.0]), "p": object, "n": None, "t": True}
+    value = {
+        1: (np.int64(2), {3.5}),
+        "a": np.array([np.inf, 1.0]),
+        "p": object,
+        "n": None,
+        "t": True,
+    }
     text = json.dumps(plain(value), allow_nan=False)
     assert json.loads(text)["a"] == [None, 1.0]
     assert json.loads(text)["1"] == [2, [3.5]]
 
 
-# -- what 0.1.0 wrote --------------------------------------------------------------------------------------------------
+# -- what 0.1.0 wrote ------------------------------------------------------------------------------
 
 
 def test_a_run_of_0_1_0_opens(tmp_path):
     run = finished(V010)
     record, told = run.record, json.loads((V010 / "run.json").read_text())
-    assert (record.status, run.fresh, record.grid, record.solver) == (Status.DONE, False, (4, 5), "fast")
+    assert (record.status, run.fresh, record.grid, record.solver) == (
+        Status.DONE,
+        False,
+        (4, 5),
+        "fast",
+    )
     assert record.input.shape == (600, 20)
     assert (record.settings.mixing, record.settings.check) == ("auto", True)
     assert record.score == told["score"]
     assert (record.diagnosis.verdict, record.diagnosis.confidence) == (Verdict.PRESENT, 0.908)
-    assert {test.name: test.value for test in record.diagnosis.tests} == told["diagnosis"]["figures"]
+    assert {test.name: test.value for test in record.diagnosis.tests} == told["diagnosis"][
+        "figures"
+    ]
     # written again it is one of this version, and says the same
     run.folder = tmp_path
     run.write()
@@ -340,7 +395,7 @@ def test_a_run_of_0_1_0_loads_and_transforms(tmp_path):
     assert est.trace_.stages[0].values["explained"] == pytest.approx(0.9667, abs=1e-4)
 
 
-# -- where columns are points ------------------------------------------------------------------------------------------
+# -- where columns are points ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -364,7 +419,9 @@ def test_the_names_of_columns_are_kept(named):
     assert list(table["name"]) == header
     assert list(table["point"]) == est.placement_.point.tolist()
     # sensors that are neighbours in truth are neighbours in the table
-    order = np.array([int(name.split()[1]) for name in table.sort_values("point")["name"]]).reshape(5, 6)
+    order = np.array([int(name.split()[1]) for name in table.sort_values("point")["name"]]).reshape(
+        5, 6
+    )
     assert set(np.abs(np.diff(order, axis=1)).ravel()) == {1}
     assert set(np.abs(np.diff(order, axis=0)).ravel()) == {6}
 
@@ -398,8 +455,14 @@ def test_a_run_without_its_check(here):
 
 def test_a_placement_goes_when_the_next_run_has_none(named, here):
     """Overwriting removes what the new run does not write."""
-    np.savetxt("x.csv", np.loadtxt(named[0].folder.parent / "x.csv", delimiter=",", skiprows=1), delimiter=",")
-    assert "placement.csv" in names(recover(here / "x.csv", here / "run", grid="5x6", check=False).folder)
+    np.savetxt(
+        "x.csv",
+        np.loadtxt(named[0].folder.parent / "x.csv", delimiter=",", skiprows=1),
+        delimiter=",",
+    )
+    assert "placement.csv" in names(
+        recover(here / "x.csv", here / "run", grid="5x6", check=False).folder
+    )
     assert "placement.csv" not in names(
         recover(here / "x.csv", here / "run", solver="random", grid="5x6", overwrite=True).folder
     )
@@ -421,7 +484,7 @@ def test_resume_keeps_the_mixing(here):
     assert resumed.record.diagnosis is None
 
 
-# -- kill -9 -----------------------------------------------------------------------------------------------------------
+# -- kill -9 ---------------------------------------------------------------------------------------
 
 # a run that takes about a second in each of its parts, so that a kill may fall into any
 SLOW = """
@@ -451,16 +514,22 @@ def kill_and_resume(here, kills):
     moments = random.Random(1)  # noqa: S311 - moments, not secrets
     killed_while, record = [], here / "run" / "run.json"
     for _ in range(kills):
-        process = subprocess.Popen([sys.executable, "-c", SLOW, "--resume"], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SLOW, "--resume"], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout.readline() == "go\n"
-        while not killed_while and not record.exists():  # the first one dies at work, however slow the machine is
+        while (
+            not killed_while and not record.exists()
+        ):  # the first one dies at work, however slow the machine is
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.6))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
         # at any moment there is no record or a whole one, and no file under its own name is broken
-        killed_while.append(json.loads(record.read_text())["status"] if record.exists() else "nothing")
+        killed_while.append(
+            json.loads(record.read_text())["status"] if record.exists() else "nothing"
+        )
         if (here / "run" / "samples.npz").exists():
             np.load(here / "run" / "samples.npz")["observed"]
         if (here / "run" / "signals.npy").exists():
@@ -470,7 +539,9 @@ def kill_and_resume(here, kills):
             record.unlink()  # so that there is something left to kill
             for entry in (here / "run").iterdir():
                 entry.unlink()
-    run = recover(here / "x.npy", here / "run", grid="3x4", solver="random", seed=7, signals=True, resume=True)
+    run = recover(
+        here / "x.npy", here / "run", grid="3x4", solver="random", seed=7, signals=True, resume=True
+    )
     assert run.record.status is Status.DONE
     assert names(here / "run") == FILES
     assert np.allclose(load(here / "run").lifting_map_, expected.lifting_map_, atol=1e-6)

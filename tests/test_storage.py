@@ -61,10 +61,16 @@ def test_one_process_at_a_time(tmp_path):
         "with Lock(sys.argv[1], 'it'):\n    print('held', flush=True)\n    sys.stdin.read()"
     )
     other = subprocess.Popen(
-        [sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", hold, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert other.stdout.readline() == "held\n"
-    with pytest.raises(InUseError, match=rf"it is in use by process {other.pid} on "), Lock(path, "it"):
+    with (
+        pytest.raises(InUseError, match=rf"it is in use by process {other.pid} on "),
+        Lock(path, "it"),
+    ):
         pass
     other.kill()  # however it ends, the lock ends with it
     other.communicate()
@@ -79,12 +85,21 @@ def test_a_run_folder_in_use_is_left_alone(tmp_path, monkeypatch):
     run = recover(tmp_path / "x.npy", tmp_path / "run", grid="9", solver="random", check=False)
     before = {p.name: p.read_bytes() for p in run.folder.iterdir()}
     with Lock(run.folder / ".lock", "held"), pytest.raises(InputError, match="in use by process"):
-        recover(tmp_path / "x.npy", tmp_path / "run", grid="9", solver="random", check=False, overwrite=True)
+        recover(
+            tmp_path / "x.npy",
+            tmp_path / "run",
+            grid="9",
+            solver="random",
+            check=False,
+            overwrite=True,
+        )
     assert {p.name: p.read_bytes() for p in run.folder.iterdir()} == before
 
 
 def test_json_is_strict():
-    text = dumps({1: (np.int64(2), {3.5}), "a": np.array([np.inf, 1.0]), "p": object, "n": None, "t": True})
+    text = dumps(
+        {1: (np.int64(2), {3.5}), "a": np.array([np.inf, 1.0]), "p": object, "n": None, "t": True}
+    )
     assert json.loads(text)["a"] == [None, 1.0]
     assert json.loads(text)["1"] == [2, [3.5]]
     assert "Infinity" not in text

@@ -1,4 +1,6 @@
-"""Two angles: a torus in noisy, tuned channels, found without labels, and other domains named where it is not one."""
+"""Two angles: a torus in noisy, tuned channels, found without labels, and other domains named where
+it is not one.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_a_square_lattice_is_found_as_well():
 
 
 def test_output_has_rank_four_and_moves_along_both_axes(population, fitted):
-    """A shift by (t, s) steps turns the phases by 2πt/N and 2πs/M, keeps the amplitudes, and obeys the group law exactly."""
+    """A shift by (t, s) steps turns the phases by 2πt/N and 2πs/M, keeps the amplitudes, and obeys
+    the group law exactly.
+    """
     X, t = population.X[:50].astype(np.float64), np.array([2.5, 4.0])
     assert np.linalg.matrix_rank(fitted.lifting_map_) == 4
     assert fitted.generators_.shape == (2, 60, 60)
@@ -132,16 +136,22 @@ def test_too_few_columns_and_open_grids(population):
     with pytest.raises(InputError, match="at least 8"):
         fit(population.X[:, :7], (5, 5))
     with pytest.raises(InputError, match="axes that close"):
-        LatentDomain(grid=(6, 10), solver="random", random_state=0).fit(population.X).phase(population.X)
+        LatentDomain(grid=(6, 10), solver="random", random_state=0).fit(population.X).phase(
+            population.X
+        )
 
 
-# -- parts -------------------------------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------
 
 
 def test_expectation_maximisation_climbs(rng):
-    """More steps from the same shares never have a smaller likelihood, and shares are probabilities."""
+    """More steps from the same shares never have a smaller likelihood, and shares are
+    probabilities.
+    """
     at = rng.uniform(0, 2 * np.pi, (400, 2))
-    waves = np.stack([np.cos(at[:, 0]), np.sin(at[:, 0]), np.cos(at[:, 1]), np.sin(at[:, 1])], axis=1)
+    waves = np.stack(
+        [np.cos(at[:, 0]), np.sin(at[:, 0]), np.cos(at[:, 1]), np.sin(at[:, 1])], axis=1
+    )
     U = waves * np.sqrt(2) * 0.9 + 0.4 * rng.normal(size=waves.shape)
     start = TORUS.near(at + 0.5 * rng.normal(size=at.shape))
     fits = [climb(U, TORUS, start, steps) for steps in (1, 2, 40)]
@@ -194,7 +204,17 @@ def test_torus_correlation_sees_through_a_change_of_generators(change, rng):
 def test_the_command_line_reaches_it(tmp_path):
     X = torus_population(600, 30, rate=12.0, hexagonal=False, random_state=3).X
     np.save(tmp_path / "counts.npy", X)
-    options = ["--grid", "8x6", "--periodic", "--solver", "ring", "--seed", "0", "--json", "--quiet"]
+    options = [
+        "--grid",
+        "8x6",
+        "--periodic",
+        "--solver",
+        "ring",
+        "--seed",
+        "0",
+        "--json",
+        "--quiet",
+    ]
     result = CliRunner().invoke(
         app, ["recover", str(tmp_path / "counts.npy"), *options, "--out", str(tmp_path / "run")]
     )

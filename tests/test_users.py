@@ -1,4 +1,6 @@
-"""Three strangers with a file each, from the file to the right answer: by commands alone, and from Python in ten lines."""
+"""Three strangers with a file each, from the file to the right answer: by commands alone, and from
+Python in ten lines.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def places(run: str) -> dict[str, dict[str, str]]:
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
-# -- a researcher with shuffled images ---------------------------------------------------------------------------------
+# -- a researcher with shuffled images -------------------------------------------------------------
 
 
 def shuffled_images() -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +49,9 @@ def shuffled_images() -> tuple[np.ndarray, np.ndarray]:
 def test_a_researcher_with_shuffled_images(here):
     images, order = shuffled_images()
     np.save("images.npy", images)
-    code, out, err = run_command("recover", "images.npy", "--grid", "6x8", "--json", "--exit-code", "--no-report")
+    code, out, err = run_command(
+        "recover", "images.npy", "--grid", "6x8", "--json", "--exit-code", "--no-report"
+    )
     assert code == 0, err
     answer = json.loads(out)
     assert (answer["verdict"], answer["grid"]) == ("present", [6, 8])
@@ -62,7 +66,7 @@ def test_a_researcher_with_shuffled_images(here):
     assert placement_agreement(order, est.placement_.point, est.grid_) == 1
 
 
-# -- a neuroscientist with spike counts --------------------------------------------------------------------------------
+# -- a neuroscientist with spike counts ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["mat", "csv"])
@@ -70,18 +74,33 @@ def test_a_neuroscientist_with_spike_counts(here, kind):
     data = ring_population(1500, 32, random_state=2)
     if kind == "mat":
         savemat(
-            "session.mat", {"counts": data.X, "trial": np.arange(1500.0)[:, None], "animal": "m28"}, do_compression=True
+            "session.mat",
+            {"counts": data.X, "trial": np.arange(1500.0)[:, None], "animal": "m28"},
+            do_compression=True,
         )
-        code, out, err = run_command("recover", "session.mat", "--grid", "32", "--periodic", "--solver", "ring")
+        code, out, err = run_command(
+            "recover", "session.mat", "--grid", "32", "--periodic", "--solver", "ring"
+        )
         assert code == 2
         assert "choose one with --key, from counts, trial, animal" in err
         arguments = ["recover", "session.mat", "--key", "counts"]
     else:  # numbers of the channels above the counts
         header = ",".join(str(i) for i in range(1, 33))
-        Path("session.csv").write_text(f"{header}\n" + "\n".join(",".join(str(int(v)) for v in row) for row in data.X))
+        Path("session.csv").write_text(
+            f"{header}\n" + "\n".join(",".join(str(int(v)) for v in row) for row in data.X)
+        )
         arguments = ["recover", "session.csv"]
     code, out, err = run_command(
-        *arguments, "--grid", "32", "--periodic", "--solver", "ring", "--signals", "--no-check", "--no-report", "--json"
+        *arguments,
+        "--grid",
+        "32",
+        "--periodic",
+        "--solver",
+        "ring",
+        "--signals",
+        "--no-check",
+        "--no-report",
+        "--json",
     )
     assert code == 0, err
     assert kind == "mat" or "the first line (1, 2, 3 …) is taken as a header" in err
@@ -95,15 +114,19 @@ def test_a_neuroscientist_with_spike_counts(here, kind):
     assert abs(circular_correlation(est.phase(table.rows), data.latent)) > 0.8
 
 
-# -- an engineer with a sensor log -------------------------------------------------------------------------------------
+# -- an engineer with a sensor log -----------------------------------------------------------------
 
 
 def sensor_log(path: Path) -> list[str]:
-    """A log with a header, timestamps, gaps, semicolons and decimal commas; returns the sensors in their true order."""
+    """A log with a header, timestamps, gaps, semicolons and decimal commas; returns the sensors in
+    their true order.
+    """
     data = gsn(2500, (SENSORS,), random_state=11)
     rng = np.random.default_rng(4)
     names = [f"T{i:02d}" for i in range(1, SENSORS + 1)]
-    order = rng.permutation(SENSORS)  # column k of the log is sensor names[k], which sits at order[k]
+    order = rng.permutation(
+        SENSORS
+    )  # column k of the log is sensor names[k], which sits at order[k]
     rows = 20 + data.latent[:, order] + 0.02 * rng.normal(size=(2500, SENSORS))
     gaps = rng.random(2500) < 0.09
     where = rng.integers(0, SENSORS, 2500)
@@ -113,7 +136,11 @@ def sensor_log(path: Path) -> list[str]:
             cells = [f"{v:.4f}".replace(".", ",") for v in row]
             if gaps[i]:
                 cells[where[i]] = ""
-            file.write(f"{1 + i // 1440:02d}.03.2024 {i // 60 % 24:02d}:{i % 60:02d};" + ";".join(cells) + ";ok\n")
+            file.write(
+                f"{1 + i // 1440:02d}.03.2024 {i // 60 % 24:02d}:{i % 60:02d};"
+                + ";".join(cells)
+                + ";ok\n"
+            )
     return [names[k] for k in np.argsort(order)]
 
 
@@ -129,7 +156,9 @@ def test_an_engineer_with_a_sensor_log(here):
     assert code == 2
     assert f"{seen['gaps']:,} of 2,500 rows have gaps" in err
     assert f"--nan drop keeps {2500 - seen['gaps']:,}" in err
-    code, out, err = run_command("recover", "log.csv", "--grid", str(SENSORS), "--nan", "drop", "--json", "--no-report")
+    code, out, err = run_command(
+        "recover", "log.csv", "--grid", str(SENSORS), "--nan", "drop", "--json", "--no-report"
+    )
     assert code == 0, err
     assert "note: 2 columns are left out: 'Zeit' (dates), 'Status' (text)" in err
     answer = json.loads(out)
@@ -142,7 +171,9 @@ def test_an_engineer_with_a_sensor_log(here):
     assert pd.read_parquet("signals.parquet").shape == (answer["n"], SENSORS)
     # from Python, with gaps and all
     table = read("log.csv")
-    est = LatentDomain(grid=SENSORS, mixing="shuffled", random_state=0).fit(table.rows, names=table.names)
+    est = LatentDomain(grid=SENSORS, mixing="shuffled", random_state=0).fit(
+        table.rows, names=table.names
+    )
     placed = est.placement_.to_frame().sort_values("axis0").name.tolist()
     assert placed in (truth, truth[::-1])
 
@@ -155,10 +186,13 @@ def test_frames_with_dates_and_text_are_refused_with_a_remedy(here):
     with_time = frame.assign(time=pd.date_range("2024-01-01", periods=len(frame), freq="min"))
     est = LatentDomain(grid=SENSORS, solver="random", random_state=0)
     with pytest.raises(
-        ValueError, match=r"column 'time' holds dates, not numbers: leave it out, X.drop\(columns=\['time'\]\)"
+        ValueError,
+        match=r"column 'time' holds dates, not numbers: leave it out, X.drop\(columns=\['time'\]\)",
     ):
         est.fit(with_time)
-    with pytest.raises(ValueError, match=r"2 columns hold no numbers, 'time' \(dates\), 'city' \(text\)"):
+    with pytest.raises(
+        ValueError, match=r"2 columns hold no numbers, 'time' \(dates\), 'city' \(text\)"
+    ):
         est.fit(with_time.assign(city="Bonn"))
     est.fit(with_time.drop(columns=["time"]))
     with pytest.raises(ValueError, match=r"column 'city' holds text.*X.drop\(\['city'\]\)"):
@@ -171,14 +205,25 @@ def test_columns_are_named_in_messages_and_results(here):
     X = gsn(400, (6,), random_state=1).latent + 0.05 * rng.normal(size=(400, 6))
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(dead=1.0, id=np.arange(400))
     frame.to_csv("x.csv", index=False)
-    code, _, err = run_command("recover", "x.csv", "--grid", "6", "--mixing", "shuffled", "--no-check", "--no-report")
+    code, _, err = run_command(
+        "recover", "x.csv", "--grid", "6", "--mixing", "shuffled", "--no-check", "--no-report"
+    )
     assert code == 0
     assert "column 'dead'" in err
     rows = places("x-symlift")
     assert list(rows) == [*"abcdef", "dead", "id"]
     assert (rows["dead"]["reason"], rows["id"]["reason"]) == ("dead", "index")
     code, _, err = run_command(
-        "recover", "x.csv", "--grid", "6", "--mixing", "shuffled", "--no-check", "--no-report", "--keep", "--overwrite"
+        "recover",
+        "x.csv",
+        "--grid",
+        "6",
+        "--mixing",
+        "shuffled",
+        "--no-check",
+        "--no-report",
+        "--keep",
+        "--overwrite",
     )
     assert places("x-symlift")["id"]["reason"] != "index"
     # what was said is kept: a bare --resume goes on with it, and another one is refused

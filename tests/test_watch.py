@@ -44,7 +44,10 @@ def test_a_pipe_gets_nothing_unless_lines_are_asked_for() -> None:
             watch(f"training (step {step})", step / 3)
         watch("[red]names[/red] are no markup", None)
     lines = shown(console).splitlines()
-    assert [line.split(" s  ")[1] for line in lines] == ["training", "[red]names[/red] are no markup"]
+    assert [line.split(" s  ")[1] for line in lines] == [
+        "training",
+        "[red]names[/red] are no markup",
+    ]
 
 
 def test_time_left_follows_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +79,9 @@ def test_notebooks_with_widgets_have_a_bar_and_others_lines(
         (False, False, True, False),
         (False, True, False, True),
     ):
-        monkeypatch.setattr("symlift._watch.find_spec", lambda _, installed=widgets: object() if installed else None)
+        monkeypatch.setattr(
+            "symlift._watch.find_spec", lambda _, installed=widgets: object() if installed else None
+        )
         monkeypatch.setattr("rich.console._is_jupyter", lambda on=jupyter: on)
         monkeypatch.setattr(Console, "is_terminal", property(lambda _, on=terminal: on))
         monkeypatch.setattr(Watch, "__enter__", lambda self: self)

@@ -1,1 +1,3 @@
-"""Data sets with and without a translation symmetry, in families, for calibrating and judging the diagnosis."""
+"""Data sets with and without a translation symmetry, in families, for calibrating and judging the
+diagnosis.
+"""

@@ -12,7 +12,13 @@ from symlift.errors import FitWarning
 from symlift.paper.registry import get_experiment
 from verdicts.page import put
 
-ROWS = ("mnist15-shuffled", "mnist27-shuffled", "mnist15-bits", "gsn63-gaussian-dst", "ising33-linear")
+ROWS = (
+    "mnist15-shuffled",
+    "mnist27-shuffled",
+    "mnist15-bits",
+    "gsn63-gaussian-dst",
+    "ising33-linear",
+)
 _START, _END = "<!-- cost: made by benchmarks/diagnosis.py cost -->", "<!-- end of cost -->"
 
 
@@ -33,10 +39,15 @@ def cost() -> None:
         found = est.diagnose(X)
         diagnosis = time.process_time() - start
         row = {
-            "row": name, "title": experiment.title, "fit": round(whole - check, 2), "check": round(check, 2),
-            "ratio": round(check / max(whole - check, 1e-3), 3), "diagnose": round(diagnosis, 2),
-            "verdict": found.verdict.value, "confidence": found.confidence,
-        }  # fmt: skip
+            "row": name,
+            "title": experiment.title,
+            "fit": round(whole - check, 2),
+            "check": round(check, 2),
+            "ratio": round(check / max(whole - check, 1e-3), 3),
+            "diagnose": round(diagnosis, 2),
+            "verdict": found.verdict.value,
+            "confidence": found.confidence,
+        }
         table.append(row)
         print(row, flush=True)
         print(write("diagnosis_cost", {"table": table}))
@@ -44,9 +55,13 @@ def cost() -> None:
 
 
 def _markdown(table: list[dict[str, Any]]) -> str:
-    lines = ["| row of the README | fit, s | its check, s | check / fit | `diagnose(X)`, s |", "|---|---|---|---|---|"]
+    lines = [
+        "| row of the README | fit, s | its check, s | check / fit | `diagnose(X)`, s |",
+        "|---|---|---|---|---|",
+    ]
     lines += [
-        f"| {row['title']} | {row['fit']:.1f} | {row['check']:.2f} | {row['ratio']:.2f} | {row['diagnose']:.2f} |"
+        f"| {row['title']} | {row['fit']:.1f} | {row['check']:.2f} | {row['ratio']:.2f} |"
+        f" {row['diagnose']:.2f} |"
         for row in table
     ]
     return "\n".join(lines)

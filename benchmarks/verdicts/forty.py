@@ -1,8 +1,9 @@
 """The forty data sets that version 0.1.0 was judged by: twenty with a symmetry, and twenty without.
 
-With: shuffled and densely mixed shot noise on lines, rings and grids, wavelets, spins under a linear map.  Without: white noise,
-Gaussian mixtures, low-rank blobs, columns permuted sample-wise, Gaussian surrogates under a dense mixing on a ring.  A wrong
-verdict is anything but "present" on the first, and "present" or "ordered" on the second.
+With: shuffled and densely mixed shot noise on lines, rings and grids, wavelets, spins under a
+linear map. Without: white noise, Gaussian mixtures, low-rank blobs, columns permuted sample-wise,
+Gaussian surrogates under a dense mixing on a ring. A wrong verdict is anything but "present" on the
+first, and "present" or "ordered" on the second.
 """
 
 from __future__ import annotations
@@ -26,13 +27,25 @@ Case = tuple[NDArray, Any, Any]
 def with_symmetry(kind: int, seed: int) -> tuple[str, Case]:
     """Five kinds, four seeds each."""
     if kind == 0:
-        name, found = "line 31, shuffled", gsn(8_000, 31, transform="permutation", random_state=seed)
+        name, found = (
+            "line 31, shuffled",
+            gsn(8_000, 31, transform="permutation", random_state=seed),
+        )
     elif kind == 1:
-        name, found = "ring 15, dense", gsn(12_000, 15, periodic=True, transform="orthogonal", random_state=seed)
+        name, found = (
+            "ring 15, dense",
+            gsn(12_000, 15, periodic=True, transform="orthogonal", random_state=seed),
+        )
     elif kind == 2:
-        name, found = "8x8, shuffled", gsn(8_000, (8, 8), transform="permutation", random_state=seed)
+        name, found = (
+            "8x8, shuffled",
+            gsn(8_000, (8, 8), transform="permutation", random_state=seed),
+        )
     elif kind == 3:
-        name, found = "wavelets 31, dense", gsn(30_000, 31, basis="legendre", transform="orthogonal", random_state=seed)
+        name, found = (
+            "wavelets 31, dense",
+            gsn(30_000, 31, basis="legendre", transform="orthogonal", random_state=seed),
+        )
     else:
         name, found = "spins 17, linear", ising(30_000, 17, transform="linear", random_state=seed)
     return name, (found.X, found.grid.shape, found.grid.periodic)
@@ -46,7 +59,11 @@ def without_symmetry(kind: int, seed: int) -> tuple[str, Case]:
         return "white noise", (rng.normal(size=(n, d)), (d,), seed % 2 == 0)
     if kind == 1:
         centres = 3 * rng.normal(size=(5, d))
-        return "Gaussian mixture", (centres[rng.integers(5, size=n)] + rng.normal(size=(n, d)), (d,), False)
+        return "Gaussian mixture", (
+            centres[rng.integers(5, size=n)] + rng.normal(size=(n, d)),
+            (d,),
+            False,
+        )
     if kind == 2:
         blob = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.1 * rng.normal(size=(n, d))
         return "low-rank blob", (blob, (3, 5), False)
@@ -75,13 +92,28 @@ def forty() -> None:
                     for one in (found, full)
                 )
                 seconds = round(time.process_time() - start, 1)
-                table.append({
-                    "data": name, "seed": seed, "expected": expected, "verdict": found.verdict.value, "full": full.verdict.value,
-                    "confidence": found.confidence, "right": right, "seconds": seconds,
-                    "tests": {test.name: test.value for test in full.tests},
-                })  # fmt: skip
+                table.append(
+                    {
+                        "data": name,
+                        "seed": seed,
+                        "expected": expected,
+                        "verdict": found.verdict.value,
+                        "full": full.verdict.value,
+                        "confidence": found.confidence,
+                        "right": right,
+                        "seconds": seconds,
+                        "tests": {test.name: test.value for test in full.tests},
+                    }
+                )
                 mark = "" if right else "   <- wrong"
                 print(f"{name:22} seed {seed}: {found} / {full} {seconds} s{mark}", flush=True)
-    wrong = {key: sum(not row["right"] for row in table if row["expected"] is key) for key in (True, False)}
+    wrong = {
+        key: sum(not row["right"] for row in table if row["expected"] is key)
+        for key in (True, False)
+    }
     print(f"wrong with a symmetry: {wrong[True]} of 20; wrong without: {wrong[False]} of 20")
-    print(write("diagnosis", {"wrong_with": wrong[True], "wrong_without": wrong[False], "table": table}))
+    print(
+        write(
+            "diagnosis", {"wrong_with": wrong[True], "wrong_without": wrong[False], "table": table}
+        )
+    )

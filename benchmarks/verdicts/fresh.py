@@ -1,4 +1,6 @@
-"""Families that were written after thresholds had been set, and are in neither half: a last look that nothing was fitted to."""
+"""Families that were written after thresholds had been set, and are in neither half: a last look
+that nothing was fitted to.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,14 @@ def four_sources_many_times(rng: Rng, variant: int) -> Case:
 @fresh_negative
 def volatility_in_clusters(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    swing = np.exp(np.convolve(rng.normal(size=n + 49), np.exp(-np.arange(50) / 12), "valid") / 3)[:, None]
-    return shaped(swing * (rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + rng.normal(size=(n, d))), shape, variant)
+    swing = np.exp(np.convolve(rng.normal(size=n + 49), np.exp(-np.arange(50) / 12), "valid") / 3)[
+        :, None
+    ]
+    return shaped(
+        swing * (rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + rng.normal(size=(n, d))),
+        shape,
+        variant,
+    )
 
 
 @fresh_negative
@@ -54,7 +62,11 @@ def mostly_zero_counts(rng: Rng, variant: int) -> Case:
 def a_ring_in_rows(rng: Rng, variant: int) -> Case:
     shape = ((3, 6), (4, 5), (4, 6), (5, 6))[variant]
     data = gsn(
-        3_600, int(np.prod(shape)), periodic=True, transform="permutation", random_state=int(rng.integers(1 << 30))
+        3_600,
+        int(np.prod(shape)),
+        periodic=True,
+        transform="permutation",
+        random_state=int(rng.integers(1 << 30)),
     )
     return Case(data.X, {"grid": shape, "mixing": "shuffled"})
 
@@ -86,7 +98,9 @@ def lognormal_lines(rng: Rng, variant: int) -> Case:
 def noisy_boxes(rng: Rng, variant: int) -> Case:
     grid = Grid(((3, 4, 5), (4, 4, 4), (3, 3, 6), (4, 4, 5))[variant])
     Y = smooth_field(rng, 6_000, grid.shape, 0.9)
-    return in_random_order(Y + (0.3 + 0.3 * variant) * rng.normal(size=Y.shape), grid, rng, "shuffled")
+    return in_random_order(
+        Y + (0.3 + 0.3 * variant) * rng.normal(size=Y.shape), grid, rng, "shuffled"
+    )
 
 
 @fresh_positive
@@ -102,4 +116,8 @@ def laplace_rings_behind_a_rotation(rng: Rng, variant: int) -> Case:
     raw = rng.exponential(size=(n, d)) * (rng.uniform(size=(n, d)) < 0.3)
     Y = sum(w * np.roll(raw, s, axis=1) for s, w in ((-1, 0.5), (0, 1.0), (1, 0.5)))
     Q = random_orthogonal(d, random_state=int(rng.integers(1 << 30)))
-    return Case(np.asarray(Y) @ Q + 0.02 * rng.normal(size=(n, d)), {"grid": d, "periodic": True}, latent=np.asarray(Y))
+    return Case(
+        np.asarray(Y) @ Q + 0.02 * rng.normal(size=(n, d)),
+        {"grid": d, "periodic": True},
+        latent=np.asarray(Y),
+    )

@@ -1,4 +1,6 @@
-"""Families that were written after `partners_beside` and `gaps`, and committed before anything was run on them; in neither half."""
+"""Families that were written after `partners_beside` and `gaps`, and committed before anything was
+run on them; in neither half.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def sales_by_the_week(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     week = rng.normal(size=(7, d))[np.arange(n) % 7]
     shocks = (rng.uniform(size=(n, 3)) < 0.05) @ rng.gamma(1, 3, size=(3, d))
-    return shaped(week + shocks + lfilter([1], [1, -0.5], rng.normal(size=(n, d)), axis=0), shape, variant)
+    return shaped(
+        week + shocks + lfilter([1], [1, -0.5], rng.normal(size=(n, d)), axis=0), shape, variant
+    )
 
 
 @later_negative
@@ -57,7 +61,9 @@ def sensors_on_a_sphere(rng: Rng, variant: int) -> Case:
 
 @later_negative
 def one_ladder_of_difficulty(rng: Rng, variant: int) -> Case:
-    """Right or wrong answers to questions that differ in difficulty and in how well they tell people apart."""
+    """Right or wrong answers to questions that differ in difficulty and in how well they tell
+    people apart.
+    """
     d, shape, n = size(variant)
     logit = (rng.normal(size=(n, 1)) - rng.normal(size=d)) * rng.lognormal(sigma=0.5, size=d)
     return shaped(rng.uniform(size=(n, d)) < 1 / (1 + np.exp(-2 * logit)), shape, variant)
@@ -68,7 +74,10 @@ def rough_planes(rng: Rng, variant: int) -> Case:
     """Correlations that fall exponentially with distance."""
     grid = Grid(PLANES[variant])
     apart = np.linalg.norm(grid.indices()[:, None] - grid.indices()[None], axis=-1)
-    Y = rng.normal(size=(3_600, grid.size)) @ np.linalg.cholesky(np.exp(-apart / (1.5 + 0.5 * variant))).T
+    Y = (
+        rng.normal(size=(3_600, grid.size))
+        @ np.linalg.cholesky(np.exp(-apart / (1.5 + 0.5 * variant))).T
+    )
     return in_random_order(Y + 0.2 * rng.normal(size=Y.shape), grid, rng)
 
 
@@ -115,4 +124,8 @@ def gamma_rings_behind_a_rotation(rng: Rng, variant: int) -> Case:
     raw = rng.gamma(0.2, size=(n, d))
     Y = sum(w * np.roll(raw, s, axis=1) for s, w in ((-1, 0.6), (0, 1.0), (1, 0.4)))
     Q = random_orthogonal(d, random_state=int(rng.integers(1 << 30)))
-    return Case(np.asarray(Y) @ Q + 0.02 * rng.normal(size=(n, d)), {"grid": d, "periodic": True}, latent=np.asarray(Y))
+    return Case(
+        np.asarray(Y) @ Q + 0.02 * rng.normal(size=(n, d)),
+        {"grid": d, "periodic": True},
+        latent=np.asarray(Y),
+    )

@@ -1,7 +1,8 @@
 """What a family of data sets is, and which half of the families may set thresholds.
 
-A family is a function of a random generator and a number (which of its variants); a :class:`Case` is what it makes: three times as
-many rows as a fit gets, so that three fits see other rows, what a user would pass to the estimator, and the truth.
+A family is a function of a random generator and a number (which of its variants); a :class:`Case`
+is what it makes: three times as many rows as a fit gets, so that three fits see other rows, what a
+user would pass to the estimator, and the truth.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ VARIANTS, PARTS = 4, 3
 class Case:
     """Rows, the estimator's parameters, and the truth.
 
-    ``point`` (d,) is the true point of each column (-1: nowhere), ``latent`` (n, points) the signals, ``angle`` (n,) the angle of
-    each row (tuned populations); none of them where there is no symmetry.  ``stationary`` False: columns have places, but
-    translation is no symmetry.  ``overlap``: too few rows for disjoint parts, so each is a random two thirds.
+    ``point`` (d,) is the true point of each column (-1: nowhere), ``latent`` (n, points) the
+    signals, ``angle`` (n,) the angle of each row (tuned populations); none of them where there is
+    no symmetry. ``stationary`` False: columns have places, but translation is no symmetry.
+    ``overlap``: too few rows for disjoint parts, so each is a random two thirds.
     """
 
     X: NDArray
@@ -99,7 +101,9 @@ def later_positive(make: Family) -> Family:
 
 
 def half_of(name: str) -> str:
-    """ "seen" (thresholds may be set on it) or "unseen", by a hash of its name, so that nobody chose; or "fresh", "later"."""
+    """ "seen" (thresholds may be set on it) or "unseen", by a hash of its name, so that nobody
+    chose; or "fresh", "later".
+    """
     if name in FRESH:
         return "fresh"
     if name in LATER:

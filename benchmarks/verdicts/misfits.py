@@ -1,4 +1,6 @@
-"""Families without a translation symmetry on the grid that is given: true fields on other grids, and well-known tables."""
+"""Families without a translation symmetry on the grid that is given: true fields on other grids,
+and well-known tables.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from symlift.datasets import gsn, random_orthogonal
 from verdicts.library import Case, negative
 from verdicts.negatives import Rng, size
 
-# -- true fields on a grid that is not theirs --------------------------------------------------------------------------
+# -- true fields on a grid that is not theirs ------------------------------------------------------
 
 
 @negative
@@ -32,7 +34,9 @@ def a_plane_on_a_line(rng: Rng, variant: int) -> Case:
 @negative
 def a_line_in_rows(rng: Rng, variant: int) -> Case:
     shape = ((3, 6), (4, 5), (4, 6), (5, 6))[variant]
-    X = gsn(3_600, int(np.prod(shape)), transform="permutation", random_state=int(rng.integers(1 << 30))).X
+    X = gsn(
+        3_600, int(np.prod(shape)), transform="permutation", random_state=int(rng.integers(1 << 30))
+    ).X
     return Case(X, {"grid": shape, "mixing": "shuffled"})
 
 
@@ -40,18 +44,25 @@ def a_line_in_rows(rng: Rng, variant: int) -> Case:
 def gaussian_ring_behind_a_rotation(rng: Rng, variant: int) -> Case:
     """Second moments cannot undo it."""
     d = 9 + 2 * variant
-    field = np.fft.irfft(np.fft.rfft(rng.normal(size=(6_000, d))) / (1 + np.arange(d // 2 + 1) ** 2), d)
-    return Case(field @ random_orthogonal(d, random_state=int(rng.integers(1 << 30))), {"grid": d, "periodic": True})
+    field = np.fft.irfft(
+        np.fft.rfft(rng.normal(size=(6_000, d))) / (1 + np.arange(d // 2 + 1) ** 2), d
+    )
+    return Case(
+        field @ random_orthogonal(d, random_state=int(rng.integers(1 << 30))),
+        {"grid": d, "periodic": True},
+    )
 
 
-# -- tables that everybody has -----------------------------------------------------------------------------------------
+# -- tables that everybody has ---------------------------------------------------------------------
 
 
 def _table(X: NDArray, shapes: tuple[Any, ...], rng: Rng, variant: int) -> Case:
     X = np.asarray(X, dtype=np.float64)
     scaled = X if variant % 2 else (X - X.mean(axis=0)) / X.std(axis=0)
     shape = shapes[variant % len(shapes)]
-    return Case(scaled[rng.permutation(len(X))], {"grid": shape, "mixing": "shuffled"}, overlap=True)
+    return Case(
+        scaled[rng.permutation(len(X))], {"grid": shape, "mixing": "shuffled"}, overlap=True
+    )
 
 
 @negative

@@ -11,13 +11,24 @@ from scipy import stats
 from symlift.datasets import gsn, random_orthogonal
 from verdicts.library import Case, negative
 
-SIZES: tuple[tuple[int, tuple[int, ...]], ...] = ((16, (16,)), (24, (4, 6)), (36, (6, 6)), (20, (20,)))
+SIZES: tuple[tuple[int, tuple[int, ...]], ...] = (
+    (16, (16,)),
+    (24, (4, 6)),
+    (36, (6, 6)),
+    (20, (20,)),
+)
 Rng = np.random.Generator
 
 
 def shaped(X: NDArray, shape: Any, variant: int, **further: Any) -> Case:
-    """Mostly as users who know that columns are sensors would ask; every fourth without that knowledge."""
-    params = {"grid": shape, "periodic": variant == 3, "mixing": "auto" if variant == 0 else "shuffled"}
+    """Mostly as users who know that columns are sensors would ask; every fourth without that
+    knowledge.
+    """
+    params = {
+        "grid": shape,
+        "periodic": variant == 3,
+        "mixing": "auto" if variant == 0 else "shuffled",
+    }
     return Case(np.asarray(X, dtype=np.float64), {**params, **further})
 
 
@@ -41,14 +52,20 @@ def white_noise(rng: Rng, variant: int) -> Case:
 def few_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = variant + 1
-    return shaped(rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + 0.7 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(
+        rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + 0.7 * rng.normal(size=(n, d)),
+        shape,
+        variant,
+    )
 
 
 @negative
 def many_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = d // 3
-    return shaped(rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + rng.normal(size=(n, d)), shape, variant)
+    return shaped(
+        rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + rng.normal(size=(n, d)), shape, variant
+    )
 
 
 @negative
@@ -64,7 +81,10 @@ def positive_factors(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = 3 + variant
     return shaped(
-        rng.exponential(size=(n, k)) @ rng.gamma(0.4, size=(k, d)) + 0.1 * rng.exponential(size=(n, d)), shape, variant
+        rng.exponential(size=(n, k)) @ rng.gamma(0.4, size=(k, d))
+        + 0.1 * rng.exponential(size=(n, d)),
+        shape,
+        variant,
     )
 
 
@@ -167,7 +187,9 @@ def causal_graph(rng: Rng, variant: int) -> Case:
 def power_law_spectrum(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     Q = random_orthogonal(d, random_state=int(rng.integers(1 << 30)))
-    return shaped((rng.normal(size=(n, d)) / (1 + np.arange(d)) ** (0.5 + 0.2 * variant)) @ Q, shape, variant)
+    return shaped(
+        (rng.normal(size=(n, d)) / (1 + np.arange(d)) ** (0.5 + 0.2 * variant)) @ Q, shape, variant
+    )
 
 
 @negative
@@ -200,7 +222,9 @@ def one_hot_blocks(rng: Rng, variant: int) -> Case:
     columns: list[NDArray] = []
     while len(columns) < d:
         levels = int(rng.integers(2, 7))
-        columns += list(np.eye(levels)[rng.choice(levels, size=n, p=rng.dirichlet(2 * np.ones(levels)))].T)
+        columns += list(
+            np.eye(levels)[rng.choice(levels, size=n, p=rng.dirichlet(2 * np.ones(levels)))].T
+        )
     return shaped(np.stack(columns[:d], axis=1) + 0.0, shape, variant)
 
 
@@ -222,14 +246,20 @@ def random_walks(rng: Rng, variant: int) -> Case:
 @negative
 def drifting_walks(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    return shaped(np.cumsum(rng.normal(size=(n, d)) + 0.1 * rng.normal(size=d), axis=0), shape, variant)
+    return shaped(
+        np.cumsum(rng.normal(size=(n, d)) + 0.1 * rng.normal(size=d), axis=0), shape, variant
+    )
 
 
 @negative
 def trends(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     t = np.linspace(0, 3, n)[:, None]
-    return shaped(rng.normal(size=d) * t + rng.normal(size=d) * t**2 + 0.2 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(
+        rng.normal(size=d) * t + rng.normal(size=d) * t**2 + 0.2 * rng.normal(size=(n, d)),
+        shape,
+        variant,
+    )
 
 
 @negative
@@ -237,7 +267,9 @@ def slow_series(rng: Rng, variant: int) -> Case:
     from scipy.signal import lfilter
 
     d, shape, n = size(variant)
-    return shaped(lfilter([1], [1, -0.97 - 0.005 * variant], rng.normal(size=(n, d)), axis=0), shape, variant)
+    return shaped(
+        lfilter([1], [1, -0.97 - 0.005 * variant], rng.normal(size=(n, d)), axis=0), shape, variant
+    )
 
 
 @negative
@@ -246,7 +278,10 @@ def phases_of_one_period(rng: Rng, variant: int) -> Case:
     t = np.arange(n)[:, None]
     period = 20 + 30 * variant
     return shaped(
-        np.cos(2 * np.pi * t / period + rng.uniform(0, 2 * np.pi, d)) + 0.3 * rng.normal(size=(n, d)), shape, variant
+        np.cos(2 * np.pi * t / period + rng.uniform(0, 2 * np.pi, d))
+        + 0.3 * rng.normal(size=(n, d)),
+        shape,
+        variant,
     )
 
 
@@ -271,14 +306,20 @@ def duplicated_columns(rng: Rng, variant: int) -> Case:
     d, _, n = size(variant)
     X = rng.normal(size=(n, d // 2)) + 0.5 * rng.normal(size=(n, 3)) @ rng.normal(size=(3, d // 2))
     X = np.concatenate([X, X], axis=1)[:, rng.permutation(2 * (d // 2))]
-    return shaped(X + 0.01 * variant * rng.normal(size=X.shape), (d // 2,) if variant < 2 else (2 * (d // 2),), variant)
+    return shaped(
+        X + 0.01 * variant * rng.normal(size=X.shape),
+        (d // 2,) if variant < 2 else (2 * (d // 2),),
+        variant,
+    )
 
 
 @negative
 def identical_columns(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     return shaped(
-        np.repeat(rng.normal(size=(n, 1)), d, axis=1) + 0.003 * variant * rng.normal(size=(n, d)), shape, variant
+        np.repeat(rng.normal(size=(n, 1)), d, axis=1) + 0.003 * variant * rng.normal(size=(n, d)),
+        shape,
+        variant,
     )
 
 
@@ -308,7 +349,11 @@ def few_columns_any_grid(rng: Rng, variant: int) -> Case:
 def gaussian_mixture(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     k = 3 + 2 * variant
-    return shaped(2 * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d)), shape, variant)
+    return shaped(
+        2 * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d)),
+        shape,
+        variant,
+    )
 
 
 @negative
@@ -325,8 +370,13 @@ def hidden_states(rng: Rng, variant: int) -> Case:
 def untuned_neurons(rng: Rng, variant: int) -> Case:
     """Counts with a common gain and random assemblies: no angle."""
     d, _, n = size(variant)
-    drive = 0.6 * rng.normal(size=(n, 1)) + 0.6 * np.maximum(rng.normal(size=(n, 4)), 0) @ rng.exponential(size=(4, d))
-    return Case(rng.poisson(np.exp(drive - 0.3)).astype(float), {"grid": 15, "periodic": True, "solver": "ring"})
+    drive = 0.6 * rng.normal(size=(n, 1)) + 0.6 * np.maximum(
+        rng.normal(size=(n, 4)), 0
+    ) @ rng.exponential(size=(4, d))
+    return Case(
+        rng.poisson(np.exp(drive - 0.3)).astype(float),
+        {"grid": 15, "periodic": True, "solver": "ring"},
+    )
 
 
 @negative
@@ -351,7 +401,9 @@ def answers_to_questions(rng: Rng, variant: int) -> Case:
 @negative
 def shares_of_a_whole(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
-    X = rng.gamma(rng.uniform(0.5, 4, d), size=(n, d)) * np.exp(0.5 * rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)))
+    X = rng.gamma(rng.uniform(0.5, 4, d), size=(n, d)) * np.exp(
+        0.5 * rng.normal(size=(n, 3)) @ rng.normal(size=(3, d))
+    )
     return shaped(X / X.sum(axis=1, keepdims=True), shape, variant)
 
 
@@ -368,7 +420,9 @@ def stored_patterns(rng: Rng, variant: int) -> Case:
     d, shape, n = size(variant)
     patterns = rng.choice([-1.0, 1.0], size=(6, d))
     flips = np.where(rng.uniform(size=(n, d)) < 0.15, -1, 1)
-    return shaped(patterns[rng.integers(6, size=n)] * flips + 0.01 * rng.normal(size=(n, d)), shape, variant)
+    return shaped(
+        patterns[rng.integers(6, size=n)] * flips + 0.01 * rng.normal(size=(n, d)), shape, variant
+    )
 
 
 @negative

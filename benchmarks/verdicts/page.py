@@ -36,8 +36,13 @@ def write_page(
     bins_of: Callable[[NDArray, NDArray], list[tuple[float, float, int]]],
     notes: tuple[str, ...],
 ) -> None:
-    """Put the table into docs/reading-the-diagnosis.md, and the diagram of ``records`` beside its other pictures."""
-    p, y = np.array([r["confidence"] for r in records]), np.array([r["right"] for r in records], dtype=float)
+    """Put the table into docs/reading-the-diagnosis.md, and the diagram of ``records`` beside its
+    other pictures.
+    """
+    p, y = (
+        np.array([r["confidence"] for r in records]),
+        np.array([r["right"] for r in records], dtype=float),
+    )
     _draw(bins_of(p, y), DOCS / "images" / "reliability.svg")
     put(START, END, table(columns, notes))
 
@@ -50,7 +55,9 @@ def put(start: str, end: str, text: str) -> None:
 
 
 def table(columns: dict[str, dict[str, Any]], notes: tuple[str, ...]) -> str:
-    """Markdown: one column for each set of families; of ``notes`` all but the last are changes made after reading the first."""
+    """Markdown: one column for each set of families; of ``notes`` all but the last are changes made
+    after reading the first.
+    """
     *changes, first = notes
     found = list(columns.values())
     sizes = "; ".join(
@@ -64,11 +71,18 @@ def table(columns: dict[str, dict[str, Any]], notes: tuple[str, ...]) -> str:
         "|---|" + "---|" * (len(found) + 1),
     ]
     for words, name, aim in _ROWS:
-        shares = [f"{c[name][0]} of {c[name][1]} ({100 * c[name][0] / max(c[name][1], 1):.1f} %)" for c in found]
+        shares = [
+            f"{c[name][0]} of {c[name][1]} ({100 * c[name][0] / max(c[name][1], 1):.1f} %)"
+            for c in found
+        ]
         lines.append(f"| {words} | {' | '.join(shares)} | {aim} |")
     for words, name, aim in _NUMBERS:
         lines.append(f"| {words} | {' | '.join(f'{c[name]:.3f}' for c in found)} | {aim} |")
-    lines += ["", f"Changes of thresholds or curves after the unseen half had been read: {len(changes)}.", ""]
+    lines += [
+        "",
+        f"Changes of thresholds or curves after the unseen half had been read: {len(changes)}.",
+        "",
+    ]
     lines += [*(f"- {change}" for change in changes), "", first]
     return "\n".join(lines)
 
@@ -86,8 +100,17 @@ def _draw(bins: list[tuple[float, float, int]], path: Path) -> None:
         error = np.sqrt(max(right * (1 - right), 0.25 / count) / count)
         axes.errorbar(sure, right, yerr=2 * error, fmt="o", color="C0", markersize=5)
         axes.annotate(
-            str(count), (sure, right), textcoords="offset points", xytext=(7, -3 if right > 0.5 else 4), fontsize=8
+            str(count),
+            (sure, right),
+            textcoords="offset points",
+            xytext=(7, -3 if right > 0.5 else 4),
+            fontsize=8,
         )
-    axes.set(xlabel="confidence", ylabel="share of results that are right", xlim=(-0.03, 1.08), ylim=(-0.03, 1.05))
+    axes.set(
+        xlabel="confidence",
+        ylabel="share of results that are right",
+        xlim=(-0.03, 1.08),
+        ylim=(-0.03, 1.05),
+    )
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)

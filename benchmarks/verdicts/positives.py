@@ -1,4 +1,6 @@
-"""Families with a translation symmetry, or at least with places: every kind of field, mixing and damage that solvers claim."""
+"""Families with a translation symmetry, or at least with places: every kind of field, mixing and
+damage that solvers claim.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def _seed(rng: Rng) -> int:
     return int(rng.integers(1 << 30))
 
 
-def in_random_order(field: NDArray, grid: Grid, rng: Rng, mixing: str = "auto", **truth: Any) -> Placed:
+def in_random_order(
+    field: NDArray, grid: Grid, rng: Rng, mixing: str = "auto", **truth: Any
+) -> Placed:
     """Columns of ``field`` (n, points) in random order."""
     order = rng.permutation(field.shape[1])
     params = {"grid": grid.shape, "periodic": grid.periodic, "mixing": mixing}
@@ -32,7 +36,9 @@ def in_random_order(field: NDArray, grid: Grid, rng: Rng, mixing: str = "auto", 
 def smooth_field(
     rng: Rng, n: int, shape: Sequence[int], width: float, wraps: bool = False, noise: Any = None
 ) -> NDArray:
-    """White noise (or ``noise``) filtered by a Gaussian, in the middle of a larger field where it does not wrap, (n, points)."""
+    """White noise (or ``noise``) filtered by a Gaussian, in the middle of a larger field where it
+    does not wrap, (n, points).
+    """
     pad = 0 if wraps else int(np.ceil(3 * width))
     raw = (noise or rng.normal)(size=(n, *(m + 2 * pad for m in shape)))
     out = gaussian_filter(raw, [0] + [width] * len(shape), mode="wrap" if wraps else "constant")
@@ -41,13 +47,15 @@ def smooth_field(
 
 
 def _field(rng: Rng, variant: int, n: int, noise: float = 0.1) -> tuple[NDArray, Grid]:
-    """A line, a ring, a plane and a larger plane: one of them for each variant, with a little noise."""
+    """A line, a ring, a plane and a larger plane: one of them for each variant, with a little
+    noise.
+    """
     shape, wraps = (((24,), False), ((20,), True), ((6, 7), False), ((8, 8), False))[variant]
     Y = smooth_field(rng, n, shape, 1.2, wraps)
     return Y + noise * rng.normal(size=Y.shape), Grid(shape, wraps)
 
 
-# -- fields of many kinds, shuffled ------------------------------------------------------------------------------------
+# -- fields of many kinds, shuffled ----------------------------------------------------------------
 
 
 @positive
@@ -70,7 +78,9 @@ def shot_noise_planes(rng: Rng, variant: int) -> Case:
 
 @positive
 def shot_noise_boxes(rng: Rng, variant: int) -> Case:
-    data = gsn(6_000, ((4, 4, 4), (3, 4, 5), (4, 5, 5), (3, 3, 6))[variant], random_state=_seed(rng))
+    data = gsn(
+        6_000, ((4, 4, 4), (3, 4, 5), (4, 5, 5), (3, 3, 6))[variant], random_state=_seed(rng)
+    )
     return in_random_order(data.X, data.grid, rng)
 
 
@@ -84,14 +94,18 @@ def wavelets(rng: Rng, variant: int) -> Case:
 def smooth_lines(rng: Rng, variant: int) -> Case:
     d = LINES[variant]
     return in_random_order(
-        smooth_field(rng, 2_400, (d,), 0.7 + 0.4 * variant) + 0.1 * rng.normal(size=(2_400, d)), Grid((d,)), rng
+        smooth_field(rng, 2_400, (d,), 0.7 + 0.4 * variant) + 0.1 * rng.normal(size=(2_400, d)),
+        Grid((d,)),
+        rng,
     )
 
 
 @positive
 def smooth_rings(rng: Rng, variant: int) -> Case:
     d = LINES[variant]
-    Y = smooth_field(rng, 2_400, (d,), 0.7 + 0.4 * variant, wraps=True) + 0.1 * rng.normal(size=(2_400, d))
+    Y = smooth_field(rng, 2_400, (d,), 0.7 + 0.4 * variant, wraps=True) + 0.1 * rng.normal(
+        size=(2_400, d)
+    )
     return in_random_order(Y, Grid((d,), True), rng)
 
 
@@ -114,7 +128,9 @@ def autoregressive_lines(rng: Rng, variant: int) -> Case:
     from scipy.signal import lfilter
 
     d = LINES[variant]
-    Y = lfilter([1], [1, -(0.5, 0.7, 0.85, 0.95)[variant]], rng.normal(size=(2_400, d + 60)), axis=1)[:, 60:]
+    Y = lfilter(
+        [1], [1, -(0.5, 0.7, 0.85, 0.95)[variant]], rng.normal(size=(2_400, d + 60)), axis=1
+    )[:, 60:]
     return in_random_order(Y, Grid((d,)), rng)
 
 
@@ -133,13 +149,17 @@ def spins_on_planes(rng: Rng, variant: int) -> Case:
 @positive
 def textures(rng: Rng, variant: int) -> Case:
     side = 7 + variant
-    return in_random_order(patches(4_500, (side, side), rng, TEXTURES).reshape(4_500, -1), Grid((side, side)), rng)
+    return in_random_order(
+        patches(4_500, (side, side), rng, TEXTURES).reshape(4_500, -1), Grid((side, side)), rng
+    )
 
 
 @positive
 def photographs(rng: Rng, variant: int) -> Case:
     side = 6 + variant
-    return in_random_order(patches(4_500, (side, side), rng, PHOTOGRAPHS).reshape(4_500, -1), Grid((side, side)), rng)
+    return in_random_order(
+        patches(4_500, (side, side), rng, PHOTOGRAPHS).reshape(4_500, -1), Grid((side, side)), rng
+    )
 
 
 @positive
@@ -206,7 +226,7 @@ def a_grid_of_its_own(rng: Rng, variant: int) -> Case:
     return Case(case.X, {"grid": "auto", "mixing": "shuffled"}, case.point, case.latent)
 
 
-# -- damage ------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 @positive
@@ -219,7 +239,9 @@ def heavy_noise(rng: Rng, variant: int) -> Case:
 def noise_that_drowns(rng: Rng, variant: int) -> Case:
     """Ten times the signal's power: some are found, some cannot be."""
     Y, grid = _field(rng, variant, 9_000)
-    return in_random_order(Y + (2.0 + 0.5 * variant) * rng.normal(size=Y.shape), grid, rng, "shuffled")
+    return in_random_order(
+        Y + (2.0 + 0.5 * variant) * rng.normal(size=Y.shape), grid, rng, "shuffled"
+    )
 
 
 @positive
@@ -271,7 +293,9 @@ def strangers_instead(rng: Rng, variant: int) -> Case:
 
 @positive
 def row_number_beside(rng: Rng, variant: int) -> Case:
-    """What DataFrame.to_csv() leaves: the row number is the first column, and the grid is to be proposed or is known."""
+    """What DataFrame.to_csv() leaves: the row number is the first column, and the grid is to be
+    proposed or is known.
+    """
     Y, grid = _field(rng, variant, 3_000)
     case = in_random_order(Y, grid, rng, "shuffled")
     return Case(np.c_[np.arange(len(Y)), case.X], case.params, np.r_[-1, case.point])
@@ -304,7 +328,9 @@ def wild_entries(rng: Rng, variant: int) -> Case:
 @positive
 def gains_and_offsets(rng: Rng, variant: int) -> Case:
     Y, grid = _field(rng, variant, 4_500)
-    return in_random_order(Y * rng.lognormal(size=grid.size) + 5 * rng.normal(size=grid.size), grid, rng, "shuffled")
+    return in_random_order(
+        Y * rng.lognormal(size=grid.size) + 5 * rng.normal(size=grid.size), grid, rng, "shuffled"
+    )
 
 
 @positive
@@ -321,10 +347,12 @@ def rows_in_time(rng: Rng, variant: int) -> Case:
 
     Y, grid = _field(rng, variant, 6_000)
     slow = lfilter([1], [1, -0.8], Y, axis=0)[100:]
-    return in_random_order(slow / slow.std() + 0.1 * rng.normal(size=slow.shape), grid, rng, "shuffled")
+    return in_random_order(
+        slow / slow.std() + 0.1 * rng.normal(size=slow.shape), grid, rng, "shuffled"
+    )
 
 
-# -- in places, but not stationary -------------------------------------------------------------------------------------
+# -- in places, but not stationary -----------------------------------------------------------------
 
 
 @positive
@@ -340,7 +368,11 @@ def sorted_rows(rng: Rng, variant: int) -> Case:
     """Order statistics: each row is sorted."""
     d = LINES[variant % 3]
     return in_random_order(
-        np.sort(rng.exponential(size=(3_000, d)), axis=1), Grid((d,)), rng, "shuffled", stationary=False
+        np.sort(rng.exponential(size=(3_000, d)), axis=1),
+        Grid((d,)),
+        rng,
+        "shuffled",
+        stationary=False,
     )
 
 
@@ -361,10 +393,12 @@ def bright_in_the_middle(rng: Rng, variant: int) -> Case:
     smooth, rough = (smooth_field(rng, 3_600, grid.shape, width) for width in (1.5, 0.6))
     share = grid.indices()[:, 0] / (grid.shape[0] - 1)
     Y = np.sqrt(share) * smooth + np.sqrt(1 - share) * rough
-    return in_random_order(Y * (0.5 + share) + 0.1 * rng.normal(size=Y.shape), grid, rng, "shuffled", stationary=False)
+    return in_random_order(
+        Y * (0.5 + share) + 0.1 * rng.normal(size=Y.shape), grid, rng, "shuffled", stationary=False
+    )
 
 
-# -- several columns at a point, bits, tuned populations, dense mixings ------------------------------------------------
+# -- several columns at a point, bits, tuned populations, dense mixings ----------------------------
 
 
 @positive
@@ -384,7 +418,11 @@ def colour(rng: Rng, variant: int) -> Case:
 def bits(rng: Rng, variant: int) -> Case:
     side, names = (5, 6, 6, 7)[variant], TEXTURES if variant % 2 else PHOTOGRAPHS
     Z = patches(9_000, (side, side), rng, names).reshape(9_000, -1)
-    planes = ((Z.astype(np.uint8)[:, :, None] >> np.arange(3, 8, dtype=np.uint8)) & 1).reshape(9_000, -1).astype(float)
+    planes = (
+        ((Z.astype(np.uint8)[:, :, None] >> np.arange(3, 8, dtype=np.uint8)) & 1)
+        .reshape(9_000, -1)
+        .astype(float)
+    )
     order = rng.permutation(planes.shape[1])
     return Case(planes[:, order], {"grid": (side, side)}, order // 5)
 
@@ -401,7 +439,9 @@ def tuned_population(rng: Rng, variant: int) -> Case:
 
 @positive
 def faintly_tuned_population(rng: Rng, variant: int) -> Case:
-    data = ring_population(3_600, 24, rate=(0.3, 0.6, 1.0, 2.0)[variant], gain=0.6, random_state=_seed(rng))
+    data = ring_population(
+        3_600, 24, rate=(0.3, 0.6, 1.0, 2.0)[variant], gain=0.6, random_state=_seed(rng)
+    )
     return Case(
         data.X,
         {"grid": 15, "periodic": True, "solver": "ring"},
@@ -410,24 +450,45 @@ def faintly_tuned_population(rng: Rng, variant: int) -> Case:
 
 
 def _dense(data: Any, **params: Any) -> Case:
-    return Case(data.X, {"grid": data.grid.shape, "periodic": data.grid.periodic, **params}, latent=data.latent)
+    return Case(
+        data.X,
+        {"grid": data.grid.shape, "periodic": data.grid.periodic, **params},
+        latent=data.latent,
+    )
 
 
 @positive
 def rings_behind_a_rotation(rng: Rng, variant: int) -> Case:
-    return _dense(gsn(18_000, (9, 11, 15, 13)[variant], periodic=True, transform="orthogonal", random_state=_seed(rng)))
+    return _dense(
+        gsn(
+            18_000,
+            (9, 11, 15, 13)[variant],
+            periodic=True,
+            transform="orthogonal",
+            random_state=_seed(rng),
+        )
+    )
 
 
 @positive
 def lines_behind_a_rotation(rng: Rng, variant: int) -> Case:
     n = (18_000, 18_000, 9_000, 3_600)[variant]
-    return _dense(gsn(n, (15, 21, 21, 15)[variant], transform="orthogonal", random_state=_seed(rng)))
+    return _dense(
+        gsn(n, (15, 21, 21, 15)[variant], transform="orthogonal", random_state=_seed(rng))
+    )
 
 
 @positive
 def planes_behind_a_rotation(rng: Rng, variant: int) -> Case:
     n = (15_000, 15_000, 6_000, 3_000)[variant]
-    return _dense(gsn(n, ((5, 5), (6, 6), (5, 6), (5, 5))[variant], transform="orthogonal", random_state=_seed(rng)))
+    return _dense(
+        gsn(
+            n,
+            ((5, 5), (6, 6), (5, 6), (5, 5))[variant],
+            transform="orthogonal",
+            random_state=_seed(rng),
+        )
+    )
 
 
 @positive
@@ -438,4 +499,8 @@ def wavelets_behind_a_rotation(rng: Rng, variant: int) -> Case:
 
 @positive
 def spins_behind_a_linear_map(rng: Rng, variant: int) -> Case:
-    return _dense(ising((24_000, 12_000, 6_000, 3_000)[variant], 13, transform="linear", random_state=_seed(rng)))
+    return _dense(
+        ising(
+            (24_000, 12_000, 6_000, 3_000)[variant], 13, transform="linear", random_state=_seed(rng)
+        )
+    )

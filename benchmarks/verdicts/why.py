@@ -1,4 +1,6 @@
-"""Single cases that earlier versions judged wrongly: what they are judged now, and what comes of following the next step."""
+"""Single cases that earlier versions judged wrongly: what they are judged now, and what comes of
+following the next step.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def cases(rng: np.random.Generator) -> Iterator[Named]:
 def _without(rng: np.random.Generator) -> Iterator[Named]:
     shuffle: dict[str, Any] = {"mixing": "shuffled"}
     for d in (4, 5, 6, 7, 8, 9, 10, 12):
-        X = rng.normal(size=(1_000, 3)) @ rng.normal(size=(3, d)) + 0.5 * rng.normal(size=(1_000, d))
+        X = rng.normal(size=(1_000, 3)) @ rng.normal(size=(3, d)) + 0.5 * rng.normal(
+            size=(1_000, d)
+        )
         yield f"{d} columns of factors, any grid", without(X, (d,)), {"grid": "auto", **shuffle}
     one = rng.normal(size=(2_000, 1))
     yield "15 identical columns", without(np.repeat(one, 15, axis=1), (15,)), shuffle
@@ -58,7 +62,9 @@ def _without(rng: np.random.Generator) -> Iterator[Named]:
     slow = np.cumsum(rng.normal(size=(4_000, 16)), axis=0)
     yield (
         "slow series",
-        without(slow - np.apply_along_axis(np.convolve, 0, slow, np.ones(101) / 101, "same"), (16,)),
+        without(
+            slow - np.apply_along_axis(np.convolve, 0, slow, np.ones(101) / 101, "same"), (16,)
+        ),
         shuffle,
     )
 
@@ -66,17 +72,32 @@ def _without(rng: np.random.Generator) -> Iterator[Named]:
 def _damaged(rng: np.random.Generator) -> Iterator[Named]:
     shuffle: dict[str, Any] = {"mixing": "shuffled"}
     line = smooth_field(rng, 3_000, (24,), 1.0)
-    yield "line of 24 under noise", shuffled(line + 1.2 * rng.normal(size=line.shape), Grid((24,)), rng), shuffle
-    wild = np.where(rng.uniform(size=line.shape) < 0.001, 1_000 * line, line + 0.1 * rng.normal(size=line.shape))
+    yield (
+        "line of 24 under noise",
+        shuffled(line + 1.2 * rng.normal(size=line.shape), Grid((24,)), rng),
+        shuffle,
+    )
+    wild = np.where(
+        rng.uniform(size=line.shape) < 0.001, 1_000 * line, line + 0.1 * rng.normal(size=line.shape)
+    )
     yield "line of 24, wild entries", shuffled(wild, Grid((24,)), rng), shuffle
     probe = smooth_field(rng, 3_000, (24, 2), 1.0)
-    yield "probe of 24x2", shuffled(probe + 0.1 * rng.normal(size=probe.shape), Grid((24, 2)), rng), shuffle
+    yield (
+        "probe of 24x2",
+        shuffled(probe + 0.1 * rng.normal(size=probe.shape), Grid((24, 2)), rng),
+        shuffle,
+    )
     rare = shuffled(line + 0.1 * rng.normal(size=line.shape), Grid((24,)), rng)
     rare.X[:, 5] = np.arange(len(line)) == 7
     rare.point[5] = -1
     yield "a column that varies in one row", rare, shuffle
     table = shuffled(line + 0.1 * rng.normal(size=line.shape), Grid((24,)), rng)
-    beside = Case(np.c_[np.arange(len(line)), table.X], table.grid, np.r_[-1, table.point], np.r_[-1, table.channel])
+    beside = Case(
+        np.c_[np.arange(len(line)), table.X],
+        table.grid,
+        np.r_[-1, table.point],
+        np.r_[-1, table.channel],
+    )
     yield "24 sensors and the row number", beside, {"grid": "auto", **shuffle}
     bent = gsn(4_000, 21, transform="permutation", random_state=2)
     yield "a line of 21, fitted as a ring", without(bent.X, (21,)), {"periodic": True}
@@ -87,16 +108,25 @@ def _images(rng: np.random.Generator) -> Iterator[Named]:
 
     digits = load_digits().data.astype(np.float32)
     for half in (0, 1):
-        yield f"whole digits 8x8, half {half}", shuffled(digits[half::2], Grid((8, 8)), rng), {"mixing": "shuffled"}
+        yield (
+            f"whole digits 8x8, half {half}",
+            shuffled(digits[half::2], Grid((8, 8)), rng),
+            {"mixing": "shuffled"},
+        )
     yield "whole digits 8x8, all", shuffled(digits, Grid((8, 8)), rng), {"mixing": "shuffled"}
     yield "bits of photographs 9x9", bits(9, 20_000, rng), {}
-    yield "photographs 10x10 behind a rotation", *rotated(patches(20_000, (10, 10), rng, PHOTOGRAPHS), 10, 0)
+    yield (
+        "photographs 10x10 behind a rotation",
+        *rotated(patches(20_000, (10, 10), rng, PHOTOGRAPHS), 10, 0),
+    )
     folder = os.environ.get("SYMLIFT_DATA")
     if folder is not None:
         images = np.load(Path(folder) / "mnist.npz")["x_train"][:20_000].astype(np.float32)
         for side in (10, 12):
             top, left = rng.integers(4, 24 - side + 1, size=(2, len(images)))
-            crops = np.stack([z[a : a + side, b : b + side] for z, a, b in zip(images, top, left, strict=True)])
+            crops = np.stack(
+                [z[a : a + side, b : b + side] for z, a, b in zip(images, top, left, strict=True)]
+            )
             yield f"MNIST {side}x{side} behind a rotation", *rotated(crops, side, 0)
 
 
@@ -114,11 +144,18 @@ def why() -> None:
         value = _truth(case, est)
         accepted = found.verdict.value in ACCEPTED
         row = {
-            "data": name, "truth": None if value is None else round(value, 3), "warned": warned, "verdict": found.verdict.value,
-            "right": accepted == (value is not None and value >= RIGHT) == (not warned), "confidence": found.confidence,
-            "tests": found.tally, "step": found.next_steps[0].text if found.next_steps else "",
-            "followed": _followed(case.X, given, found), "seconds": round(seconds, 1), "check_seconds": round(checked, 2),
-        }  # fmt: skip
+            "data": name,
+            "truth": None if value is None else round(value, 3),
+            "warned": warned,
+            "verdict": found.verdict.value,
+            "right": accepted == (value is not None and value >= RIGHT) == (not warned),
+            "confidence": found.confidence,
+            "tests": found.tally,
+            "step": found.next_steps[0].text if found.next_steps else "",
+            "followed": _followed(case.X, given, found),
+            "seconds": round(seconds, 1),
+            "check_seconds": round(checked, 2),
+        }
         table.append(row)
         print(row, flush=True)
         write("diagnosis_why", {"table": table})

@@ -1,4 +1,6 @@
-"""Waveforms behind an unknown rotation of all channels: the symmetry that is found is a derivative, once carried to its grid."""
+"""Waveforms behind an unknown rotation of all channels: the symmetry that is found is a derivative,
+once carried to its grid.
+"""
 
 from matplotlib.figure import Figure
 

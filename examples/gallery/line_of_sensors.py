@@ -1,4 +1,6 @@
-"""Twenty-five channels along a line, in unknown order, one of them dead: where each sits, and whether to believe it."""
+"""Twenty-five channels along a line, in unknown order, one of them dead: where each sits, and
+whether to believe it.
+"""
 
 import numpy as np
 from matplotlib.figure import Figure

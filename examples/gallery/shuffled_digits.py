@@ -1,7 +1,9 @@
-"""Handwritten digits whose 784 pixels were shuffled, in the same way in every image, and what is found of them.
+"""Handwritten digits whose 784 pixels were shuffled, in the same way in every image, and what is
+found of them.
 
-Only the numbers are known. Pixels that are always black cannot be placed: they are left out, and filled in. No blind method can
-know which way up a picture was, so what is found is turned as the truth is, for us to read.
+Only the numbers are known. Pixels that are always black cannot be placed: they are left out, and
+filled in. No blind method can know which way up a picture was, so what is found is turned as the
+truth is, for us to read.
 """
 
 import numpy as np
@@ -30,4 +32,6 @@ def main(n: int = 5000) -> Figure:
     one_each = [int(np.flatnonzero(digits.labels[chosen] == digit)[0]) for digit in range(10)]
     upright = align(Y[one_each], recovery.alignment, est.grid_)
     rows: dict[str, NDArray] = {"shuffled": X[one_each], "found": upright}
-    return gallery(rows, est.grid_, columns=10, title=f"784 pixels put back in place: r = {recovery.r:.3f}")
+    return gallery(
+        rows, est.grid_, columns=10, title=f"784 pixels put back in place: r = {recovery.r:.3f}"
+    )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
 
-# Public names and where they live; imported on first use, so that `import symlift` itself costs next to nothing.
+# Public names and where they live; imported on first use, so that `import symlift` itself costs
+# next to nothing.
 _HOME = {
     "Diagnosis": "symlift.diagnosis",
     "Grid": "symlift.core.grid",
@@ -26,8 +27,17 @@ _HOME = {
 }
 
 __all__ = [
-    "Diagnosis", "Grid", "InputError", "LatentDomain", "LiftedModel", "Placement", "Verdict", "__version__", "load", "read",
-]  # fmt: skip
+    "Diagnosis",
+    "Grid",
+    "InputError",
+    "LatentDomain",
+    "LiftedModel",
+    "Placement",
+    "Verdict",
+    "__version__",
+    "load",
+    "read",
+]
 
 if TYPE_CHECKING:
     from symlift.core.grid import Grid

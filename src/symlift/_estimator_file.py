@@ -23,9 +23,17 @@ from symlift.storage.sample_file import Samples, write_samples
 from symlift.storage.strict_json import dumps, read_json
 
 __all__ = [
-    "ESTIMATOR_FILE", "GAPS_FILE", "EstimatorRecord", "PlacementRecord", "check_fits", "read_estimator", "read_gaps",
-    "write_estimator", "write_fit", "write_gaps",
-]  # fmt: skip
+    "ESTIMATOR_FILE",
+    "GAPS_FILE",
+    "EstimatorRecord",
+    "PlacementRecord",
+    "check_fits",
+    "read_estimator",
+    "read_gaps",
+    "write_estimator",
+    "write_fit",
+    "write_gaps",
+]
 
 ESTIMATOR_FILE = "estimator.json"
 GAPS_FILE = "gaps.safetensors"
@@ -49,31 +57,48 @@ class PlacementRecord(BaseModel):
     @classmethod
     def of(cls, placement: Placement) -> PlacementRecord:
         """From a placement."""
-        coordinates = [[None if np.isnan(v) else float(v) for v in row] for row in placement.coordinates]
+        coordinates = [
+            [None if np.isnan(v) else float(v) for v in row] for row in placement.coordinates
+        ]
         return cls(
-            coordinates=coordinates, point=placement.point.tolist(), channel=placement.channel.tolist(),
-            confidence=placement.confidence.tolist(), reason=placement.reason.tolist(), twin=placement.twin.tolist(),
-        )  # fmt: skip
+            coordinates=coordinates,
+            point=placement.point.tolist(),
+            channel=placement.channel.tolist(),
+            confidence=placement.confidence.tolist(),
+            reason=placement.reason.tolist(),
+            twin=placement.twin.tolist(),
+        )
 
     def placement(self, grid: Grid, names: list[str] | None, channels: int = 1) -> Placement:
         """Convert to a placement on ``grid``; a ValueError if the lists are inconsistent."""
         d, axes = len(self.point), grid.ndim
         arrays = (self.coordinates, self.channel, self.confidence, self.reason, self.twin)
-        sound = all(len(a) == d for a in arrays) and all(len(row) == axes for row in self.coordinates)
+        sound = all(len(a) == d for a in arrays) and all(
+            len(row) == axes for row in self.coordinates
+        )
         sound = sound and set(self.reason) <= set(REASONS) and max(self.twin, default=-1) < d
         sound = sound and max(self.point, default=-1) < grid.size
-        sound = sound and all((p < 0) == (why in LEFT_OUT) for p, why in zip(self.point, self.reason, strict=True))
+        sound = sound and all(
+            (p < 0) == (why in LEFT_OUT) for p, why in zip(self.point, self.reason, strict=True)
+        )
         # one channel holds bits by their significance; several are numbered
         most = d if channels == 1 else channels
-        sound = sound and all(c < most and (c >= 0 or p < 0) for c, p in zip(self.channel, self.point, strict=True))
+        sound = sound and all(
+            c < most and (c >= 0 or p < 0) for c, p in zip(self.channel, self.point, strict=True)
+        )
         if not sound:
             raise ValueError("placement")
         coordinates = np.array(self.coordinates, dtype=np.float64).reshape(d, axes)
         return Placement(
-            grid, coordinates, np.array(self.point, dtype=np.int64), np.array(self.channel, dtype=np.int64),
-            np.array(self.confidence), np.array(self.reason, dtype="U9"), np.array(self.twin, dtype=np.int64),
+            grid,
+            coordinates,
+            np.array(self.point, dtype=np.int64),
+            np.array(self.channel, dtype=np.int64),
+            np.array(self.confidence),
+            np.array(self.reason, dtype="U9"),
+            np.array(self.twin, dtype=np.int64),
             None if names is None else tuple(names),
-        )  # fmt: skip
+        )
 
 
 class EstimatorRecord(BaseModel):
@@ -85,7 +110,9 @@ class EstimatorRecord(BaseModel):
     version: int = FORMAT_VERSION
     solver: str = "auto"
     mixing: Literal[MIXINGS] = "auto"  # type: ignore[valid-type]
-    channels: Annotated[str, Field(pattern="^auto$")] | Annotated[int, Field(ge=1, lt=2**31)] = "auto"
+    channels: Annotated[str, Field(pattern="^auto$")] | Annotated[int, Field(ge=1, lt=2**31)] = (
+        "auto"
+    )
     random_state: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     feature_names: list[str] | None = None
     evidence: Evidence = Evidence()
@@ -112,10 +139,21 @@ def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
         record = EstimatorRecord.model_validate(raw if "version" in raw else _from_version_1(raw))
         if canonical(record.solver) not in SOLVERS:
             raise ValueError("solver")
-    except (OSError, ValidationError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
+    except (
+        OSError,
+        ValidationError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        raise InputError(
+            f"{path} is damaged ({type(error).__name__}): save the model again"
+        ) from None
     if record.version > FORMAT_VERSION:
-        raise InputError(f"{path} has format version {record.version}, above {FORMAT_VERSION}: upgrade symlift")
+        raise InputError(
+            f"{path} has format version {record.version}, above {FORMAT_VERSION}: upgrade symlift"
+        )
     return record
 
 
@@ -129,7 +167,9 @@ def write_fit(
 ) -> None:
     """Write all files of a fit into ``folder``; replace a model only with ``overwrite``."""
     if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
-        raise InputError(f"{folder} holds a saved model: choose another folder, or give overwrite=True")
+        raise InputError(
+            f"{folder} holds a saved model: choose another folder, or give overwrite=True"
+        )
     save_model(model, folder)
     write_estimator(record, folder)
     if gaps is not None:
@@ -138,12 +178,15 @@ def write_fit(
         write_samples(samples, folder)
 
 
-def check_fits(record: EstimatorRecord, model: LiftedModel, folder: str | os.PathLike[str]) -> Placement | None:
+def check_fits(
+    record: EstimatorRecord, model: LiftedModel, folder: str | os.PathLike[str]
+) -> Placement | None:
     """Return the placement that belongs to ``model``; InputError if the two do not match."""
     path, d = Path(folder) / ESTIMATOR_FILE, model.n_features
     if record.feature_names is not None and len(record.feature_names) != d:
         raise InputError(
-            f"{path} names {len(record.feature_names)} columns, but the model has {d}: save the model again"
+            f"{path} names {len(record.feature_names)} columns, but the model has {d}: save the"
+            " model again"
         )
     if record.placement is None:
         return None
@@ -161,8 +204,10 @@ def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
     from safetensors.numpy import save_file
 
     tensors = {
-        "mean": filler.mean, "near": filler.near.astype(np.int32), "covariance": filler.covariance.astype(np.float32),
-    }  # fmt: skip
+        "mean": filler.mean,
+        "near": filler.near.astype(np.int32),
+        "covariance": filler.covariance.astype(np.float32),
+    }
     with write_atomically(Path(folder) / GAPS_FILE) as temporary:
         save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, temporary)
 
@@ -180,12 +225,26 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
         near, covariance = parts["near"].astype(np.int64), parts["covariance"].astype(np.float64)
         k = near.shape[1]
         sound = parts["mean"].shape == (columns,) and near.shape == (columns, k)
-        sound = sound and covariance.shape == (columns, k + 1, k + 1) and bool(np.isfinite(covariance).all())
+        sound = (
+            sound
+            and covariance.shape == (columns, k + 1, k + 1)
+            and bool(np.isfinite(covariance).all())
+        )
         sound = sound and parts["mean"].dtype.kind == "f" and bool(np.isfinite(parts["mean"]).all())
         if not sound or near.min(initial=0) < 0 or near.max(initial=0) >= columns:
             raise KeyError("shapes")
-    except (SafetensorError, KeyError, IndexError, OSError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__}): save the model again") from None
+    except (
+        SafetensorError,
+        KeyError,
+        IndexError,
+        OSError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
+        raise InputError(
+            f"{path} is damaged ({type(error).__name__}): save the model again"
+        ) from None
     return GapFiller(parts["mean"], near, covariance)
 
 
@@ -194,9 +253,11 @@ def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
     evidence, trace = _evidence_and_trace(raw.get("trace") or {})
     settings = raw.get("settings") or {}
     return {
-        "solver": settings.get("solver", "auto"), "feature_names": raw.get("feature_names"), "evidence": evidence,
+        "solver": settings.get("solver", "auto"),
+        "feature_names": raw.get("feature_names"),
+        "evidence": evidence,
         "trace": trace,
-    }  # fmt: skip
+    }
 
 
 def _evidence_and_trace(old: Mapping[str, Any]) -> tuple[Evidence, Trace]:
@@ -206,11 +267,17 @@ def _evidence_and_trace(old: Mapping[str, Any]) -> tuple[Evidence, Trace]:
     told = old.get("evidence") or {}
     ring = old.get("solver") == "homogeneous"
     evidence = Evidence(
-        found=bool(told.get("found", True)), reach=old.get("reach"), explained=None if ring else told.get("locality"),
-        carried_by="angles" if ring else "lags", nongaussianity=told.get("nongaussianity"),
-        agreement=told.get("locality") if ring else None, roundness=told.get("roundness"),
-        stationarity=old.get("stationarity"), resolution=old.get("resolution"), distortion=old.get("distortion"),
-    )  # fmt: skip
+        found=bool(told.get("found", True)),
+        reach=old.get("reach"),
+        explained=None if ring else told.get("locality"),
+        carried_by="angles" if ring else "lags",
+        nongaussianity=told.get("nongaussianity"),
+        agreement=told.get("locality") if ring else None,
+        roundness=told.get("roundness"),
+        stationarity=old.get("stationarity"),
+        resolution=old.get("resolution"),
+        distortion=old.get("distortion"),
+    )
     stages = tuple(
         Stage(
             str(stage.get("stage", "")),

@@ -35,7 +35,12 @@ def on_scale(value: float, threshold: float) -> tuple[float, float, float]:
 def larger_is_better(test: Test) -> bool:
     """Whether larger numbers pass a test."""
     value, threshold = test.value, test.threshold
-    return value is None or threshold is None or value == threshold or (value > threshold) == bool(test.passed)
+    return (
+        value is None
+        or threshold is None
+        or value == threshold
+        or (value > threshold) == bool(test.passed)
+    )
 
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:
@@ -58,18 +63,30 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
 def _test_row(test: Test) -> str:
     value, threshold = test.value, test.threshold
     drawn = ""
-    if value is not None and threshold is not None and math.isfinite(value) and math.isfinite(threshold):
+    if (
+        value is not None
+        and threshold is not None
+        and math.isfinite(value)
+        and math.isfinite(threshold)
+    ):
         length, tick, _ = on_scale(value, threshold)
         colour = _FAILED if test.passed is False else _PASSED
         drawn = (
             f'<div style="position:relative;width:160px;height:10px;background:{_TRACK}">'
             f'<div style="width:{length:.1%};height:10px;background:{colour}"></div>'
-            f'<div style="position:absolute;left:{tick:.1%};top:-2px;width:2px;height:14px;background:currentColor"></div></div>'
+            "<div"
+            f' style="position:absolute;left:{tick:.1%};top:-2px;width:2px;height:14px;background:currentColor"></div></div>'
         )
     limit = f"at {'least' if larger_is_better(test) else 'most'} {_number(threshold)}"
     outcome = {True: "passed", False: "not passed", None: ""}[test.passed]
     name = escape(test.name.replace("_", " "))
-    cells = (f'<span title="{escape(test.reading)}">{name}</span>', drawn, _number(value), limit, outcome)
+    cells = (
+        f'<span title="{escape(test.reading)}">{name}</span>',
+        drawn,
+        _number(value),
+        limit,
+        outcome,
+    )
     return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
 
 
@@ -86,7 +103,9 @@ def placement_html(placement: Placement) -> str:
     closed = " (closed)" if all(grid.periodic) else ""
     head = f"<b>{int(on.sum())} of {len(on)} columns</b> on the grid {escape(str(grid))}{closed}"
     reasons = Counter(reason for reason in placement.reason.tolist() if reason)
-    left = "".join(f"<li>{count} {escape(reason)}</li>" for reason, count in sorted(reasons.items()))
+    left = "".join(
+        f"<li>{count} {escape(reason)}</li>" for reason, count in sorted(reasons.items())
+    )
     return (
         f'<div class="symlift-placement"><p>{head}</p>{_map(placement)}'
         + (f"<ul>{left}</ul>" if left else "")
@@ -117,4 +136,7 @@ def _cell(placement: Placement, columns: list[int]) -> str:
     more = f" +{len(columns) - 1}" if len(columns) > 1 else ""
     shown = names[0] if len(names[0]) <= _NAME else names[0][: _NAME - 1] + "…"
     title = escape(f"{', '.join(names)}: confidence {sure:.2f}")
-    return f'<td title="{title}" style="background:rgba(66,115,171,{0.4 * sure:.2f})">{escape(shown)}{more}</td>'
+    return (
+        f'<td title="{title}"'
+        f' style="background:rgba(66,115,171,{0.4 * sure:.2f})">{escape(shown)}{more}</td>'
+    )

@@ -49,7 +49,12 @@ class Watch:
         self.stage = name
         share = self.left.note(name, share)
         if self.bar is not None:
-            self.bar.update(self.task, description=stage, total=None if share is None else 1.0, completed=share or 0)
+            self.bar.update(
+                self.task,
+                description=stage,
+                total=None if share is None else 1.0,
+                completed=share or 0,
+            )
 
     def say(self, line: str) -> None:
         """Print one line above the bar."""
@@ -83,7 +88,9 @@ class _TimeLeft:
         if self.ends is None:
             return ""
         seconds = max(0.0, self.ends - time.monotonic())
-        return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
+        return (
+            f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
+        )
 
 
 def _bar(console: Console, left: _TimeLeft) -> Bar:
@@ -95,9 +102,14 @@ def _bar(console: Console, left: _TimeLeft) -> Bar:
             return Text(left.words(), style="dim")
 
     return parts.Progress(
-        parts.SpinnerColumn(), parts.TextColumn("{task.description}", markup=False), parts.BarColumn(bar_width=24),
-        parts.TimeElapsedColumn(), Left(), console=console, transient=True,
-    )  # fmt: skip
+        parts.SpinnerColumn(),
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(bar_width=24),
+        parts.TimeElapsedColumn(),
+        Left(),
+        console=console,
+        transient=True,
+    )
 
 
 @contextmanager

@@ -22,7 +22,15 @@ from symlift.core.angles import fundamental, fundamentals
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
 from symlift.core.model import varying
-from symlift.core.rows import ColumnsOf, Survey, check_enough, check_finite, column_of, float_type, survey
+from symlift.core.rows import (
+    ColumnsOf,
+    Survey,
+    check_enough,
+    check_finite,
+    column_of,
+    float_type,
+    survey,
+)
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
@@ -37,7 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LatentDomain", "load"]
 
-# gaps are predicted from statistics of at most so many rows, and learned unasked for at most so many columns
+# gaps are predicted from statistics of at most so many rows, and learned unasked for at most so
+# many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 _NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not trust the result; "
@@ -52,8 +61,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     grid : "auto", int, tuple of int, str or Grid, default="auto"
-        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``. With "auto" a
-        grid is proposed from the data.
+        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``. With "auto"
+        a grid is proposed from the data.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.
@@ -68,8 +77,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     random_state : int, numpy.random.RandomState or None, default=None
         Seed. The same seed on the same machine gives the same result.
     verbose : int, default=0
-        1 shows a progress bar on a terminal and in notebooks, elsewhere one line per stage; 2 prints
-        the lines as well.
+        1 shows a progress bar on a terminal and in notebooks, elsewhere one line per stage; 2
+        prints the lines as well.
     solver_options : mapping, optional
         Further options of the solver, such as ``{"preset": "gsn15", "seconds": 60}`` for "neural".
 
@@ -180,12 +189,17 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     def _find(self, given: NDArray, watch: Progress) -> None:
         # one generator of our own from whatever seed was given; the global state is never touched
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        )
         # what a large array is sampled with does not change what solvers draw
-        seen = survey(given, np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0]), self._places, self._names)  # type: ignore[attr-defined]
+        sampling = np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
+        seen = survey(given, sampling, self._places, self._names)
         varies, usable = seen.varies, int(seen.varies.sum())
         if usable < 2:
-            raise InputError(f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2")
+            raise InputError(
+                f"X has n_features = {len(varies)}, of which {usable} vary: a grid needs at least 2"
+            )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
         grid, candidates = choose_grid(
@@ -195,12 +209,17 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         constant = np.flatnonzero(~varies)
         if len(constant):
             warnings.warn(
-                f"{len(constant)} constant columns get weight 0 (the first is {column_of(int(constant[0]), self._names)})",
+                f"{len(constant)} constant columns get weight 0 (the first is"
+                f" {column_of(int(constant[0]), self._names)})",
                 FitWarning,
                 stacklevel=3,
             )
         # training draws from all rows, wherever they are; the others look at some of them
-        rows = given if canonical(self.solver) in TRAINED and seen.rows.dtype == float_type(given.dtype) else seen.rows
+        rows = (
+            given
+            if canonical(self.solver) in TRAINED and seen.rows.dtype == float_type(given.dtype)
+            else seen.rows
+        )
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
         self.gap_filler_ = self._learn_gaps(seen)
@@ -215,7 +234,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             warnings.warn(_NOT_FOUND + doubts, FitWarning, stacklevel=3)
 
     def _asked(self) -> Asked:
-        return Asked(self.mixing, canonical(self.solver), not (isinstance(self.grid, str) and self.grid == "auto"))
+        return Asked(
+            self.mixing,
+            canonical(self.solver),
+            not (isinstance(self.grid, str) and self.grid == "auto"),
+        )
 
     def _check_settings(self) -> None:
         check_solver(self.solver)
@@ -223,7 +246,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     @property
     def _places(self) -> bool:
-        """Whether columns may be placed one by one, so that gaps, few rows and missing points are no obstacle."""
+        """Whether columns may be placed one by one, so that gaps, few rows and missing points are
+        no obstacle.
+        """
         return canonical(self.solver) == "fast" and self.mixing in ("auto", "shuffled")
 
     def __sklearn_tags__(self) -> Any:
@@ -238,7 +263,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return options
 
     def _learn_gaps(self, seen: Survey) -> GapFiller | None:
-        """What predicts entries that are missing: from a sample of rows; not for very many columns that have no gaps."""
+        """What predicts entries that are missing: from a sample of rows; not for very many columns
+        that have no gaps.
+        """
         rows = seen.rows
         if not self._places or (rows.shape[1] > _GAP_COLUMNS and not seen.gaps):
             return None
@@ -261,7 +288,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         if canonical(chosen) in TRAINED:
             view: Any = ColumnsOf(rows, columns)
             solution = solve(view, grid, rng, progress, **options)
-        elif varies.all() or canonical(chosen) == "fast":  # the fast solver names its dead columns itself
+        elif (
+            varies.all() or canonical(chosen) == "fast"
+        ):  # the fast solver names its dead columns itself
             return solve(rows, grid, rng, progress, **options)
         else:
             solution = solve(rows[:, columns], grid, rng, progress, **options)
@@ -277,11 +306,17 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         model = solution.model
         self.solution_ = solution
         self.model_, self.grid_, self.n_channels_ = model, model.grid, model.channels
-        self.evidence_, self.trace_, self.placement_ = solution.evidence, solution.trace, solution.placement
+        self.evidence_, self.trace_, self.placement_ = (
+            solution.evidence,
+            solution.trace,
+            solution.placement,
+        )
         names = getattr(self, "feature_names_in_", None)
         if self.placement_ is not None and names is not None:
             self.placement_ = replace(self.placement_, names=tuple(str(name) for name in names))
-        self.coverage_ = None if self.placement_ is None else self.placement_.coverage(self.n_channels_)
+        self.coverage_ = (
+            None if self.placement_ is None else self.placement_.coverage(self.n_channels_)
+        )
         self.mean_ = model.mean.astype(np.float64)
         self.n_features_in_ = model.n_features
         for made in ("lifting_map_", "generators_"):
@@ -304,12 +339,19 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return getattr(self, "feature_names_in_", None)
 
     def _array(self, X: Any, reset: bool = False) -> NDArray:
-        """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where they are."""
+        """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where
+        they are.
+        """
         X = gathered(X)
         check_frame(X)
         check_kind(X)
         least = 2 if reset else 1
-        plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.dtype.itemsize <= 8
+        plain = (
+            isinstance(X, np.ndarray)
+            and X.ndim == 2
+            and X.dtype.kind in "fiub"
+            and X.dtype.itemsize <= 8
+        )
         if plain and len(X) >= least and X.shape[1]:
             validate_data(self, X, reset=reset, skip_check_array=True)
             return np.asarray(X)
@@ -324,13 +366,16 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
         """X as :meth:`_array` has it, looked through, its gaps filled in unless ``fill`` is False."""
         rows = self._array(X)
-        return self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
+        return (
+            self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
+        )
 
     def _filled(self, rows: NDArray) -> NDArray:
         filler = getattr(self, "gap_filler_", None)
         if filler is None:
             raise InputError(
-                "X holds NaN, and the rows of the fit had none: drop or impute them first, or fit rows with gaps"
+                "X holds NaN, and the rows of the fit had none: drop or impute them first, or fit"
+                " rows with gaps"
             )
         return filler.fill(rows)
 
@@ -338,10 +383,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """Rows that are kept to be looked at, without gaps."""
         samples = Samples.draw(rows)
         filler = getattr(self, "gap_filler_", None)
-        return samples if filler is None else replace(samples, observed=filler.fill(samples.observed))
+        return (
+            samples if filler is None else replace(samples, observed=filler.fill(samples.observed))
+        )
 
     def name_columns(self, names: Sequence[str]) -> None:
-        """Name the columns, as fitting a data frame does; placement and saved files carry the names.
+        """Name the columns, as fitting a data frame does; placement and saved files carry the
+        names.
 
         Parameters
         ----------
@@ -352,7 +400,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = column_names(names, self.n_features_in_)
         self._adopt(self.solution_)
 
-    # -- using a fit ---------------------------------------------------------------------------------------------------
+    # -- using a fit -------------------------------------------------------------------------------
 
     def transform(self, X: ArrayLike) -> NDArray:
         """Lift observations to signals on the grid, Y = (X - mean) Wᵀ.
@@ -405,7 +453,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         Y = np.asarray(Y)
         if Y.ndim != 2 or Y.shape[1] != self.model_.n_outputs:
             raise InputError(
-                f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n, {self.model_.n_outputs})"
+                f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"
+                f" {self.model_.n_outputs})"
             )
         channels = (self.n_channels_,) if self.n_channels_ > 1 else ()
         return Y.reshape(len(Y), *self.grid_.shape, *channels)
@@ -421,8 +470,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str
-            ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D; ``k0`` is appended for
-            channels.
+            ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D; ``k0`` is appended
+            for channels.
         """
         check_is_fitted(self)
         return np.array(self.grid_.point_names(self.n_channels_), dtype=object)
@@ -446,7 +495,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return self.model_.act(self._rows(X), np.atleast_1d(t))
 
     def phase(self, X: ArrayLike) -> NDArray:
-        """Return positions on a ring or torus: the argument of the fundamental harmonic of the signal.
+        """Return positions on a ring or torus: the argument of the fundamental harmonic of the
+        signal.
 
         Parameters
         ----------
@@ -479,18 +529,19 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if not all(self.grid_.periodic):
             raise InputError(
-                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open: fit with periodic=True"
+                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open:"
+                " fit with periodic=True"
             )
         Y = self.transform(X)
         return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)
 
-    # -- trusting a fit ------------------------------------------------------------------------------------------------
+    # -- trusting a fit ----------------------------------------------------------------------------
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
         """Return how good the fit is on X; larger is better.
 
-        The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of the
-        same rows on the same grid, best with rows that were not fitted.
+        The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of
+        the same rows on the same grid, best with rows that were not fitted.
 
         Parameters
         ----------
@@ -511,7 +562,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
     def diagnose(
-        self, X: ArrayLike, level: Level = "quick", blocks: ArrayLike | None = None, *, progress: Progress | None = None
+        self,
+        X: ArrayLike,
+        level: Level = "quick",
+        blocks: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> Diagnosis:
         """Decide whether the result is real.
 
@@ -521,18 +577,19 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             Observations, those of the fit or others.
         level : {"quick", "full"}, default="quick"
             "quick" costs less than the fit. "full" also fits halves of X (and quarters, if those
-            disagree), more controls and other grids: up to six fits. Models that were trained are always
-            compared with what the fast solver finds in halves.
+            disagree), more controls and other grids: up to six fits. Models that were trained are
+            always compared with what the fast solver finds in halves.
         blocks : array-like of shape (n,), optional
-            Labels of rows that belong together, such as the rows of one session: halves are then made of
-            whole blocks.
+            Labels of rows that belong together, such as the rows of one session: halves are then
+            made of whole blocks.
         progress : callable, optional
             Called as ``progress(stage, share)`` while the work goes on.
 
         Returns
         -------
         Diagnosis
-            The verdict, the probability that the result is right, the tests behind both, and next steps.
+            The verdict, the probability that the result is right, the tests behind both, and next
+            steps.
         """
         from symlift.diagnosis.examine import check_request, diagnose
 
@@ -548,20 +605,26 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             further = {} if reach is None else {"reach": reach}
             solver = "fast" if trained else self.solver
             rng = np.random.default_rng(seed)
-            return self._solve(part, varies, self.grid_, rng, solver=solver, **{**options, **further})
+            return self._solve(
+                part, varies, self.grid_, rng, solver=solver, **{**options, **further}
+            )
 
         with watching(self.verbose, progress) as watch:
             further = refit if level == "full" or trained else None
-            found = diagnose(self.solution_, rows, further, trained, blocks, self._asked(), self._names)
+            found = diagnose(
+                self.solution_, rows, further, trained, blocks, self._asked(), self._names
+            )
         for step in found.next_steps:
             if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)
         self.diagnosis_ = found
         return found
 
-    # -- keeping a fit -------------------------------------------------------------------------------------------------
+    # -- keeping a fit -----------------------------------------------------------------------------
 
-    def save(self, folder: str | os.PathLike[str], overwrite: bool = False, samples: bool = True) -> None:
+    def save(
+        self, folder: str | os.PathLike[str], overwrite: bool = False, samples: bool = True
+    ) -> None:
         """Write the fit into a folder; `load` reads it back.
 
         Parameters
@@ -647,9 +710,13 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     model = load_model(folder)
     record = read_estimator(folder)
     est = LatentDomain(
-        grid=model.grid.shape, periodic=model.grid.periodic, solver=record.solver, mixing=record.mixing,
-        channels=record.channels, random_state=record.random_state,
-    )  # fmt: skip
+        grid=model.grid.shape,
+        periodic=model.grid.periodic,
+        solver=record.solver,
+        mixing=record.mixing,
+        channels=record.channels,
+        random_state=record.random_state,
+    )
     placement = check_fits(record, model, folder)
     if record.feature_names is not None:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)

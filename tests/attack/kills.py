@@ -1,7 +1,8 @@
 """Kill a piece of work before its k-th write: no clock, no luck.
 
-Python tells an audit hook of every file that is opened, renamed or removed.  A forked child counts those that change something
-below a folder, and leaves without a word (``os._exit``) before the k-th of them, as ``kill -9`` would have it.
+Python tells an audit hook of every file that is opened, renamed or removed. A forked child counts
+those that change something below a folder, and leaves without a word (``os._exit``) before the k-th
+of them, as ``kill -9`` would have it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,23 @@ from pathlib import Path
 KILLED, DONE, FAILED = 77, 0, 1
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link", "os.symlink"}
+_CHANGES = {
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "os.truncate",
+    "os.link",
+    "os.symlink",
+}
 
 
 def _changed_path(event: str, arguments: tuple) -> str | None:
     """What an audit event is about to change, if it is a file."""
-    if event in _CHANGES or (event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES):
+    if event in _CHANGES or (
+        event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
+    ):
         path = arguments[0]
         if isinstance(path, str | bytes | os.PathLike):
             return str(Path(os.fsdecode(path)).absolute())
@@ -27,7 +39,9 @@ def _changed_path(event: str, arguments: tuple) -> str | None:
 
 
 def run_killed(work: Callable[[], object], folder: Path, before: int) -> int:
-    """Run ``work`` in a child that dies before its ``before``-th write below ``folder``: KILLED, DONE or FAILED."""
+    """Run ``work`` in a child that dies before its ``before``-th write below ``folder``: KILLED,
+    DONE or FAILED.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

@@ -172,7 +172,19 @@ def test_models_that_are_none_are_refused_in_one_line(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64, bool]
+    "dtype",
+    [
+        np.float16,
+        np.float32,
+        np.float64,
+        np.int8,
+        np.uint8,
+        np.int16,
+        np.int32,
+        np.int64,
+        np.uint64,
+        bool,
+    ],
 )
 @pytest.mark.parametrize("order", ["C", "F", "strided", "read-only", "swapped"])
 def test_every_kind_of_array_gives_the_same(dtype: Any, order: str) -> None:
@@ -202,7 +214,8 @@ def test_few_rows_are_placed_or_refused_in_one_line(rows: int) -> None:
     few = gsn(rows, (15,), transform="permutation", random_state=0).X
     for mixing in ("orthogonal", "linear"):
         with pytest.raises(
-            InputError, match=rf"^{rows} rows are too few for the covariance of 15 columns: give at least 18$"
+            InputError,
+            match=rf"^{rows} rows are too few for the covariance of 15 columns: give at least 18$",
         ):
             LatentDomain((15,), mixing=mixing, random_state=0).fit(few)
     if rows != 16:

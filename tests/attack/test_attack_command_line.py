@@ -53,7 +53,14 @@ def test_tensors(folder: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", ["an anchor bomb", "deep and open", "a recursive list", "a Python object", "a number of 5,000 digits"]
+    "case",
+    [
+        "an anchor bomb",
+        "deep and open",
+        "a recursive list",
+        "a Python object",
+        "a number of 5,000 digits",
+    ],
 )
 def test_experiment_files(folder: Path, case: str) -> None:
     (folder / "rows.yaml").write_text(experiments.TEXTS[case][0])
@@ -74,9 +81,9 @@ def test_numbers_at_the_edge(folder: Path, factor: float) -> None:
 
 def test_a_run_that_trains_stops_at_sigterm_with_a_checkpoint_and_goes_on(folder: Path) -> None:
     code = (
-        "import sys\nfrom symlift.solvers.neural.trainer import Trainer\nfrom symlift.cli import main\nstep = Trainer.step\n"
-        "def told(self):\n    step(self)\n    if self.step_count == 7:\n        print('go', flush=True)\n"
-        "Trainer.step = told\nmain()"
+        "import sys\nfrom symlift.solvers.neural.trainer import Trainer\nfrom symlift.cli import"
+        " main\nstep = Trainer.step\ndef told(self):\n    step(self)\n    if self.step_count =="
+        " 7:\n        print('go', flush=True)\nTrainer.step = told\nmain()"
     )
     words = [
         "recover",
@@ -92,7 +99,9 @@ def test_a_run_that_trains_stops_at_sigterm_with_a_checkpoint_and_goes_on(folder
         "t",
         "--no-check",
     ]
-    process = subprocess.Popen([sys.executable, "-c", code, *words], cwd=folder, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "go\n"
     process.send_signal(signal.SIGTERM)
     process.communicate()

@@ -14,7 +14,14 @@ from symlift.errors import InputError
 from symlift.paper.bounded_yaml import MAX_ALIASES, MAX_DEPTH, MAX_NODES, read_yaml
 from symlift.paper.registry import read_experiments
 
-GOOD = {"name": "mine", "title": "t", "source": "gsn", "shape": "[9]", "n": "40", "baseline_n": "40"}
+GOOD = {
+    "name": "mine",
+    "title": "t",
+    "source": "gsn",
+    "shape": "[9]",
+    "n": "40",
+    "baseline_n": "40",
+}
 
 
 def row(**changes: str) -> str:
@@ -22,7 +29,8 @@ def row(**changes: str) -> str:
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 # texts that are no list of experiments, and what the one line must say
@@ -76,23 +84,55 @@ FIELDS = {
     "name": ["", "A", "a b", "../up", "a/b", "-a", "'a\\nb'", "x" * 65, "7", "[a]", "~", "é"],
     "title": ["~", "[a]", "{a: b}", "x" * 301],
     "source": ["magic", "~", "[gsn]", "GSN"],
-    "shape": ["[]", "[1]", "[0]", "[-9]", "[9.5]", "['9']", "9", "~", "[9, 9, 9, 9]", "[100000000]", "[99999, 99999]",
-              "[true]", "[[9]]", "{a: 9}", "[1000000000000]", "[30000]"],
+    "shape": [
+        "[]",
+        "[1]",
+        "[0]",
+        "[-9]",
+        "[9.5]",
+        "['9']",
+        "9",
+        "~",
+        "[9, 9, 9, 9]",
+        "[100000000]",
+        "[99999, 99999]",
+        "[true]",
+        "[[9]]",
+        "{a: 9}",
+        "[1000000000000]",
+        "[30000]",
+    ],
     "periodic": ["maybe", "[true]", "2", "~"],
     "solver": ["magic", "~", "3", "[fast]"],
     "n": ["0", "1", "-5", "1.5", "many", "~", "1000000000", "[5]"],
     "baseline_n": ["0", "-1", "x", "100000001"],
     "options": ["[]", "x", "~", "3"],
-    "baselines": ["[ica]", "{ica: 3}", "{ica: {alpha: 3}}", "{magic: {}}", "{glasso: {colour: [1]}}",
-                  "{glasso: {alpha: [" + ", ".join(["1"] * 200) + "], beta: [" + ", ".join(["1"] * 200) + "]}}"],
+    "baselines": [
+        "[ica]",
+        "{ica: 3}",
+        "{ica: {alpha: 3}}",
+        "{magic: {}}",
+        "{glasso: {colour: [1]}}",
+        "{glasso: {alpha: ["
+        + ", ".join(["1"] * 200)
+        + "], beta: ["
+        + ", ".join(["1"] * 200)
+        + "]}}",
+    ],
     "seeds": ["[]", "[-1]", "[0.5]", "[x]", "7", "[4294967296]", "[99999999999]", "~"],
-    "training": ["3", "{seeds: [0]}", "{seeds: [0], seconds: 0}", "{seeds: [0], seconds: -1}", "{seeds: [], seconds: 9}",
-                 "{seeds: [0], seconds: 9, more: 1}"],
+    "training": [
+        "3",
+        "{seeds: [0]}",
+        "{seeds: [0], seconds: 0}",
+        "{seeds: [0], seconds: -1}",
+        "{seeds: [], seconds: 9}",
+        "{seeds: [0], seconds: 9, more: 1}",
+    ],
     "paper": ["3", "{r: high}", "{colour: 1}", "{similarity: 0.5}", "{baselines: {a: b}}"],
     "cost": ["3", "{fast: 0}", "{fast: -1}", "{fast: x}"],
     "block": ["mine", "~", "3"],
     "colour": ["red"],
-}  # fmt: skip
+}
 WRONG = [(key, value) for key, values in FIELDS.items() for value in values]
 # what only the data set can say, when it is made
 OPTIONS = {
@@ -116,7 +156,9 @@ OPTIONS = {
     "recording unknown": row(source="recording", options="{name: nobody}"),
     "recording without name": row(source="recording"),
     "recording name a list": row(source="recording", options="{name: [a]}"),
-    "recording elsewhere": row(source="recording", options="{name: head-direction, folder: nowhere}"),
+    "recording elsewhere": row(
+        source="recording", options="{name: head-direction, folder: nowhere}"
+    ),
     "file without path": row(source="file"),
     "file that is not there": row(source="file", options="{path: none.npz}"),
     "file that is a folder": row(source="file", options="{path: .}"),
@@ -137,7 +179,9 @@ OPTIONS = {
     "transform of another shape": row(source="file", options="{path: transform.npz}"),
     "transform with NaN": row(source="file", options="{path: nantransform.npz}"),
     "a bomb": row(source="file", options="{path: bomb.npz}"),
-    "more points than columns": row(source="file", shape="[30]", solver="random", options="{path: wide.npz}"),
+    "more points than columns": row(
+        source="file", shape="[30]", solver="random", options="{path: wide.npz}"
+    ),
 }
 
 
@@ -149,22 +193,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broken = X.copy()
     broken[3, 2] = np.nan
     arrays: dict[str, dict[str, object]] = {
-        "good": {"X": X, "latent": X}, "alone": {"X": X}, "rows": {"X": X, "latent": X[:30]},
-        "points": {"X": X, "latent": X[:, :5]}, "axes": {"X": X.reshape(40, 3, 3), "latent": X},
+        "good": {"X": X, "latent": X},
+        "alone": {"X": X},
+        "rows": {"X": X, "latent": X[:30]},
+        "points": {"X": X, "latent": X[:, :5]},
+        "axes": {"X": X.reshape(40, 3, 3), "latent": X},
         "one": {"X": X[:1], "latent": X[:1]},
-        "words": {"X": X.astype("U3"), "latent": X}, "complex": {"X": X * 1j, "latent": X}, "nan": {"X": broken, "latent": X},
+        "words": {"X": X.astype("U3"), "latent": X},
+        "complex": {"X": X * 1j, "latent": X},
+        "nan": {"X": broken, "latent": X},
         "inf": {"X": np.where(X > 2, np.inf, X), "latent": X},
         "transform": {"X": X, "latent": X, "transform": np.eye(8)},
         "nantransform": {"X": X, "latent": X, "transform": np.full((9, 9), np.nan)},
         "wide": {"X": X, "latent": np.zeros((40, 30))},
-    }  # fmt: skip
+    }
     for name, content in arrays.items():
         np.savez(here / f"{name}.npz", **content)  # type: ignore[arg-type]
     np.savez(here / "objects.npz", X=np.array([[object()]]), latent=X, allow_pickle=True)
     (here / "text.npz").write_text("no archive")
     (here / "cut.npz").write_bytes((here / "good.npz").read_bytes()[:500])
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**28, 9)})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (2**28, 9)}
+    )
     with zipfile.ZipFile(here / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("X.npy", "w", force_zip64=True) as file:
             file.write(header.getvalue())
@@ -179,13 +230,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
-def attack(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str) -> None:
+def attack(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str
+) -> None:
     monkeypatch.chdir(folder)
     path = tmp_path / "rows.yaml"
     path.write_text(text, encoding="utf-8")
     cache = tmp_path / "cache"
     refused(
-        folder, words, "experiment", "run", "mine", "--file", path, "--cache", cache, "--solver", "random", "--json"
+        folder,
+        words,
+        "experiment",
+        "run",
+        "mine",
+        "--file",
+        path,
+        "--cache",
+        cache,
+        "--solver",
+        "random",
+        "--json",
     )
     assert not cache.exists()
     assert [p.name for p in tmp_path.iterdir()] == ["rows.yaml"]
@@ -217,11 +281,22 @@ def test_bytes_that_are_no_text_are_refused(folder, tmp_path):
 
 
 def test_anchors_within_bounds_serve(folder, monkeypatch, tmp_path):
-    text = f"- &one {{name: one, title: t, source: gsn, shape: [9]}}\n- {{<<: *one, name: two}}\n{row()}"
+    text = (
+        "- &one {name: one, title: t, source: gsn, shape: [9]}\n- {<<: *one, name:"
+        f" two}}\n{row()}"
+    )
     found = read_experiments(text, "rows.yaml")
     assert found["two"].shape == (9,)
     (tmp_path / "rows.yaml").write_text(text)
-    arguments = ("experiment", "run", "mine", "--file", tmp_path / "rows.yaml", "--cache", tmp_path / "c")
+    arguments = (
+        "experiment",
+        "run",
+        "mine",
+        "--file",
+        tmp_path / "rows.yaml",
+        "--cache",
+        tmp_path / "c",
+    )
     code, out, err = run_command(*arguments, "--solver", "random", "--json")
     assert (code, err) == (0, "")
     assert '"experiment": "mine"' in out

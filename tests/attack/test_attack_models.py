@@ -1,4 +1,6 @@
-"""Models that were tampered with: each is refused in one line that names what is wrong, and nothing is written."""
+"""Models that were tampered with: each is refused in one line that names what is wrong, and nothing
+is written.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def set_tensor(model: Path, name: str, change: Callable[[Any], Any]) -> None:
     seal(model)
 
 
-# -- the header, with a digest that is right ---------------------------------------------------------------------------
+# -- the header, with a digest that is right -------------------------------------------------------
 
 WRONG = {
     "format": ["other", "", 3, None, ["symlift-lifted-model"]],
@@ -122,10 +124,20 @@ def test_a_header_that_no_model_has_is_refused(folder: Path, key: str, value: An
     refused(folder, "planes", "transform", model, folder / "x.npy", "--out", folder / "y.npy")
 
 
-@pytest.mark.parametrize("key", ["format", "version", "grid", "periodic", "confidence", "scale", "embedding", "sha256"])
+@pytest.mark.parametrize(
+    "key", ["format", "version", "grid", "periodic", "confidence", "scale", "embedding", "sha256"]
+)
 def test_a_header_that_lacks_something_is_refused(folder: Path, key: str) -> None:
     set_header(folder / "planes", **{key: ...})
-    refused(folder, "model.json", "transform", folder / "planes", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "model.json",
+        "transform",
+        folder / "planes",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
 @pytest.mark.parametrize("key", ["scale", "columns", "confidence", "grid", "torus", "channels"])
@@ -141,7 +153,15 @@ def test_the_digest_covers_the_header(folder: Path, key: str) -> None:
         "channels": 2,
     }
     path.write_text(json.dumps(header | {key: values[key]}))
-    refused(folder, "its digest differs", "transform", folder / "planes", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "its digest differs",
+        "transform",
+        folder / "planes",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
 TEXTS = {
@@ -168,22 +188,40 @@ TEXTS = {
 @pytest.mark.parametrize("case", TEXTS)
 def test_a_header_that_is_no_header_is_refused(folder: Path, case: str) -> None:
     (folder / "planes" / "model.json").write_bytes(TEXTS[case])
-    refused(folder, "model.json", "transform", folder / "planes", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "model.json",
+        "transform",
+        folder / "planes",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
-# -- tensors, with hashes that are right ------------------------------------------------------------------------------
+# -- tensors, with hashes that are right -----------------------------------------------------------
 
 TENSORS: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
     "Q times 100": ("planes", "Q", lambda Q: 100 * Q, "Q is not orthogonal"),
     "Q times 1.01": ("planes", "Q", lambda Q: 1.01 * Q, "Q is not orthogonal"),
     "Q zero": ("planes", "Q", lambda Q: 0 * Q, "Q is not orthogonal"),
-    "Q with two equal columns": ("planes", "Q", lambda Q: Q[:, [0, 0, *range(2, len(Q))]], "Q is not orthogonal"),
+    "Q with two equal columns": (
+        "planes",
+        "Q",
+        lambda Q: Q[:, [0, 0, *range(2, len(Q))]],
+        "Q is not orthogonal",
+    ),
     "Q NaN": ("planes", "Q", lambda Q: Q * np.nan, "NaN or infinity"),
     "Q of 1e200": ("planes", "Q", lambda Q: Q * 1e200, "Q is not orthogonal"),
     "Q not square": ("planes", "Q", lambda Q: Q[:, :-1], "Q has shape"),
     "Q smaller": ("planes", "Q", lambda Q: np.eye(len(Q) - 2), "theta has shape"),
     "Q of one axis": ("planes", "Q", lambda Q: Q[0], "Q has shape"),
-    "Q of integers": ("planes", "Q", lambda Q: np.eye(len(Q), dtype=np.int64), "Q has the type int64"),
+    "Q of integers": (
+        "planes",
+        "Q",
+        lambda Q: np.eye(len(Q), dtype=np.int64),
+        "Q has the type int64",
+    ),
     "Q of bits": ("planes", "Q", lambda Q: np.eye(len(Q), dtype=bool), "Q has the type bool"),
     "Q missing": ("planes", "Q", lambda Q: None, "Q or theta is missing"),
     "theta NaN": ("planes", "theta", lambda v: v * np.nan, "NaN or infinity"),
@@ -213,7 +251,12 @@ TENSORS: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
     "both kinds of E": ("planes", "E.data", lambda _: np.zeros(3), "it holds the tensors"),
     "sparse: indices beyond": ("sparse", "E.indices", lambda v: v + 12, "E is inconsistent"),
     "sparse: indices below": ("sparse", "E.indices", lambda v: v - 12, "E is inconsistent"),
-    "sparse: indices of floats": ("sparse", "E.indices", lambda v: v.astype(np.float64), "E is inconsistent"),
+    "sparse: indices of floats": (
+        "sparse",
+        "E.indices",
+        lambda v: v.astype(np.float64),
+        "E is inconsistent",
+    ),
     "sparse: fewer indices": ("sparse", "E.indices", lambda v: v[:-1], "E is inconsistent"),
     "sparse: pointers beyond": ("sparse", "E.indptr", lambda v: v * 1000, "E is inconsistent"),
     "sparse: pointers falling": ("sparse", "E.indptr", lambda v: v[::-1], "E is inconsistent"),
@@ -222,10 +265,15 @@ TENSORS: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
     "sparse: pointers below": ("sparse", "E.indptr", lambda v: v - 5, "E is inconsistent"),
     "sparse: values NaN": ("sparse", "E.data", lambda v: v * np.nan, "NaN or infinity"),
     "sparse: values zero": ("sparse", "E.data", lambda v: v * 0, "signals are zero or overflow"),
-    "sparse: values of 1e300": ("sparse", "E.data", lambda v: v * 1e300, "signals are zero or overflow"),
+    "sparse: values of 1e300": (
+        "sparse",
+        "E.data",
+        lambda v: v * 1e300,
+        "signals are zero or overflow",
+    ),
     "sparse: a matrix of values": ("sparse", "E.data", lambda v: v[None], "E is inconsistent"),
     "sparse: planes beside a torus": ("sparse", "Q", lambda _: np.eye(3), "it holds the tensors"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", TENSORS)
@@ -246,15 +294,25 @@ FILES = {
     "header length beyond": struct.pack("<Q", 2**60),
     "header no JSON": safetensors_bytes(b"{nothing"),
     "header deep": safetensors_bytes(b"[" * 5000),
-    "offsets beyond": safetensors_bytes({"Q": {"dtype": "F64", "shape": [99, 99], "data_offsets": [0, 78408]}}),
-    "offsets backwards": safetensors_bytes({"Q": {"dtype": "F64", "shape": [1], "data_offsets": [8, 0]}}, bytes(8)),
-    "a shape of 2^62": safetensors_bytes({"Q": {"dtype": "F64", "shape": [2**62, 4], "data_offsets": [0, 0]}}),
-    "bfloat16": safetensors_bytes({"Q": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, bytes(4)),
-    "eight bits": safetensors_bytes({"Q": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}, bytes(2)),
+    "offsets beyond": safetensors_bytes(
+        {"Q": {"dtype": "F64", "shape": [99, 99], "data_offsets": [0, 78408]}}
+    ),
+    "offsets backwards": safetensors_bytes(
+        {"Q": {"dtype": "F64", "shape": [1], "data_offsets": [8, 0]}}, bytes(8)
+    ),
+    "a shape of 2^62": safetensors_bytes(
+        {"Q": {"dtype": "F64", "shape": [2**62, 4], "data_offsets": [0, 0]}}
+    ),
+    "bfloat16": safetensors_bytes(
+        {"Q": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, bytes(4)
+    ),
+    "eight bits": safetensors_bytes(
+        {"Q": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}, bytes(2)
+    ),
     "no tensors": safetensors_bytes({}),
     "a pickle": b"\x80\x04\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x02id\x94\x85\x94R\x94.",
     "a zip": b"PK\x03\x04" + bytes(100),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("sealed", [False, True], ids=["as it is", "sealed"])
@@ -263,16 +321,32 @@ def test_a_tensor_file_that_is_none_is_refused(folder: Path, case: str, sealed: 
     (folder / "planes" / "model.safetensors").write_bytes(FILES[case])
     if sealed:
         seal(folder / "planes")
-    refused(folder, "planes", "transform", folder / "planes", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "planes",
+        "transform",
+        folder / "planes",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
 def test_a_model_with_a_file_missing_is_refused(folder: Path, name: str) -> None:
     (folder / "planes" / name).unlink()
-    refused(folder, "planes", "transform", folder / "planes", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "planes",
+        "transform",
+        folder / "planes",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
-# -- what stands beside the model ---------------------------------------------------------------------------------------
+# -- what stands beside the model ------------------------------------------------------------------
 
 ESTIMATORS: dict[str, Any] = {
     "no object": [],
@@ -313,7 +387,15 @@ def test_what_stands_beside_a_model_must_fit_it(folder: Path, case: str) -> None
         where, _, name = key.rpartition(".")
         (record[where] if where else record)[name] = value
     path.write_text(json.dumps(record if isinstance(changes, dict) else changes))
-    refused(folder, "estimator.json", "transform", folder / "placed", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "estimator.json",
+        "transform",
+        folder / "placed",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
 GAPS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -338,10 +420,18 @@ def test_what_predicts_gaps_must_fit_the_model(folder: Path, case: str) -> None:
         path.write_bytes(b"nothing")
     else:
         save_file({k: np.ascontiguousarray(v) for k, v in parts.items()}, path)
-    refused(folder, "gaps.safetensors", "transform", folder / "placed", folder / "x.npy", "--out", folder / "y.npy")
+    refused(
+        folder,
+        "gaps.safetensors",
+        "transform",
+        folder / "placed",
+        folder / "x.npy",
+        "--out",
+        folder / "y.npy",
+    )
 
 
-# -- what must still pass -----------------------------------------------------------------------------------------------
+# -- what must still pass --------------------------------------------------------------------------
 
 
 def test_sound_models_and_those_of_0_1_0_load(folder: Path) -> None:
@@ -359,7 +449,9 @@ def test_single_precision_is_sound(folder: Path) -> None:
 
 
 def test_one_changed_byte_anywhere_is_seen(folder: Path) -> None:
-    """A flipped bit in either file: refused, or (white space, the order of keys) the very same model."""
+    """A flipped bit in either file: refused, or (white space, the order of keys) the very same
+    model.
+    """
     expected = load_model(folder / "planes").lifting_map()
     draw = random.Random(0)  # noqa: S311 - places, not secrets
     for name in ("model.json", "model.safetensors"):

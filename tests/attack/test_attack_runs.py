@@ -1,4 +1,6 @@
-"""Run folders, caches and archives that were tampered with: one line, exit code 2, and nothing changed."""
+"""Run folders, caches and archives that were tampered with: one line, exit code 2, and nothing
+changed.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def test_a_record_that_is_none_is_refused(folder: Path, case: str, command: str)
 @pytest.mark.parametrize("case", RECORDS)
 def test_a_record_that_no_run_has_is_refused(folder: Path, case: str, command: str) -> None:
     if "5000" in case:
-        text = (folder / "run" / "run.json").read_text().replace('"seed": 0', '"seed": ' + "9" * 5000)
+        text = (
+            (folder / "run" / "run.json").read_text().replace('"seed": 0', '"seed": ' + "9" * 5000)
+        )
         (folder / "run" / "run.json").write_text(text)
     else:
         set_record(folder / "run", **RECORDS[case])
@@ -128,7 +132,9 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("case", SETTINGS)
-def test_settings_of_a_record_are_checked_as_those_of_a_command_are(folder: Path, case: str) -> None:
+def test_settings_of_a_record_are_checked_as_those_of_a_command_are(
+    folder: Path, case: str
+) -> None:
     changes, words = SETTINGS[case]
     set_record(folder / "run", status="running", **changes)
     refused(folder, words, "recover", "x.npy", "--out", "run", "--resume")
@@ -176,10 +182,12 @@ OUTS = ["", ".", "..", "x.npy", "x.npy/run", "a" * 300, "mine"]
 def test_places_that_are_no_run_folders_are_refused(folder: Path, out: str, flag: str) -> None:
     (folder / "mine").mkdir()
     (folder / "mine" / "thesis.tex").write_text("mine")
-    refused(folder, "--out", "recover", "x.npy", "--grid", "9", "--solver", "random", "--out", out, flag)
+    refused(
+        folder, "--out", "recover", "x.npy", "--grid", "9", "--solver", "random", "--out", out, flag
+    )
 
 
-# -- what killed processes leave -----------------------------------------------------------------------------------------
+# -- what killed processes leave -------------------------------------------------------------------
 
 LEFT = {
     "a lock": {".lock": "{}"},
@@ -194,7 +202,9 @@ LEFT = {
 
 @pytest.mark.parametrize("command", ["transform", "report", "recover"])
 @pytest.mark.parametrize("case", LEFT)
-def test_leftovers_are_cleared_by_the_next_command(folder: Path, case: str, command: str, monkeypatch) -> None:
+def test_leftovers_are_cleared_by_the_next_command(
+    folder: Path, case: str, command: str, monkeypatch
+) -> None:
     stand_in = SimpleNamespace(write_report=lambda run: run / "report.html")
     monkeypatch.setitem(sys.modules, "symlift.report", stand_in)
     expected = everything(folder / "run")
@@ -236,7 +246,7 @@ def test_a_folder_in_use_is_left_alone(folder: Path, command: str) -> None:
         refused(folder, f"in use by process {os.getpid()} on ", *words[command])
 
 
-# -- caches and archives -------------------------------------------------------------------------------------------------
+# -- caches and archives ---------------------------------------------------------------------------
 
 ROWS = "- {name: mine, title: t, source: gsn, shape: [9], n: 60, seeds: [0]}"
 ENTRIES: dict[str, Any] = {
@@ -274,7 +284,17 @@ def damaged(entry: dict[str, Any], case: str) -> bytes:
 
 def run_mine(folder: Path) -> tuple[object, ...]:
     """The command that runs the row of :data:`ROWS` with its cache in ``folder``."""
-    return ("experiment", "run", "mine", "--file", folder / "rows.yaml", "--cache", folder, "--solver", "random")
+    return (
+        "experiment",
+        "run",
+        "mine",
+        "--file",
+        folder / "rows.yaml",
+        "--cache",
+        folder,
+        "--solver",
+        "random",
+    )
 
 
 @pytest.mark.parametrize("case", [*ENTRIES, "of another run"])
@@ -282,7 +302,11 @@ def test_a_cached_result_that_is_none_is_refused(tmp_path: Path, entry, case: st
     job, good = entry
     (tmp_path / "rows.yaml").write_text(ROWS)
     path = Cache(tmp_path).path(job)
-    path.write_bytes(json.dumps(good | {"key": "0" * 16}).encode() if case == "of another run" else damaged(good, case))
+    path.write_bytes(
+        json.dumps(good | {"key": "0" * 16}).encode()
+        if case == "of another run"
+        else damaged(good, case)
+    )
     refused(tmp_path, "delete it and run again", *run_mine(tmp_path))
 
 
@@ -296,9 +320,19 @@ def test_an_archive_that_is_none_is_refused(tmp_path: Path, entry, case: str) ->
     change = ENTRIES[case]
     raw = change if isinstance(change, bytes) else json.dumps({job.key: good | change}).encode()
     (tmp_path / "archive" / "mine.json").write_bytes(raw)
-    arguments = ("experiment", "table", "mine", "--file", tmp_path / "rows.yaml", "--cache", tmp_path / "cache")
+    arguments = (
+        "experiment",
+        "table",
+        "mine",
+        "--file",
+        tmp_path / "rows.yaml",
+        "--cache",
+        tmp_path / "cache",
+    )
     before = (tmp_path / "archive" / "mine.json").read_bytes()
-    code, out, err = run_command(*arguments, "--archive", tmp_path / "archive", "--quiet", "--budget", "0s")
+    code, out, err = run_command(
+        *arguments, "--archive", tmp_path / "archive", "--quiet", "--budget", "0s"
+    )
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert "mend or move the file away" in err
     assert (tmp_path / "archive" / "mine.json").read_bytes() == before
@@ -314,7 +348,10 @@ def test_a_cache_entry_and_an_archive_in_use_say_so(tmp_path: Path, entry, monke
     monkeypatch.setattr(Archive, "patience", 0.0)
     archive = Archive(tmp_path / "archive")
     archive.add([good])
-    with Lock(tmp_path / "archive" / ".lock", "it"), pytest.raises(ValueError, match=r"the archive in .* is in use by"):
+    with (
+        Lock(tmp_path / "archive" / ".lock", "it"),
+        pytest.raises(ValueError, match=r"the archive in .* is in use by"),
+    ):
         archive.add([good])
     assert archive.entries() == {job.key: good}
     assert run_command(*run_mine(tmp_path))[0] == 0

@@ -1,11 +1,13 @@
-"""Whatever bytes a loader is given, it returns something sound or says one line.  ``make fuzz`` runs this for ten minutes.
+"""Whatever bytes a loader is given, it returns something sound or says one line. ``make fuzz`` runs
+this for ten minutes.
 
-A loader is one entry of ``LOADERS``: a name, the files that it reads (with what a sound one holds), and a function of a folder that
-reads them.  To add one, add an entry; nothing else knows of them.  Each is fed with sound files of which a few bytes were changed,
-cut, repeated or replaced by pieces that are known to hurt, and with such JSON and YAML as only a program would write.
+A loader is one entry of ``LOADERS``: a name, the files that it reads (with what a sound one holds),
+and a function of a folder that reads them. To add one, add an entry; nothing else knows of them.
+Each is fed with sound files of which a few bytes were changed, cut, repeated or replaced by pieces
+that are known to hurt, and with such JSON and YAML as only a program would write.
 
-In ``make test`` there are a few dozen examples of each; with ``-m fuzz`` they go on until SYMLIFT_FUZZ_SECONDS (600 unless set, for
-all loaders together) are over.
+In ``make test`` there are a few dozen examples of each; with ``-m fuzz`` they go on until
+SYMLIFT_FUZZ_SECONDS (600 unless set, for all loaders together) are over.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ ROWS = "- {name: mine, title: t, source: gsn, shape: [9], n: 60, seeds: [0], sol
 
 @dataclass(frozen=True)
 class Loader:
-    """``make(folder)`` writes sound files, ``files`` are those that are spoiled, ``read(folder)`` uses them."""
+    """``make(folder)`` writes sound files, ``files`` are those that are spoiled, ``read(folder)``
+    uses them.
+    """
 
     make: Callable[[Path], object]
     files: tuple[str, ...]
@@ -71,7 +75,9 @@ def _seal_and_use(folder: Path) -> None:
     header = header if isinstance(header, dict) else {}
     header["sha256"] = sha256_of(folder / "model.safetensors")
     header.pop("digest", None)
-    (folder / "model.json").write_text(json.dumps(header | {"digest": digest_of(header)}), encoding="utf-8")
+    (folder / "model.json").write_text(
+        json.dumps(header | {"digest": digest_of(header)}), encoding="utf-8"
+    )
     _use_model(folder)
 
 
@@ -112,7 +118,9 @@ def _yaml(folder: Path) -> None:
 
 
 def _use_yaml(folder: Path) -> None:
-    for experiment in read_experiments((folder / "rows.yaml").read_text(encoding="utf-8"), "rows.yaml").values():
+    for experiment in read_experiments(
+        (folder / "rows.yaml").read_text(encoding="utf-8"), "rows.yaml"
+    ).values():
         if experiment.n * len(experiment.shape) < 1000:
             json.dumps(Job(experiment=experiment, kind="solver", method="random").key)
 
@@ -131,13 +139,51 @@ LOADERS = {
 
 # pieces that are known to hurt
 PIECES = [
-    b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"0", b"9" * 500, b"[" * 100, b"{" * 100,
-    b'{"a":' * 80, b"true", b'""', b"[]", b"{}",
-    b"1e-320", b'"\\ud800"', b"\xff\xfe", b"\x00", b"&a [*a]", b"*a", b"<<: *a",
-    b"!!python/name:os.system", b"!!binary aa", b"? [a]",
-    b"2026-02-31", b".nan", b".inf", b"0x" + b"f" * 40, b"\xe2\x80\xa8", b'"F64"', b'"BF16"', b'"data_offsets"', b"[0,99999999999]",
-    b"- ", b"\n", b": ", b",", b'"', b"1:60:60", b"~", b"2.5", b"[1,1]", b"[[1]]", b"[999999999]",
-]  # fmt: skip
+    b"null",
+    b"NaN",
+    b"-Infinity",
+    b"1e999",
+    b"-1",
+    b"0",
+    b"9" * 500,
+    b"[" * 100,
+    b"{" * 100,
+    b'{"a":' * 80,
+    b"true",
+    b'""',
+    b"[]",
+    b"{}",
+    b"1e-320",
+    b'"\\ud800"',
+    b"\xff\xfe",
+    b"\x00",
+    b"&a [*a]",
+    b"*a",
+    b"<<: *a",
+    b"!!python/name:os.system",
+    b"!!binary aa",
+    b"? [a]",
+    b"2026-02-31",
+    b".nan",
+    b".inf",
+    b"0x" + b"f" * 40,
+    b"\xe2\x80\xa8",
+    b'"F64"',
+    b'"BF16"',
+    b'"data_offsets"',
+    b"[0,99999999999]",
+    b"- ",
+    b"\n",
+    b": ",
+    b",",
+    b'"',
+    b"1:60:60",
+    b"~",
+    b"2.5",
+    b"[1,1]",
+    b"[[1]]",
+    b"[999999999]",
+]
 
 edit = st.tuples(
     st.sampled_from(["flip", "cut", "insert", "replace", "repeat", "value"]),
@@ -207,7 +253,13 @@ def check(loader: Loader, template: Path, edits: list[Any]) -> None:
 def explore(name: str, template: Path, examples: int, derandomize: bool) -> None:
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-    @settings(max_examples=examples, deadline=None, derandomize=derandomize, database=None, suppress_health_check=quiet)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=derandomize,
+        database=None,
+        suppress_health_check=quiet,
+    )
     @given(st.lists(edit, min_size=1, max_size=6))
     def run(edits: list[Any]) -> None:
         check(LOADERS[name], template, edits)
@@ -231,7 +283,9 @@ def test_spoiled_files_until_the_time_is_over(sound: Callable[[str], Path], name
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 

@@ -1,4 +1,6 @@
-"""Bytes that nobody wrote: every reader reads them or refuses them in one line, in bounded time and memory."""
+"""Bytes that nobody wrote: every reader reads them or refuses them in one line, in bounded time and
+memory.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,12 @@ from symlift.runs.readers import ReadOptions, read_table
 from symlift.runs.readers.gaps import without_gaps
 
 pytestmark = pytest.mark.fuzz
-# a few dozen examples of each in `make test`, the same ones each time; `make fuzz` gives a time, and gets others
+# a few dozen examples of each in `make test`, the same ones each time; `make fuzz` gives a time,
+# and gets others
 SECONDS = float(os.environ.get("SYMLIFT_FUZZ_SECONDS", "0"))
-EXAMPLES = settings(max_examples=max(25, int(12 * SECONDS)), derandomize=SECONDS == 0, deadline=None)
+EXAMPLES = settings(
+    max_examples=max(25, int(12 * SECONDS)), derandomize=SECONDS == 0, deadline=None
+)
 
 SEEDS = {
     ".npy": [GOOD[".npy"], npy(np.arange(6, dtype=">i2").reshape(3, 2, order="F"))],
@@ -38,10 +43,42 @@ SEEDS = {
     ".tsv": [b"a\tb\n1\t2\n"],
     ".txt": [b"  1 2\n 3 4\n", b"# a b\n1 2\n3 4\n"],
 }  # fmt: skip
-PIECES = [b"'", b"(", b")", b"-", b"9" * 20, b"O", b"|O", b"<U0", b"\n", b",", b'"', b"\0", b"\xff", b"{", b"#", b"1e999",
-          b";", b"\t", b"nan", b"PK\x03\x04", b"\x93NUMPY",
-          b"True", b"None", b"[" * 3000, b"\xef\xbb\xbf", b"\xff\xfe", b"<c16", b"V8",
-          b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\0", b"sep=;\n", b"2024-01-01", b"1.234,5"]  # fmt: skip
+PIECES = [
+    b"'",
+    b"(",
+    b")",
+    b"-",
+    b"9" * 20,
+    b"O",
+    b"|O",
+    b"<U0",
+    b"\n",
+    b",",
+    b'"',
+    b"\0",
+    b"\xff",
+    b"{",
+    b"#",
+    b"1e999",
+    b";",
+    b"\t",
+    b"nan",
+    b"PK\x03\x04",
+    b"\x93NUMPY",
+    b"True",
+    b"None",
+    b"[" * 3000,
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"<c16",
+    b"V8",
+    b"\xff\xff\xff\x7f",
+    b"\xff\xff\xff\xff",
+    b"\0\0\0\0",
+    b"sep=;\n",
+    b"2024-01-01",
+    b"1.234,5",
+]
 OPTIONS = st.builds(
     ReadOptions,
     key=st.none() | st.sampled_from(["X", "units", "a", "/", "Sheet"]),
@@ -75,7 +112,9 @@ def mutate(draw, content: bytearray) -> bytes:
 
 @st.composite
 def mutated(draw, suffix):
-    return mutate(draw, bytearray(draw(st.sampled_from(SEEDS[suffix])))), draw(st.just(ReadOptions()) | OPTIONS)
+    return mutate(draw, bytearray(draw(st.sampled_from(SEEDS[suffix])))), draw(
+        st.just(ReadOptions()) | OPTIONS
+    )
 
 
 def read_or_refuse(path: Path, options: ReadOptions) -> None:
@@ -110,7 +149,9 @@ def test_fuzzed_files_are_read_or_refused(tmp_path_factory, suffix):
 @EXAMPLES
 @given(st.data())
 def test_inside_of_what_is_compressed(tmp_path_factory, data):
-    """Checksums keep random changes from reaching what is inside: here they are made before packing."""
+    """Checksums keep random changes from reaching what is inside: here they are made before
+    packing.
+    """
     folder = tmp_path_factory.getbasetemp() / "inside"
     folder.mkdir(exist_ok=True)
     path = folder / "fuzz.mat"
@@ -134,7 +175,18 @@ VALUES = (
 @EXAMPLES
 @given(
     st.dictionaries(
-        st.sampled_from(["shape", "chunks", "dtype", "order", "fill_value", "filters", "compressor", "zarr_format"]),
+        st.sampled_from(
+            [
+                "shape",
+                "chunks",
+                "dtype",
+                "order",
+                "fill_value",
+                "filters",
+                "compressor",
+                "zarr_format",
+            ]
+        ),
         VALUES,
     )
 )
@@ -150,7 +202,23 @@ def test_fuzzed_zarr(tmp_path_factory, changes):
 TEXTS = st.lists(
     st.lists(
         st.sampled_from(
-            ["1", "-2.5", "1,5", "", "x", "n/a", "2024-01-01", "1e3", '"', "#", "1.000,5", "é", "12:30", "a b", "=1"]
+            [
+                "1",
+                "-2.5",
+                "1,5",
+                "",
+                "x",
+                "n/a",
+                "2024-01-01",
+                "1e3",
+                '"',
+                "#",
+                "1.000,5",
+                "é",
+                "12:30",
+                "a b",
+                "=1",
+            ]
         ),
         max_size=5,
     ),

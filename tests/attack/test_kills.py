@@ -1,4 +1,6 @@
-"""Killed before every write: nothing half-written, no leftovers after the next command, the same result in the end."""
+"""Killed before every write: nothing half-written, no leftovers after the next command, the same
+result in the end.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ from symlift.storage.lock import InUseError
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 #: in `make test` every fifth write; all of them in `make test-full`
-EVERY = [pytest.param(1, marks=pytest.mark.slow, id="every write"), pytest.param(5, id="every fifth write")]
+EVERY = [
+    pytest.param(1, marks=pytest.mark.slow, id="every write"),
+    pytest.param(5, id="every fifth write"),
+]
 each_write = pytest.mark.parametrize("step", EVERY)
 SETTINGS = {"grid": "9", "solver": "random", "check": False}
 ROWS = "- {name: mine, title: t, source: gsn, shape: [9], n: 60, seeds: [0], solver: random}"
@@ -44,8 +49,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
-def each_kill(made: Path, tmp_path: Path, work: Callable[[Path], object], step: int, most: int = 400):
-    """A fresh copy of the folder for each write, in which ``work`` was killed before it; ends when it was not."""
+def each_kill(
+    made: Path, tmp_path: Path, work: Callable[[Path], object], step: int, most: int = 400
+):
+    """A fresh copy of the folder for each write, in which ``work`` was killed before it; ends when
+    it was not.
+    """
     for before in range(1, most, step):
         here = tmp_path / str(before)
         shutil.copytree(made, here)
@@ -65,7 +74,9 @@ def map_of(folder: Path) -> np.ndarray:
 def is_whole(folder: Path) -> None:
     """Every file that has its own name can be read."""
     for path in folder.rglob("*"):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+        if path.is_file() and not any(
+            part.startswith(".") for part in path.relative_to(folder).parts
+        ):
             if path.suffix == ".json":
                 json.loads(path.read_text())
             elif path.suffix in (".npy", ".npz"):
@@ -84,10 +95,14 @@ def test_recover(made, tmp_path, step):
         is_whole(here)
         if ended == KILLED:
             kills += 1
-            run = recover(here / "x.npy", here / "run", seed=1, signals=True, resume=True, **SETTINGS)
+            run = recover(
+                here / "x.npy", here / "run", seed=1, signals=True, resume=True, **SETTINGS
+            )
             assert run.record.status is Status.DONE
         assert np.array_equal(map_of(here / "run"), map_of(made / "seed1"))
-        assert np.array_equal(np.load(here / "run" / "signals.npy"), np.load(made / "seed1" / "signals.npy"))
+        assert np.array_equal(
+            np.load(here / "run" / "signals.npy"), np.load(made / "seed1" / "signals.npy")
+        )
         assert temporaries(here) == []
     assert kills * step > 15
 
@@ -121,7 +136,9 @@ def test_overwrite(made, tmp_path, step):
         assert np.array_equal(map_of(run), new)
         assert open_run(run).record.settings.seed == 1
         assert temporaries(here) == []
-        assert sorted(p.name for p in run.iterdir()) == sorted(p.name for p in (made / "seed1").iterdir())
+        assert sorted(p.name for p in run.iterdir()) == sorted(
+            p.name for p in (made / "seed1").iterdir()
+        )
     assert kills * step > 30
     assert asked
 
@@ -136,7 +153,9 @@ def test_a_killed_overwrite_is_finished_by_whoever_reads(made, tmp_path, step):
         transform(here / "seed0", here / "x.npy", here / "y.npy")
         seed = open_run(here / "seed0").record.settings.seed
         seen.add(seed)
-        assert np.array_equal(np.load(here / "y.npy"), np.load(made / f"seed{seed}" / "signals.npy"))
+        assert np.array_equal(
+            np.load(here / "y.npy"), np.load(made / f"seed{seed}" / "signals.npy")
+        )
     assert seen == {0, 1}
 
 
@@ -176,7 +195,9 @@ def test_demo(made, tmp_path, monkeypatch, step):
     monkeypatch.setattr(demo, "save_figure", lambda figure, path: path.write_bytes(b"picture"))
     monkeypatch.setattr(demo, "gallery", lambda *_, **__: None)
     expected = None
-    for here, _, ended in each_kill(made, tmp_path, lambda here: demo.run_demo(here / "demo", 0, "random"), step):
+    for here, _, ended in each_kill(
+        made, tmp_path, lambda here: demo.run_demo(here / "demo", 0, "random"), step
+    ):
         is_whole(here)
         if ended == KILLED:
             demo.run_demo(here / "demo", 0, "random")
@@ -200,7 +221,9 @@ def test_experiment(made, tmp_path):
         assert {k: v for k, v in result.items() if k not in ("seconds", "peak_rss_mb")} == {
             k: v for k, v in first.items() if k not in ("seconds", "peak_rss_mb")
         }
-        work(here)  # what is in the cache is found, and what a kill has left is cleared all the same
+        work(
+            here
+        )  # what is in the cache is found, and what a kill has left is cleared all the same
         assert temporaries(here) == []
         assert len(list((here / "cache").iterdir())) == 1
 
@@ -209,7 +232,11 @@ def test_experiment(made, tmp_path):
 def test_table(made, tmp_path, step):
     def work(here):
         filled = fill_tables(
-            ["mine"], file=here / "rows.yaml", cache=here / "cache", archive=here / "archive", page=here / "page.md"
+            ["mine"],
+            file=here / "rows.yaml",
+            cache=here / "cache",
+            archive=here / "archive",
+            page=here / "page.md",
         )
         for table in filled.tables:
             table.write(here / "tables")
@@ -225,10 +252,16 @@ def test_table(made, tmp_path, step):
 
 
 @pytest.mark.parametrize(
-    "step", [pytest.param(1, marks=pytest.mark.slow, id="every write"), pytest.param(9, id="every ninth write")]
+    "step",
+    [
+        pytest.param(1, marks=pytest.mark.slow, id="every write"),
+        pytest.param(9, id="every ninth write"),
+    ],
 )
 def test_training(made, tmp_path, monkeypatch, step):
-    """A run that trains, killed before a write of its checkpoints, its curve or its results, ends as one that was not."""
+    """A run that trains, killed before a write of its checkpoints, its curve or its results, ends
+    as one that was not.
+    """
     from symlift.solvers.neural import trainer
 
     monkeypatch.setattr(trainer, "SAVE", 1)
@@ -241,18 +274,29 @@ def test_training(made, tmp_path, monkeypatch, step):
     def work(here):
         from symlift import LatentDomain
 
-        options = {"steps": 2 * trainer.CHECK, "settings": {"batch": 16}, "folder": here / "training"}
-        return LatentDomain((9,), True, "neural", random_state=0, solver_options=options).fit(X).lifting_map_
+        options = {
+            "steps": 2 * trainer.CHECK,
+            "settings": {"batch": 16},
+            "folder": here / "training",
+        }
+        return (
+            LatentDomain((9,), True, "neural", random_state=0, solver_options=options)
+            .fit(X)
+            .lifting_map_
+        )
 
     expected = work(tmp_path / "whole")
     for here, _, _ in each_kill(made, tmp_path, work, step):
         is_whole(here)
         assert np.array_equal(work(here), expected)
         assert temporaries(here) == []
-        assert sorted(p.name for p in (here / "training").iterdir()) == ["checkpoint.safetensors", "training.jsonl"]
+        assert sorted(p.name for p in (here / "training").iterdir()) == [
+            "checkpoint.safetensors",
+            "training.jsonl",
+        ]
 
 
-# -- several at once -----------------------------------------------------------------------------------------------------
+# -- several at once -------------------------------------------------------------------------------
 
 _AT_ONCE = """
 import sys

@@ -122,16 +122,27 @@ def bomb_mat(rows: int, columns: int) -> bytes:
 
 
 def version_4(
-    kind: int = 0, rows: int = 3, columns: int = 2, imaginary: int = 0, length: int = 2, body: bytes = bytes(48)
+    kind: int = 0,
+    rows: int = 3,
+    columns: int = 2,
+    imaginary: int = 0,
+    length: int = 2,
+    body: bytes = bytes(48),
 ) -> bytes:
     return struct.pack("<5i", kind, rows, columns, imaginary, length) + b"X\0" + body
 
 
 GOOD = {
-    ".npy": npy(X), ".npz": npz(X=X), ".mat": mat(X=X), ".h5": h5(lambda f: f.create_dataset("X", data=X)),
-    ".parquet": pq({"a": X[:, 0], "b": X[:, 1]}), ".arrow": arrow({"a": X[:, 0], "b": X[:, 1]}), ".xlsx": xlsx(X.tolist()),
-    ".nwb": nwb(np.arange(30.0), [10, 20, 30]), ".csv": ("a,b\n" + "0.5,1.5\n" * 20).encode(),
-}  # fmt: skip
+    ".npy": npy(X),
+    ".npz": npz(X=X),
+    ".mat": mat(X=X),
+    ".h5": h5(lambda f: f.create_dataset("X", data=X)),
+    ".parquet": pq({"a": X[:, 0], "b": X[:, 1]}),
+    ".arrow": arrow({"a": X[:, 0], "b": X[:, 1]}),
+    ".xlsx": xlsx(X.tolist()),
+    ".nwb": nwb(np.arange(30.0), [10, 20, 30]),
+    ".csv": ("a,b\n" + "0.5,1.5\n" * 20).encode(),
+}
 GOOD73, GOOD4, PACKED = (
     mat73(lambda f: f.create_dataset("X", data=X)), mat("4", X=X), mat(compressed=True, X=X),
 )  # fmt: skip
@@ -158,7 +169,11 @@ for share in (0.05, 0.3, 0.6, 0.9):
 for suffix in GOOD:
     for other, content in GOOD.items():
         # both are HDF5, as is MATLAB 7.3
-        if suffix != other and not ({suffix, other} <= {".h5", ".nwb"}) and (suffix, other) != (".mat", ".h5"):
+        if (
+            suffix != other
+            and not ({suffix, other} <= {".h5", ".nwb"})
+            and (suffix, other) != (".mat", ".h5")
+        ):
             case(f"x{suffix} that is {other}", content)
 # bytes of nobody
 for suffix in GOOD:
@@ -169,9 +184,14 @@ for suffix in GOOD:
     case(f"x{suffix} of brackets", b"[" * 5000)
 # arrays of the wrong kind
 for words, array in {
-    "shape (5,)": X[0], "reshape(40, 5)": X.reshape(40, 5, 1), "complex": X * 1j, "shape ()": np.float64(3),
-    "no rows": X[:0], "no columns": X[:, :0], "text": X.astype(str),
-}.items():  # fmt: skip
+    "shape (5,)": X[0],
+    "reshape(40, 5)": X.reshape(40, 5, 1),
+    "complex": X * 1j,
+    "shape ()": np.float64(3),
+    "no rows": X[:0],
+    "no columns": X[:, :0],
+    "text": X.astype(str),
+}.items():
     case(f"x.npy with {words}", npy(array), words)
     case(f"x.npz with {words}", npz(X=array), words)
 for words, array in {
@@ -183,7 +203,10 @@ for words, array in {
     case(f"x.h5 with {words}", h5(lambda f, a=array: f.create_dataset("X", data=a)), words)
 case("x.npy of objects", npy(np.array([[{}]])), "never loaded")
 case("x.npz of objects", npz(X=np.array([[{}]])), "never loaded")
-case("x.npy of long doubles", npy(X.astype(np.longdouble)) if np.longdouble(0).itemsize > 8 else npy(X * 1j))
+case(
+    "x.npy of long doubles",
+    npy(X.astype(np.longdouble)) if np.longdouble(0).itemsize > 8 else npy(X * 1j),
+)
 case("x.npy of dates", npy(np.zeros((3, 3), "M8[s]")), "datetime64")
 case("x.npy of fields", npy(np.zeros((3, 3), [("a", float)])), "named fields")
 case("x.mat of text", mat(X="hello"), "not a matrix of numbers")
@@ -211,13 +234,27 @@ case(
     mat73(lambda f: f.create_dataset("X", data=X).attrs.update(MATLAB_class=np.bytes_("cell"))),
     "a cell",
 )
-case("x.mat 7.3, empty", mat73(lambda f: f.create_dataset("X", data=[0, 0]).attrs.update(MATLAB_empty=1)), "is empty")
+case(
+    "x.mat 7.3, empty",
+    mat73(lambda f: f.create_dataset("X", data=[0, 0]).attrs.update(MATLAB_empty=1)),
+    "is empty",
+)
 case("x.mat 7.3 of nothing", mat73(lambda f: None), "no arrays")
 case("x.h5 of nothing", h5(lambda f: None), "no arrays")
 case("x.h5 of text", h5(lambda f: f.create_dataset("X", data=[b"a"])), "no arrays")
-case("x.h5 of two", h5(lambda f: [f.create_dataset(n, data=X) for n in "ab"]), "from /a (40x5), /b (40x5)")
+case(
+    "x.h5 of two",
+    h5(lambda f: [f.create_dataset(n, data=X) for n in "ab"]),
+    "from /a (40x5), /b (40x5)",
+)
 case("x.h5 with another key", GOOD[".h5"], "no array 'Y'", "--key", "Y")
-case("x.h5 with a group for a key", h5(lambda f: f.create_dataset("g/X", data=X)), "from /g/X", "--key", "g")
+case(
+    "x.h5 with a group for a key",
+    h5(lambda f: f.create_dataset("g/X", data=X)),
+    "from /g/X",
+    "--key",
+    "g",
+)
 case(
     "x.h5 with a link outside",
     h5(lambda f: f.update({"X": h5py.ExternalLink("/etc/passwd", "/")})),
@@ -225,14 +262,26 @@ case(
     "--key",
     "X",
 )
-case("x.h5 with a link inside", h5(lambda f: f.update({"X": h5py.SoftLink("/X")})), "is a link", "--key", "X")
+case(
+    "x.h5 with a link inside",
+    h5(lambda f: f.update({"X": h5py.SoftLink("/X")})),
+    "is a link",
+    "--key",
+    "X",
+)
 case("x.h5 with a loop", h5(lambda f: f.create_group("a").update({"b": f})), "x.h5")
 case(
     "x.h5 kept elsewhere",
     h5(lambda f: f.create_dataset("X", (4, 4), "u1", external=[("/etc/passwd", 0, 16)])),
     "not followed",
 )
-case("x.h5 of a null", h5(lambda f: f.create_dataset("X", data=h5py.Empty("f8"))), "is empty", "--key", "X")
+case(
+    "x.h5 of a null",
+    h5(lambda f: f.create_dataset("X", data=h5py.Empty("f8"))),
+    "is empty",
+    "--key",
+    "X",
+)
 case("x.nwb of nothing", h5(lambda f: None), "neither units")
 case("x.nwb without spikes", nwb(np.zeros(0), [0, 0]), "no spikes")
 case("x.nwb with a bad index", nwb(np.arange(5.0), [3, 1]), "do not agree")
@@ -241,7 +290,13 @@ case("x.nwb with spikes at no time", nwb([0.0, np.nan], [1, 2]), "do not agree")
 case("x.nwb with spikes in 2-D", nwb(X, [1, 2]), "no list of numbers")
 case("x.nwb with another key", GOOD[".nwb"], "from units (spikes of 3 units)", "--key", "LFP")
 case(
-    "x.nwb with series and bins", nwb([1.0], [1], acquisition__a__data=X), "leave out --bin", "--key", "a", "--bin", "1"
+    "x.nwb with series and bins",
+    nwb([1.0], [1], acquisition__a__data=X),
+    "leave out --bin",
+    "--key",
+    "a",
+    "--bin",
+    "1",
 )
 case("x.parquet of text", pq({"a": ["u", "v"]}), "no columns of numbers")
 case("x.parquet of lists", pq({"a": [[1, 2], [3]]}), "column 'a' holds list")
@@ -262,13 +317,23 @@ case(
 )
 # more than there can be
 case("x.npz that declares less than it holds", declares(GOOD[".npz"], 200), "truncated")
-case("x.npz that declares 4 GB", declares(GOOD[".npz"], 2**32 - 2), "that unpack to 4.0 GB, as no data do")
+case(
+    "x.npz that declares 4 GB",
+    declares(GOOD[".npz"], 2**32 - 2),
+    "that unpack to 4.0 GB, as no data do",
+)
 case("x.xlsx that declares 4 GB", declares(GOOD[".xlsx"], 2**32 - 2), "that unpack to")
 case("x.mat bomb", bomb_mat(20_000, 20_000), "that unpack to 3.0 GB")
 case("x.mat that declares less than its shape", bomb_mat(2**31 - 1, 2**31 - 1), "x.mat")
-case("x.h5 bomb", h5(lambda f: f.create_dataset("X", (10**7, 10**4), "f8", chunks=(100, 100))), "that unpack to")
 case(
-    "x.mat 7.3 bomb", mat73(lambda f: f.create_dataset("X", (10**4, 10**7), "f8", chunks=(100, 100))), "that unpack to"
+    "x.h5 bomb",
+    h5(lambda f: f.create_dataset("X", (10**7, 10**4), "f8", chunks=(100, 100))),
+    "that unpack to",
+)
+case(
+    "x.mat 7.3 bomb",
+    mat73(lambda f: f.create_dataset("X", (10**4, 10**7), "f8", chunks=(100, 100))),
+    "that unpack to",
 )
 case(
     "x.nwb bomb",
@@ -276,7 +341,11 @@ case(
     "that unpack to",
 )
 case("x.nwb over a thousand years", nwb([0.0, 3e13], [1, 2]), "of memory")
-case("x.parquet bomb", pq({f"c{i}": np.zeros(2_000_000, np.int8) for i in range(20)}), "that unpack to")
+case(
+    "x.parquet bomb",
+    pq({f"c{i}": np.zeros(2_000_000, np.int8) for i in range(20)}),
+    "that unpack to",
+)
 case(
     "x.npy that declares much",
     GOOD[".npy"].replace(b"(40, 5), }", b"(9999999999, 5), }")[: len(GOOD[".npy"])],
@@ -284,9 +353,17 @@ case(
 )
 # kinds that are not read
 for name, words in {
-    "x.pkl": "never loaded", "x.pt": "never loaded", "x.csv.gz": "gunzip -c x.csv.gz", "x.zip": "unzip -p", "x.xls": "as .xlsx",
-    "x.ods": "as .xlsx", "x.docx": "unknown suffix '.docx'", "x": "unknown suffix ''", "x.csv.bz2": "bunzip2", "x.npy.xz": "unxz",
-}.items():  # fmt: skip
+    "x.pkl": "never loaded",
+    "x.pt": "never loaded",
+    "x.csv.gz": "gunzip -c x.csv.gz",
+    "x.zip": "unzip -p",
+    "x.xls": "as .xlsx",
+    "x.ods": "as .xlsx",
+    "x.docx": "unknown suffix '.docx'",
+    "x": "unknown suffix ''",
+    "x.csv.bz2": "bunzip2",
+    "x.npy.xz": "unxz",
+}.items():
     case(f"{name} of another kind", b"1,2\n3,4\n", words)
 case("x.csv that is gzip", b"\x1f\x8b\x08" + bytes(90), "unpack it first")
 # text

@@ -16,7 +16,8 @@ from typing import Any
 __all__ = ["Browser", "find_chromium"]
 
 _LAUNCH = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4);"
+    " os.execv(sys.argv[3], sys.argv[3:])"
 )
 
 
@@ -39,7 +40,9 @@ class Browser:
         self.buffer, self.count, self.session = b"", 0, ""
         self.events: list[dict[str, Any]] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -71,7 +74,9 @@ class Browser:
         return result
 
     def open(self, url: str) -> None:
-        self.call("Page.navigate", url="about:blank")  # so that a change of the fragment alone is a new page, too
+        self.call(
+            "Page.navigate", url="about:blank"
+        )  # so that a change of the fragment alone is a new page, too
         self.events.clear()
         self.call("Page.navigate", url=url)
         deadline = time.monotonic() + 120
@@ -84,14 +89,20 @@ class Browser:
         return url in names and "Page.loadEventFired" in names[names.index(url) :]
 
     def run(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def key(self, name: str) -> None:
         for kind in ("rawKeyDown", "keyUp"):
             self.call(
-                "Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode={"ArrowRight": 39}[name]
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                code=name,
+                windowsVirtualKeyCode={"ArrowRight": 39}[name],
             )
 
     def complaints(self) -> list[dict[str, Any]]:
@@ -99,7 +110,11 @@ class Browser:
         return [e for e in self.events if e["method"] in wrong]
 
     def requests(self) -> list[str]:
-        return [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
+        return [
+            e["params"]["request"]["url"]
+            for e in self.events
+            if e["method"] == "Network.requestWillBeSent"
+        ]
 
     def close(self) -> None:
         for end in (self.to, self.back):
@@ -113,7 +128,13 @@ class Browser:
 
     def screen(self, width: int, dark: bool, height: int = 900) -> None:
         """The size of the window, and whether its colours are dark."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", media="", features=scheme)
 
@@ -125,4 +146,11 @@ class Browser:
 
 def find_chromium() -> str | None:
     """The program, where it is installed."""
-    return next((p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None)
+    return next(
+        (
+            p
+            for name in ("chromium", "chromium-browser", "google-chrome")
+            if (p := shutil.which(name))
+        ),
+        None,
+    )

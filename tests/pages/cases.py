@@ -21,14 +21,18 @@ def _table(path: Path, X: NDArray, names: list[str]) -> Path:
 
 
 def _photographs(rng: np.random.Generator, n: int, side: int, channels: int = 1) -> NDArray:
-    """Patches (n, side, side, channels) of smooth random scenes with edges, which look like photographs."""
+    """Patches (n, side, side, channels) of smooth random scenes with edges, which look like
+    photographs.
+    """
     scene = rng.normal(size=(256, 256))
     k = np.fft.fftfreq(256)
     spectrum = np.hypot(k[:, None], k) ** 1.2 + 0.004
     field = np.fft.ifft2(np.fft.fft2(scene) / spectrum).real
     field = np.tanh(2 * field / field.std())
     rows, columns = rng.integers(0, 256 - side, size=(2, n))
-    patch = np.stack([field[r : r + side, c : c + side] for r, c in zip(rows, columns, strict=True)])
+    patch = np.stack(
+        [field[r : r + side, c : c + side] for r, c in zip(rows, columns, strict=True)]
+    )
     tints = rng.uniform(0.5, 1.5, size=(n, 1, 1, channels))
     return patch[..., None] * tints + 0.05 * rng.normal(size=(n, side, side, channels))
 
@@ -41,7 +45,10 @@ def line(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
 
 def ring(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
     X = gsn(3000, 15, periodic=True, transform="permutation", random_state=2).X
-    return _table(folder / "ring.csv", X, [f"coil-{i}" for i in range(15)]), {"grid": "15", "periodic": True}
+    return _table(folder / "ring.csv", X, [f"coil-{i}" for i in range(15)]), {
+        "grid": "15",
+        "periodic": True,
+    }
 
 
 def image(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
@@ -73,8 +80,13 @@ def recording(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
 
 
 CASES: dict[str, Callable[[Path, np.random.Generator], tuple[Path, dict]]] = {
-    "line": line, "ring": ring, "image": image, "colour": colour, "volume": volume, "recording": recording,
-}  # fmt: skip
+    "line": line,
+    "ring": ring,
+    "image": image,
+    "colour": colour,
+    "volume": volume,
+    "recording": recording,
+}
 
 
 def make_report(kind: str, folder: Path) -> Path:

@@ -1,7 +1,9 @@
-"""Looks at every page in headless Chromium: reports of six kinds and the documentation, on a phone and a screen, light and dark.
+"""Looks at every page in headless Chromium: reports of six kinds and the documentation, on a phone
+and a screen, light and dark.
 
-Nothing may be wider than the screen, no page may complain, and none may ask for anything but its own files.  What was seen goes
-into one contact sheet, for people to look at.  Without Chromium this fails: pages that nobody looked at are not known to be right.
+Nothing may be wider than the screen, no page may complain, and none may ask for anything but its
+own files. What was seen goes into one contact sheet, for people to look at. Without Chromium this
+fails: pages that nobody looked at are not known to be right.
 
     python tests/pages/look.py --sheet docs/images/pages.png
 """
@@ -32,7 +34,8 @@ from pages.cases import CASES, make_report  # noqa: E402
 WIDTHS = (390, 1280)
 #: pages of the documentation that are on the contact sheet; all are looked at
 SHOWN = ("index.html", "tutorials/unplaced-sensors.html", "api.html", "results.html")
-# what reaches beyond the screen, innermost first: a box that scrolls by itself may hold more than it shows
+# what reaches beyond the screen, innermost first: a box that scrolls by itself may hold more than
+# it shows
 _WIDE = """(() => {
   const width = document.documentElement.clientWidth, wide = [];
   if (document.documentElement.scrollWidth <= width) return [];
@@ -91,16 +94,25 @@ def look(browser: Browser, name: str, url: str, own: str, keep: bool) -> Iterato
             browser.open(url)
             wide = browser.run("document.documentElement.scrollWidth")
             wrong = [f"{wide} px wide: {', '.join(browser.run(_WIDE))}"] if wide > width else []
-            if not browser.run("[...document.images].every((i) => i.complete && i.naturalWidth > 0)"):
+            if not browser.run(
+                "[...document.images].every((i) => i.complete && i.naturalWidth > 0)"
+            ):
                 wrong.append("a picture is missing")
             if dark != browser.run(_IS_DARK):
                 wrong.append("has the wrong colours")
-            asked = [address for address in browser.requests() if not address.startswith((own, "data:", "blob:"))]
+            asked = [
+                address
+                for address in browser.requests()
+                if not address.startswith((own, "data:", "blob:"))
+            ]
             wrong += [f"asks for {address}" for address in asked]
             wrong += [f"complains: {str(event['params'])[:160]}" for event in browser.complaints()]
             picture = None
             if keep:
-                tall = min(browser.run("document.documentElement.scrollHeight"), 3200 if width == 390 else 3600)
+                tall = min(
+                    browser.run("document.documentElement.scrollHeight"),
+                    3200 if width == 390 else 3600,
+                )
                 browser.screen(width, dark, height=tall)
                 picture = Image.open(io.BytesIO(browser.picture(whole=False))).convert("RGB")
             yield Look(name, width, dark, tuple(wrong), picture)
@@ -111,13 +123,17 @@ def contact_sheet(looks: list[Look], path: Path) -> None:
     shown = [one for one in looks if one.picture is not None]
     size, per_row, gap = (150, 420), 12, 8
     cell = size[0] + gap, size[1] + 22
-    sheet = Image.new("RGB", (per_row * cell[0] + gap, -(-len(shown) // per_row) * cell[1] + gap), "#777777")
+    sheet = Image.new(
+        "RGB", (per_row * cell[0] + gap, -(-len(shown) // per_row) * cell[1] + gap), "#777777"
+    )
     draw = ImageDraw.Draw(sheet)
     for number, one in enumerate(shown):
         assert one.picture is not None
         x, y = gap + number % per_row * cell[0], gap + number // per_row * cell[1]
         scale = size[0] / one.picture.width
-        small = one.picture.resize((size[0], max(1, round(one.picture.height * scale))), Image.Resampling.LANCZOS)
+        small = one.picture.resize(
+            (size[0], max(1, round(one.picture.height * scale))), Image.Resampling.LANCZOS
+        )
         sheet.paste(small.crop((0, 0, size[0], min(size[1], small.height))), (x, y + 14))
         label = f"{Path(one.name).stem} {one.width} {'dark' if one.dark else 'light'}"
         draw.text((x, y), label[:26], fill="white")
@@ -127,31 +143,58 @@ def contact_sheet(looks: list[Look], path: Path) -> None:
 
 def main() -> int:
     """Look at everything; 1 where something is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sheet", type=Path, default=ROOT / "docs" / "images" / "pages.png", help="the contact sheet")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sheet",
+        type=Path,
+        default=ROOT / "docs" / "images" / "pages.png",
+        help="the contact sheet",
+    )
     sheet = parser.parse_args().sheet
     program = find_chromium()
     if program is None:
         sys.stderr.write(
-            "error: no Chromium is installed, so no page was looked at: install chromium, and run it again\n"
+            "error: no Chromium is installed, so no page was looked at: install chromium, and run"
+            " it again\n"
         )
         return 1
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         site = folder / "site"
-        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+        command = [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--quiet",
+            "--site-dir",
+            str(site),
+        ]
         subprocess.run(command, cwd=ROOT, check=True)
         browser = Browser(program, folder / "profile")
         looks: list[Look] = []
         try:
             for kind in CASES:
                 page = make_report(kind, folder)
-                looks += _told(look(browser, f"report of a {kind}", page.as_uri(), page.as_uri(), keep=True))
+                looks += _told(
+                    look(browser, f"report of a {kind}", page.as_uri(), page.as_uri(), keep=True)
+                )
             with served(site) as address:
                 for page in sorted(site.rglob("*.html")):
                     name = page.relative_to(site).as_posix()
                     if name != "404.html":
-                        looks += _told(look(browser, name, f"{address}/{name}", f"{address}/", keep=name in SHOWN))
+                        looks += _told(
+                            look(
+                                browser,
+                                name,
+                                f"{address}/{name}",
+                                f"{address}/",
+                                keep=name in SHOWN,
+                            )
+                        )
         finally:
             browser.close()
     contact_sheet(looks, sheet)

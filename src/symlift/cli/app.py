@@ -84,9 +84,14 @@ def _root(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path("symlift-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path(
+        "symlift-demo"
+    ),
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the signals, of the scrambling and of the solver.")
+        int,
+        typer.Option(
+            min=0, max=2**32 - 1, help="Seed of the signals, of the scrambling and of the solver."
+        ),
     ] = 0,
 ) -> None:
     """Scramble a built-in signal set, recover it, draw both.
@@ -97,8 +102,12 @@ def demo(
 
     with err.status("scrambling, fitting, drawing …") if err.is_terminal else nullcontext():
         summary = run_demo(out, seed)
-    typer.echo(f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order")
-    typer.echo(f"recovered: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s")
+    typer.echo(
+        f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order"
+    )
+    typer.echo(
+        f"recovered: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s"
+    )
     typer.echo(f"verdict: {summary['verdict'] or 'none'}")
     typer.echo(f"picture: {summary['figure']}")
     typer.echo(f"report: {summary['report']}")
@@ -107,24 +116,35 @@ def demo(
 @app.command()
 def recover(
     data: DataFile,
-    grid: Annotated[str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6, or auto.", show_default="auto")] = None,
-    periodic: Annotated[bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")] = False,
+    grid: Annotated[
+        str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6, or auto.", show_default="auto")
+    ] = None,
+    periodic: Annotated[
+        bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")
+    ] = False,
     mixing: Annotated[
         str | None,
-        typer.Option(help="What is known: shuffled, orthogonal, linear, or auto.", show_default="auto"),
+        typer.Option(
+            help="What is known: shuffled, orthogonal, linear, or auto.", show_default="auto"
+        ),
     ] = None,
     solver: Annotated[
-        str | None, typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto")
+        str | None,
+        typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto"),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="Training: ours, paper (as printed), or a row of either (neural, refine).", show_default="ours"
+            help="Training: ours, paper (as printed), or a row of either (neural, refine).",
+            show_default="ours",
         ),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine).")
+        str | None,
+        typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine)."),
     ] = None,
     key: Key = None,
     columns: Columns = None,
@@ -138,17 +158,26 @@ def recover(
     header: Header = None,
     width: Bin = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift")
+        Path | None,
+        typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift"),
     ] = None,
-    signals: Annotated[bool, typer.Option("--signals", help="Keep all recovered signals (signals.npy).")] = False,
+    signals: Annotated[
+        bool, typer.Option("--signals", help="Keep all recovered signals (signals.npy).")
+    ] = False,
     overwrite: Overwrite = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was killed.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was killed.")
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Do not write report.html.")
+    ] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is no evidence.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 3 where there is no evidence.")
+    ] = False,
 ) -> None:
     """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
 
@@ -156,8 +185,12 @@ def recover(
     """
     _not_both(quiet, verbose)
     if exit_code and no_check:
-        raise InputError("--exit-code reports the verdict, and --no-check leaves it out: give one of them")
-    reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
+        raise InputError(
+            "--exit-code reports the verdict, and --no-check leaves it out: give one of them"
+        )
+    reading = reading_of(
+        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
+    )
     _check_early(data, grid, periodic, solver, resume)
     from symlift.cli.ending import last_lines, numbers
     from symlift.runs import recover as runs
@@ -172,11 +205,25 @@ def recover(
                 _write_report(folder)
 
             run = runs.recover(
-                file, out, grid=grid, periodic=periodic, solver=solver, mixing=mixing, nan=nan, seed=seed, reading=reading,
-                signals=signals, check=not no_check, preset=preset, budget=None if budget is None else seconds_of(budget),
-                overwrite=overwrite, resume=resume, progress=progress, note=_silent if quiet else note,
+                file,
+                out,
+                grid=grid,
+                periodic=periodic,
+                solver=solver,
+                mixing=mixing,
+                nan=nan,
+                seed=seed,
+                reading=reading,
+                signals=signals,
+                check=not no_check,
+                preset=preset,
+                budget=None if budget is None else seconds_of(budget),
+                overwrite=overwrite,
+                resume=resume,
+                progress=progress,
+                note=_silent if quiet else note,
                 afterwards=None if no_report else draw,
-            )  # fmt: skip
+            )
             if run is None:  # one of several processes that trained along
                 return
             if (run.folder / "report.html").is_file():
@@ -201,7 +248,9 @@ def recover(
     elif not quiet:
         for line in last_lines(run, _summary(run, report)):
             typer.echo(line)
-    if exit_code and (run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"):
+    if exit_code and (
+        run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"
+    ):
         raise typer.Exit(3)
 
 
@@ -210,7 +259,10 @@ def transform(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a saved model.")],
     data: DataFile,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the signals go: .npy, .npz, .csv, .tsv, .parquet or .zarr.")
+        Path,
+        typer.Option(
+            metavar="FILE", help="Where the signals go: .npy, .npz, .csv, .tsv, .parquet or .zarr."
+        ),
     ],
     key: Key = None,
     columns: Columns = None,
@@ -232,14 +284,23 @@ def transform(
 
     Example: symlift transform run images.npy --out signals.npy
     """
-    reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
+    reading = reading_of(
+        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
+    )
     from symlift.runs import signals
     from symlift.runs.readers.kinds import local_file
 
     with Steps(quiet) as progress, local_file(data) as file:
         shape = signals.transform(
-            run, file, out, reading=reading, nan=nan, overwrite=overwrite, progress=progress, note=_silent if quiet else note
-        )  # fmt: skip
+            run,
+            file,
+            out,
+            reading=reading,
+            nan=nan,
+            overwrite=overwrite,
+            progress=progress,
+            note=_silent if quiet else note,
+        )
     if as_json:
         print_json({"signals": str(out), "shape": shape})
     elif not quiet:
@@ -272,21 +333,40 @@ def report(
 
 
 @app.command()
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on one line.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on one line.")] = False,
+) -> None:
     """Versions, devices, threads, optional extras.
 
     Example: symlift doctor
     """
-    extras = {"torch": "train", "tensorboard": "train", "umap": "baselines", "h5py": "data", "pynwb": "data",
-              "mlxtend": "data", "zarr": "data", "pyarrow": "data", "openpyxl": "data",
-              "SALib": "sensitivity", "dask": "cluster", "spikeinterface": "ephys", "probeinterface": "ephys"}  # fmt: skip
+    extras = {
+        "torch": "train",
+        "tensorboard": "train",
+        "umap": "baselines",
+        "h5py": "data",
+        "pynwb": "data",
+        "mlxtend": "data",
+        "zarr": "data",
+        "pyarrow": "data",
+        "openpyxl": "data",
+        "SALib": "sensitivity",
+        "dask": "cluster",
+        "spikeinterface": "ephys",
+        "probeinterface": "ephys",
+    }
     report: dict[str, Any] = {
         "symlift": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        **{name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "python-picard")},
+        **{
+            name: metadata.version(name)
+            for name in ("numpy", "scipy", "scikit-learn", "python-picard")
+        },
         **_devices(),
-        **{f"{name} (extra {extra})": find_spec(name) is not None for name, extra in extras.items()},
+        **{
+            f"{name} (extra {extra})": find_spec(name) is not None for name, extra in extras.items()
+        },
     }
     if as_json:
         print_json(report)
@@ -302,12 +382,16 @@ def _devices() -> dict[str, Any]:
     import torch
 
     return {
-        "torch": torch.__version__, "threads": torch.get_num_threads(), "cuda": torch.cuda.is_available(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
-    }  # fmt: skip
+    }
 
 
-def _check_early(data: Path, grid: str | None, periodic: bool, solver: str | None, resume: bool) -> None:
+def _check_early(
+    data: Path, grid: str | None, periodic: bool, solver: str | None, resume: bool
+) -> None:
     """What can be refused before anything heavy is imported."""
     from symlift.core.grid import Grid
     from symlift.runs.readers import check_file
@@ -326,7 +410,9 @@ def _draw(folder: Path) -> Path:
     from symlift.runs.folder import locked
 
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder: give the run folder that `symlift recover` wrote")
+        raise InputError(
+            f"{folder} is not a folder: give the run folder that `symlift recover` wrote"
+        )
     with locked(folder):
         return _write_report(folder)
 
@@ -341,8 +427,8 @@ def _write_report(folder: Path) -> Path:
         raise
     except Exception as error:
         raise SymliftError(
-            f"the run in {folder} is done, but its report failed ({type(error).__name__}: {error}): "
-            f"try again with `symlift report {folder}`"
+            f"the run in {folder} is done, but its report failed ({type(error).__name__}: {error}):"
+            f" try again with `symlift report {folder}`"
         ) from error
 
 
@@ -351,16 +437,27 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
     record = run.record
     diagnosis = record.diagnosis
     placement, signals = (
-        str(run.folder / name) if (run.folder / name).is_file() else None for name in ("placement.csv", "signals.npy")
+        str(run.folder / name) if (run.folder / name).is_file() else None
+        for name in ("placement.csv", "signals.npy")
     )
     return {
-        "run": str(run.folder), "status": record.status.value, "n": record.input.shape[0], "d": record.input.shape[1],
-        "grid": record.grid, "periodic": record.periodic, "solver": record.solver, "seed": record.settings.seed,
-        "score": record.score, "verdict": None if diagnosis is None else diagnosis.verdict.value,
-        "confidence": None if diagnosis is None else diagnosis.confidence, "warnings": record.warnings,
-        "seconds": round(record.timings.total, 3), "placement": placement, "signals": signals,
+        "run": str(run.folder),
+        "status": record.status.value,
+        "n": record.input.shape[0],
+        "d": record.input.shape[1],
+        "grid": record.grid,
+        "periodic": record.periodic,
+        "solver": record.solver,
+        "seed": record.settings.seed,
+        "score": record.score,
+        "verdict": None if diagnosis is None else diagnosis.verdict.value,
+        "confidence": None if diagnosis is None else diagnosis.confidence,
+        "warnings": record.warnings,
+        "seconds": round(record.timings.total, 3),
+        "placement": placement,
+        "signals": signals,
         "report": None if report is None else str(report),
-    }  # fmt: skip
+    }
 
 
 def _silent(_: str) -> None:
@@ -419,7 +516,11 @@ def _main() -> NoReturn:
     except OSError as error:
         if error.errno == errno.EPIPE:  # nobody reads any more
             sys.exit(1)
-        _stop(1, f"{error.filename or 'the system'}: {error.strerror or error}; make room or check the permissions")
+        _stop(
+            1,
+            f"{error.filename or 'the system'}: {error.strerror or error}; make room or check the"
+            " permissions",
+        )
     except MemoryError:
         _stop(1, "there is not enough memory for this: give fewer rows or columns")
     if code == 130:

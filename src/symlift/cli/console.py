@@ -21,7 +21,10 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is th
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on one line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Each stage and its numbers on stderr, and how a failed one failed.")
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Each stage and its numbers on stderr, and how a failed one failed."
+    ),
 ]
 
 

@@ -28,8 +28,12 @@ def demo_data(seed: int) -> tuple[Observations, str]:
     try:
         images = load_mnist().images
     except InputError:
-        return gsn(SAMPLES, (12, 12), transform="permutation", random_state=seed), "2-D shot noise, shuffled"
-    return image_crops(images, (SIDE, SIDE), SAMPLES, transform="permutation", random_state=seed), "shuffled digits"
+        return gsn(
+            SAMPLES, (12, 12), transform="permutation", random_state=seed
+        ), "2-D shot noise, shuffled"
+    return image_crops(
+        images, (SIDE, SIDE), SAMPLES, transform="permutation", random_state=seed
+    ), "shuffled digits"
 
 
 def run_demo(out: Path, seed: int = 0, solver: str = "auto") -> dict[str, Any]:
@@ -38,7 +42,9 @@ def run_demo(out: Path, seed: int = 0, solver: str = "auto") -> dict[str, Any]:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{out} cannot be a folder ({error.strerror}): choose another --out") from None
+        raise InputError(
+            f"{out} cannot be a folder ({error.strerror}): choose another --out"
+        ) from None
     with Lock(out / ".lock", f"the demonstration in {out}"):
         return _run_in(out, data, what, seed, solver)
 
@@ -47,7 +53,12 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     observed = out / "observed.npy"
     write_rows(observed, data.X)
     run = recover(
-        observed, out / "run", grid=str(data.grid), solver=solver, seed=seed, overwrite=(out / "run").exists()
+        observed,
+        out / "run",
+        grid=str(data.grid),
+        solver=solver,
+        seed=seed,
+        overwrite=(out / "run").exists(),
     )
     assert run is not None  # noqa: S101 - there is one process only
     report = write_report(run.folder)
@@ -64,9 +75,18 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     }
     seconds = run.record.timings.fit
     figure = out / "demo.png"
-    save_figure(gallery(rows, data.grid, title=f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"), figure)
+    save_figure(
+        gallery(rows, data.grid, title=f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"), figure
+    )
     diagnosis = run.record.diagnosis
     return {
-        "what": what, "n": len(data.X), "d": data.X.shape[1], "solver": solver, "r": float(recovery.r), "seconds": seconds,
-        "verdict": None if diagnosis is None else diagnosis.verdict.words, "figure": str(figure), "report": str(report),
-    }  # fmt: skip
+        "what": what,
+        "n": len(data.X),
+        "d": data.X.shape[1],
+        "solver": solver,
+        "r": float(recovery.r),
+        "seconds": seconds,
+        "verdict": None if diagnosis is None else diagnosis.verdict.words,
+        "figure": str(figure),
+        "report": str(report),
+    }

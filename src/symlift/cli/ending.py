@@ -23,10 +23,13 @@ def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
     shape = "x".join(str(s) for s in record.grid)
     state = "in" if run.fresh else "was done already, in"
     yield (
-        f"{record.input.shape[0]} rows of {record.input.shape[1]} columns: solver {record.solver}, seed {record.settings.seed}, "
-        f"{state} {record.timings.total:.1f} s"
+        f"{record.input.shape[0]} rows of {record.input.shape[1]} columns: solver {record.solver},"
+        f" seed {record.settings.seed}, {state} {record.timings.total:.1f} s"
     )
-    yield f"grid: {shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}{_sure(record.grid_confidence)}"
+    yield (
+        f"grid: {shape},"
+        f" {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}{_sure(record.grid_confidence)}"
+    )
     if record.score is not None:
         yield f"score: {record.score:.4g} (higher is better, among fits of these rows on this grid)"
     yield f"run: {summary['run']}"
@@ -68,6 +71,10 @@ def _estimator(folder: Path) -> EstimatorRecord:
 def _placement(folder: Path, grid: Grid) -> Placement | None:
     record = _estimator(folder)
     try:
-        return None if record.placement is None else record.placement.placement(grid, record.feature_names)
+        return (
+            None
+            if record.placement is None
+            else record.placement.placement(grid, record.feature_names)
+        )
     except ValueError:
         return None

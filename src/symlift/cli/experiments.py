@@ -16,17 +16,25 @@ __all__ = ["experiment_app"]
 
 experiment_app = typer.Typer(help="The paper's experiments.", no_args_is_help=True)
 
-ExperimentFile = Annotated[Path | None, typer.Option("--file", metavar="YAML", help="Experiments of your own.")]
+ExperimentFile = Annotated[
+    Path | None, typer.Option("--file", metavar="YAML", help="Experiments of your own.")
+]
 ExperimentBudget = Annotated[
-    str | None, typer.Option("--budget", metavar="TIME", help="Begin nothing that would not end within 90s, 40m or 2h.")
+    str | None,
+    typer.Option(
+        "--budget", metavar="TIME", help="Begin nothing that would not end within 90s, 40m or 2h."
+    ),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Runs side by side.")]
 Cluster = Annotated[
-    str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler that runs them, or local.")
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler that runs them, or local."),
 ]
 CacheFolder = Annotated[
     Path | None,
-    typer.Option("--cache", metavar="FOLDER", help="Where finished runs are kept.", show_default="user cache"),
+    typer.Option(
+        "--cache", metavar="FOLDER", help="Where finished runs are kept.", show_default="user cache"
+    ),
 ]
 
 
@@ -68,12 +76,16 @@ def experiment_list(
 def experiment_run(
     name: Annotated[str, typer.Argument(help="A name from `symlift experiment list`.")],
     solver: Annotated[str, typer.Option(help="Which solver.")] = "auto",
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")
+    ] = 0,
     n: Annotated[
-        int | None, typer.Option("-n", min=2, help="Number of samples instead of the experiment's own.")
+        int | None,
+        typer.Option("-n", min=2, help="Number of samples instead of the experiment's own."),
     ] = None,
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="The methods to compare with, too, tuned with the truth.")
+        bool,
+        typer.Option("--baselines", help="The methods to compare with, too, tuned with the truth."),
     ] = False,
     budget: ExperimentBudget = None,
     jobs: Jobs = 1,
@@ -95,17 +107,33 @@ def experiment_run(
     if name in STUDIES:
         _no_options_for_a_study(name, solver, seed, n, baselines)
         experiment_table(
-            [name], budget=budget, jobs=jobs, cluster=cluster, cache=cache, fresh=fresh, file=file, as_json=as_json,
+            [name],
+            budget=budget,
+            jobs=jobs,
+            cluster=cluster,
+            cache=cache,
+            fresh=fresh,
+            file=file,
+            as_json=as_json,
             quiet=quiet,
-        )  # fmt: skip
+        )
         return
     seconds = None if budget is None else seconds_of(budget)
     experiment = get_experiment(name, file)
     with Steps(quiet) as progress:
         result = one_experiment(
-            experiment, solver, seed, n, baselines=baselines, budget=seconds, workers=jobs, address=cluster,
-            cache=cache, fresh=fresh, progress=progress,
-        )  # fmt: skip
+            experiment,
+            solver,
+            seed,
+            n,
+            baselines=baselines,
+            budget=seconds,
+            workers=jobs,
+            address=cluster,
+            cache=cache,
+            fresh=fresh,
+            progress=progress,
+        )
     if as_json:
         print_json(result)
         return
@@ -115,9 +143,15 @@ def experiment_run(
         if key != "baselines":
             table.add_row(key, show(value), show(paper.get(key)))
     for baseline in result.get("baselines", ()):
-        figure = next(k for k in ("r_paper", "circular_correlation", "similarity_exact") if baseline[k] is not None)
+        figure = next(
+            k
+            for k in ("r_paper", "circular_correlation", "similarity_exact")
+            if baseline[k] is not None
+        )
         known = experiment.paper.baselines.get(baseline["baseline"])
-        table.add_row(f"{baseline['baseline']}, {figure}, tuned", show(baseline[figure]), show(known))
+        table.add_row(
+            f"{baseline['baseline']}, {figure}, tuned", show(baseline[figure]), show(known)
+        )
     Console().print(table)
 
 
@@ -126,23 +160,31 @@ def experiment_table(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Experiments for Table 1 (all of them when none is named), or a study."
+            metavar="[NAME]...",
+            help="Experiments for Table 1 (all of them when none is named), or a study.",
         ),
     ] = None,
     budget: ExperimentBudget = None,
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's training and the slow baselines, too: hours.")
+        bool,
+        typer.Option("--full", help="The paper's training and the slow baselines, too: hours."),
     ] = False,
     jobs: Jobs = 1,
     cluster: Cluster = None,
     cache: CacheFolder = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the cache has.")] = False,
     archive: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep results here for good, and fill tables from here.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep results here for good, and fill tables from here."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Markdown, CSV and JSON there.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write Markdown, CSV and JSON there.")
+    ] = None,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write one page with all tables of the archive.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one page with all tables of the archive."),
     ] = None,
     file: ExperimentFile = None,
     as_json: AsJson = False,
@@ -157,34 +199,55 @@ def experiment_table(
     seconds = None if budget is None else seconds_of(budget)
     with Steps(quiet) as progress:
         filled = fill_tables(
-            names or [], file=file, budget=seconds, full=full, workers=jobs, address=cluster, cache=cache, fresh=fresh,
-            archive=archive, page=page, progress=progress,
-        )  # fmt: skip
+            names or [],
+            file=file,
+            budget=seconds,
+            full=full,
+            workers=jobs,
+            address=cluster,
+            cache=cache,
+            fresh=fresh,
+            archive=archive,
+            page=page,
+            progress=progress,
+        )
     for table in filled.tables:
         if out is not None:
             table.write(out)
         if not quiet or as_json:
-            typer.echo(table.json() if as_json else f"{table.title}\n\n{table.markdown()}", nl=as_json is False)
+            typer.echo(
+                table.json() if as_json else f"{table.title}\n\n{table.markdown()}",
+                nl=as_json is False,
+            )
     for label, reason in filled.outcome.left_out.items():
         stderr_line("yellow", "left out", f"{label}: {reason}")
     for label, reason in filled.outcome.failed.items():
         stderr_line("red", "failed", f"{label}: {reason}")
     if filled.outcome.failed:
         raise SymliftError(
-            f"{len(filled.outcome.failed)} runs failed: the others are kept, and the same command goes on"
+            f"{len(filled.outcome.failed)} runs failed: the others are kept, and the same command"
+            " goes on"
         )
 
 
-def _no_options_for_a_study(name: str, solver: str, seed: int, n: int | None, baselines: bool) -> None:
+def _no_options_for_a_study(
+    name: str, solver: str, seed: int, n: int | None, baselines: bool
+) -> None:
     if solver != "auto" or seed or n is not None or baselines:
-        raise InputError(f"{name} is a study with solvers, seeds and sizes of its own: leave those options out")
+        raise InputError(
+            f"{name} is a study with solvers, seeds and sizes of its own: leave those options out"
+        )
 
 
 @experiment_app.command("figure")
 def experiment_figure(
     name: Annotated[str, typer.Argument(help="A name from `symlift experiment list`.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures go.")] = Path("figures"),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures go.")] = Path(
+        "figures"
+    ),
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")
+    ] = 0,
     n: Annotated[int | None, typer.Option("-n", min=2, help="Number of samples.")] = None,
     budget: ExperimentBudget = None,
     as_json: AsJson = False,

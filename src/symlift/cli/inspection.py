@@ -43,7 +43,9 @@ def inspect(
 
     Example: symlift inspect log.csv
     """
-    reading = reading_of(key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width)
+    reading = reading_of(
+        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
+    )
     from symlift.runs.inspect import inspect as look
     from symlift.runs.readers.kinds import local_file
 

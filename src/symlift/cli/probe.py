@@ -18,13 +18,23 @@ if TYPE_CHECKING:
 
 __all__ = ["probe_app"]
 
-probe_app = typer.Typer(help="Which wire is which electrode? Probes of recordings.", no_args_is_help=True)
+probe_app = typer.Typer(
+    help="Which wire is which electrode? Probes of recordings.", no_args_is_help=True
+)
 
 Recording = Annotated[
-    Path, typer.Argument(metavar="REC", help="A recording that SpikeInterface reads: a folder it saved, .nwb, .raw, …")
+    Path,
+    typer.Argument(
+        metavar="REC",
+        help="A recording that SpikeInterface reads: a folder it saved, .nwb, .raw, …",
+    ),
 ]
-ProbeFile = Annotated[Path | None, typer.Option("--probe", metavar="FILE", help="A probe (probeinterface's .json).")]
-OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where the probe goes: probe.json.")]
+ProbeFile = Annotated[
+    Path | None, typer.Option("--probe", metavar="FILE", help="A probe (probeinterface's .json).")
+]
+OutFile = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Where the probe goes: probe.json.")
+]
 
 
 @probe_app.command()
@@ -33,9 +43,12 @@ def check(
     probe: ProbeFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where the map is not right.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 3 where the map is not right.")
+    ] = False,
 ) -> None:
-    """Is the map of a recording what its traces say?  Lists swapped, dead, duplicated and floating channels.
+    """Is the map of a recording what its traces say? Lists swapped, dead, duplicated and floating
+    channels.
 
     Example: symlift probe check recording
     """
@@ -86,27 +99,37 @@ def match(
     _free(out, overwrite)
     if probe is None:
         raise InputError(
-            "match needs the geometry: give --probe FILE, or `symlift probe recover --grid` for a line or rectangle"
+            "match needs the geometry: give --probe FILE, or `symlift probe recover --grid` for a"
+            " line or rectangle"
         )
     from symlift.ephys import match_probe
 
     geometry = _read_probe(probe)
     with Steps(quiet) as progress:
         found = match_probe(_read(recording), geometry, progress=progress)
-    _finish(found.probe, out, as_json, quiet, {"confidence": [round(float(c), 4) for c in found.confidence]})
+    _finish(
+        found.probe,
+        out,
+        as_json,
+        quiet,
+        {"confidence": [round(float(c), 4) for c in found.confidence]},
+    )
 
 
 @probe_app.command()
 def recover(
     recording: Recording,
     grid: Annotated[str, typer.Option(help="Contacts along each axis: 32 or 8x8.")],
-    pitch: Annotated[float | None, typer.Option(help="Distance of contacts in µm.", show_default="steps")] = None,
+    pitch: Annotated[
+        float | None, typer.Option(help="Distance of contacts in µm.", show_default="steps")
+    ] = None,
     out: OutFile = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the probe of a recording: positions of contacts on a line or rectangle, and their channels.
+    """Find the probe of a recording: positions of contacts on a line or rectangle, and their
+    channels.
 
     Example: symlift probe recover recording --grid 8x8 --pitch 30 --out probe.json
     """
@@ -156,8 +179,9 @@ def _read(path: Path) -> Any:
             reason = " ".join(str(error).split())[:120]
     if found is None or not hasattr(found, "get_traces"):
         raise InputError(
-            f"{path} is no recording that SpikeInterface reads{'' if found is not None else f' ({reason})'}: "
-            "save it with recording.save(folder=…) and give that folder"
+            f"{path} is no recording that SpikeInterface"
+            f" reads{'' if found is not None else f' ({reason})'}: save it with"
+            " recording.save(folder=…) and give that folder"
         )
     return found
 
@@ -171,14 +195,17 @@ def _read_probe(path: Path) -> Probe:
         probes = read_probeinterface(path).probes
     except Exception as error:
         raise InputError(
-            f"{path} is no probe of probeinterface ({' '.join(str(error).split())[:120]}): write one with write_probeinterface"
+            f"{path} is no probe of probeinterface ({' '.join(str(error).split())[:120]}): write"
+            " one with write_probeinterface"
         ) from error
     if len(probes) != 1:
         raise InputError(f"{path} holds {len(probes)} probes: give a file with one")
     return probes[0]
 
 
-def _finish(probe: Probe, out: Path | None, as_json: bool, quiet: bool, more: dict[str, Any]) -> None:
+def _finish(
+    probe: Probe, out: Path | None, as_json: bool, quiet: bool, more: dict[str, Any]
+) -> None:
     """Write the probe where asked, whole or not at all; say what was found."""
     from probeinterface import write_probeinterface
 
@@ -188,12 +215,17 @@ def _finish(probe: Probe, out: Path | None, as_json: bool, quiet: bool, more: di
         with write_atomically(out) as temporary:
             write_probeinterface(temporary, probe)
     if as_json:
-        print_json({"probe": None if out is None else str(out), "device_channel_indices": device, **more})
+        print_json(
+            {"probe": None if out is None else str(out), "device_channel_indices": device, **more}
+        )
     elif not quiet:
         typer.echo(f"{placed} channels on {len(device)} contacts")
         if out is None:
             for contact, channel in enumerate(device):
                 x, y = probe.contact_positions[contact][:2]
-                typer.echo(f"contact {contact} ({x:g}, {y:g}): {'none' if channel < 0 else f'channel {channel}'}")
+                typer.echo(
+                    f"contact {contact} ({x:g}, {y:g}):"
+                    f" {'none' if channel < 0 else f'channel {channel}'}"
+                )
         else:
             typer.echo(f"probe: {out}")

@@ -11,15 +11,30 @@ from symlift.cli.console import stderr_line
 from symlift.runs.readers.options import ReadOptions
 
 __all__ = [
-    "Bin", "Columns", "DataFile", "Decimal", "Delimiter", "Drop", "Header", "IndexCol", "Keep", "Key", "Nan", "Transpose", "note",
+    "Bin",
+    "Columns",
+    "DataFile",
+    "Decimal",
+    "Delimiter",
+    "Drop",
+    "Header",
+    "IndexCol",
+    "Keep",
+    "Key",
+    "Nan",
+    "Transpose",
+    "note",
     "reading_of",
-]  # fmt: skip
+]
 
 DataFile = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Rows of numbers: .npy, .npz, .csv, .tsv, .txt, .mat, .h5, .nwb, .xlsx, .parquet, .feather, .zarr, or - (stdin).",
+        help=(
+            "Rows of numbers: .npy, .npz, .csv, .tsv, .txt, .mat, .h5, .nwb, .xlsx, .parquet,"
+            " .feather, .zarr, or - (stdin)."
+        ),
         allow_dash=True,
     ),
 ]
@@ -27,33 +42,55 @@ _PANEL = "Reading"
 Key = Annotated[
     str | None,
     typer.Option(
-        help="Which array, variable, sheet or path (/a/b) of the file; units of an .nwb.", rich_help_panel=_PANEL
+        help="Which array, variable, sheet or path (/a/b) of the file; units of an .nwb.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Columns to read: names, T*, numbers from 1 on, 2-9.", rich_help_panel=_PANEL),
+    typer.Option(
+        metavar="NAMES",
+        help="Columns to read: names, T*, numbers from 1 on, 2-9.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Columns to leave out, named likewise.", rich_help_panel=_PANEL),
+    typer.Option(
+        metavar="NAMES", help="Columns to leave out, named likewise.", rich_help_panel=_PANEL
+    ),
 ]
 IndexCol = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column that labels the rows.", rich_help_panel=_PANEL)
+    str | None,
+    typer.Option(metavar="NAME", help="The column that labels the rows.", rich_help_panel=_PANEL),
 ]
 Transpose = Annotated[
-    bool, typer.Option("--transpose", help="Each row of the file is a column of the data.", rich_help_panel=_PANEL)
+    bool,
+    typer.Option(
+        "--transpose", help="Each row of the file is a column of the data.", rich_help_panel=_PANEL
+    ),
 ]
-Keep = Annotated[bool, typer.Option("--keep", help="Keep dates (as seconds) and row numbers.", rich_help_panel=_PANEL)]
+Keep = Annotated[
+    bool,
+    typer.Option("--keep", help="Keep dates (as seconds) and row numbers.", rich_help_panel=_PANEL),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        metavar="CHAR", help="Between entries: , ; tab space.", show_default="found out", rich_help_panel=_PANEL
+        metavar="CHAR",
+        help="Between entries: , ; tab space.",
+        show_default="found out",
+        rich_help_panel=_PANEL,
     ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(metavar="CHAR", help="Before decimals: '.' or ','.", show_default="found out", rich_help_panel=_PANEL),
+    typer.Option(
+        metavar="CHAR",
+        help="Before decimals: '.' or ','.",
+        show_default="found out",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Header = Annotated[
     bool | None,
@@ -77,7 +114,9 @@ Bin = Annotated[
 Nan = Annotated[
     str | None,
     typer.Option(
-        help="What to do with gaps: drop (rows), mean, or pairwise.", show_default="refuse", rich_help_panel=_PANEL
+        help="What to do with gaps: drop (rows), mean, or pairwise.",
+        show_default="refuse",
+        rich_help_panel=_PANEL,
     ),
 ]
 
@@ -96,7 +135,16 @@ def reading_of(
 ) -> ReadOptions:
     """The options as one value, checked."""
     return ReadOptions(
-        key, tuple(columns or ()), tuple(drop or ()), index_col, transpose, keep, delimiter, decimal, header, width
+        key,
+        tuple(columns or ()),
+        tuple(drop or ()),
+        index_col,
+        transpose,
+        keep,
+        delimiter,
+        decimal,
+        header,
+        width,
     ).checked()
 
 

@@ -22,11 +22,14 @@ def fundamental(Y: NDArray) -> NDArray[np.complex128]:
 
 
 def fundamentals(Y: NDArray, shape: tuple[int, ...]) -> NDArray[np.complex128]:
-    """Fundamental harmonic along each axis of fields Y (n, points) on a torus of ``shape``: (n, axes).
+    """Fundamental harmonic along each axis of fields Y (n, points) on a torus of ``shape``: (n,
+    axes).
 
     >>> np.angle(fundamentals(np.eye(16)[6:7], (4, 4))).round(3)
     array([[1.571, 3.142]])
     """
     fields = Y.reshape(len(Y), *shape)
     axes = range(1, len(shape) + 1)
-    return np.stack([fundamental(fields.sum(axis=tuple(a for a in axes if a != axis))) for axis in axes], axis=1)
+    return np.stack(
+        [fundamental(fields.sum(axis=tuple(a for a in axes if a != axis))) for axis in axes], axis=1
+    )

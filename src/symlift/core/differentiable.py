@@ -17,7 +17,14 @@ from symlift.errors import InputError
 if TYPE_CHECKING:
     from symlift.core.model import LiftedModel
 
-__all__ = ["FixedLift", "LiftedModule", "lifting_map", "plane_basis", "rotate_planes", "spread_filter"]
+__all__ = [
+    "FixedLift",
+    "LiftedModule",
+    "lifting_map",
+    "plane_basis",
+    "rotate_planes",
+    "spread_filter",
+]
 
 
 def rotate_planes(coordinates: Tensor, angles: Tensor) -> Tensor:
@@ -25,7 +32,9 @@ def rotate_planes(coordinates: Tensor, angles: Tensor) -> Tensor:
     planes = coordinates.shape[-1] // 2
     first, second = coordinates[..., 0 : 2 * planes : 2], coordinates[..., 1 : 2 * planes : 2]
     cos, sin = torch.cos(angles), torch.sin(angles)
-    turned = torch.stack([cos * first - sin * second, sin * first + cos * second], dim=-1).flatten(-2)
+    turned = torch.stack([cos * first - sin * second, sin * first + cos * second], dim=-1).flatten(
+        -2
+    )
     return torch.cat([turned, coordinates[..., 2 * planes :]], dim=-1)
 
 
@@ -33,7 +42,9 @@ def plane_basis(theta: Tensor, points: Tensor, dimension: int) -> Tensor:
     """Differentiable `symlift.core.group.plane_basis`."""
     angles = points @ theta
     pairs = torch.stack([torch.cos(angles), torch.sin(angles)], dim=-1).flatten(-2)
-    lone = torch.ones(len(points), dimension - pairs.shape[1], dtype=pairs.dtype, device=pairs.device)
+    lone = torch.ones(
+        len(points), dimension - pairs.shape[1], dtype=pairs.dtype, device=pairs.device
+    )
     return torch.cat([pairs, lone], dim=-1)
 
 
@@ -86,11 +97,15 @@ class LiftedModule(nn.Module):
     def __init__(self, model: LiftedModel) -> None:
         super().__init__()
         if not isinstance(model.group, TranslationGroup) or model.is_sparse:
-            raise InputError(f"a model of {model.grid.size} grid points has no module: its planes are implicit")
+            raise InputError(
+                f"a model of {model.grid.size} grid points has no module: its planes are implicit"
+            )
         self.channels, self.scale = model.channels, model.scale
         self.register_buffer("mean", torch.from_numpy(model.mean.copy()))
         self.register_buffer("Q", torch.from_numpy(model.group.Q.copy()))
-        self.register_buffer("points", torch.from_numpy(model.grid.coordinates().astype(model.mean.dtype)))
+        self.register_buffer(
+            "points", torch.from_numpy(model.grid.coordinates().astype(model.mean.dtype))
+        )
         self.E = nn.Parameter(torch.from_numpy(model.E.copy()))
         self.theta = nn.Parameter(torch.from_numpy(model.group.theta.copy()))
         self.r = nn.Parameter(torch.from_numpy(model.r.copy()))
@@ -124,7 +139,8 @@ class LiftedModule(nn.Module):
 
 
 class FixedLift(nn.Module):
-    """Vectors (…, d) to fields (…, channels, *grid), as convolutions take them: (x - mean) Wᵀ with a fixed W, in single precision.
+    """Vectors (…, d) to fields (…, channels, *grid), as convolutions take them: (x - mean) Wᵀ with
+    a fixed W, in single precision.
 
     Where every grid point reads one column at most, nothing is multiplied: columns are picked.
     """

@@ -28,7 +28,9 @@ def ring_kernel(length: int, positions: ArrayLike) -> NDArray[np.float64]:
     at = 2 * np.pi / length * np.outer(np.asarray(positions, dtype=np.float64), k)
     points = 2 * np.pi / length * np.outer(np.arange(length), k)
     # cos(a - b) as two products, so that no (positions × points × frequencies) array is built
-    kernel: NDArray[np.float64] = (np.cos(at) * weight) @ np.cos(points).T + (np.sin(at) * weight) @ np.sin(points).T
+    kernel: NDArray[np.float64] = (np.cos(at) * weight) @ np.cos(points).T + (
+        np.sin(at) * weight
+    ) @ np.sin(points).T
     return kernel
 
 
@@ -38,7 +40,9 @@ def finer_ring(values: NDArray[np.float64], times: int = 8, most: int = 400) -> 
     return values if n > most else ring_kernel(n, np.arange(n * times) / times) @ values
 
 
-def along(array: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def along(
+    array: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """Apply one matrix to each of the last ``len(matrices)`` axes: ``(M_1 ⊗ … ⊗ M_P) array``."""
     first = array.ndim - len(matrices)
     for axis, matrix in enumerate(matrices, start=first):
@@ -58,11 +62,13 @@ def regular_frequencies(shape: Sequence[int]) -> tuple[NDArray[np.float64], NDAr
     >>> (theta / np.pi).round(3), (r**2).round(3)
     (array([[0.5, 1. ]]), array([0.5 , 0.25, 0.25]))
     """
-    modes = np.array([k for k in itertools.product(*(range(n) for n in shape)) if any(k)], dtype=np.int64).reshape(
-        -1, len(shape)
-    )
+    modes = np.array(
+        [k for k in itertools.product(*(range(n) for n in shape)) if any(k)], dtype=np.int64
+    ).reshape(-1, len(shape))
     conjugate = np.mod(-modes, shape)
-    keys, conjugate_keys = (np.ravel_multi_index(tuple(m.T), tuple(shape)) for m in (modes, conjugate))
+    keys, conjugate_keys = (
+        np.ravel_multi_index(tuple(m.T), tuple(shape)) for m in (modes, conjugate)
+    )
     modes, lone = modes[keys <= conjugate_keys], (keys == conjugate_keys)[keys <= conjugate_keys]
     signed = np.where(modes > np.array(shape) / 2, modes - shape, modes)
     theta = 2 * np.pi * signed / np.array(shape)

@@ -19,17 +19,27 @@ def check_frame(X: Any) -> None:
     if names is None or kinds is None:
         return
     wrong = [
-        (name, what) for i, (name, kind) in enumerate(zip(names, kinds, strict=True)) if (what := _other(X, i, kind))
+        (name, what)
+        for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        if (what := _other(X, i, kind))
     ]
     if not wrong:
         return
     shown = [str(name) for name, _ in wrong]
     dropped = f"X.drop(columns={shown})" if hasattr(X, "iloc") else f"X.drop({shown})"
     if len(wrong) == 1:
-        raise InputError(f"column {shown[0]!r} holds {wrong[0][1]}, not numbers: leave it out, {dropped}")
-    listing = ", ".join(f"{name!r} ({what})" for name, what in wrong[:6]) + (" …" if len(wrong) > 6 else "")
+        raise InputError(
+            f"column {shown[0]!r} holds {wrong[0][1]}, not numbers: leave it out, {dropped}"
+        )
+    listing = ", ".join(f"{name!r} ({what})" for name, what in wrong[:6]) + (
+        " …" if len(wrong) > 6 else ""
+    )
     if len(wrong) > 6:
-        dropped = "X.select_dtypes('number')" if hasattr(X, "iloc") else "X.select(polars.selectors.numeric())"
+        dropped = (
+            "X.select_dtypes('number')"
+            if hasattr(X, "iloc")
+            else "X.select(polars.selectors.numeric())"
+        )
     raise InputError(f"{len(wrong)} columns hold no numbers, {listing}: leave them out, {dropped}")
 
 
@@ -68,8 +78,12 @@ def check_kind(X: Any) -> None:
     """Refuse arrays that do not hold real numbers, in one line."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
-        raise InputError("Complex data not supported: give real numbers, such as the parts side by side")
+        raise InputError(
+            "Complex data not supported: give real numbers, such as the parts side by side"
+        )
     if isinstance(kind, str) and kind and kind in "USMmV":
         raise InputError(f"X has the type {X.dtype}, which is not numeric: convert it first")
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():
-        raise InputError("X is a masked array: give X.filled(np.nan), so that masked entries are gaps")
+        raise InputError(
+            "X is a masked array: give X.filled(np.nan), so that masked entries are gaps"
+        )

@@ -103,7 +103,10 @@ class Grid:
     confidence: float | None = field(default=None, compare=False)
 
     def __init__(
-        self, shape: int | Iterable[int], periodic: bool | Iterable[bool] = False, confidence: float | None = None
+        self,
+        shape: int | Iterable[int],
+        periodic: bool | Iterable[bool] = False,
+        confidence: float | None = None,
     ) -> None:
         # numbers and flags of numpy are accepted like Python's
         raw: Any = shape
@@ -116,7 +119,9 @@ class Grid:
                 f"grid {raw!r} is not a tuple of whole numbers: give one such as (63,) or (15, 15)"
             ) from None
         if not exact or not 1 <= len(lengths) <= MAX_AXES or min(lengths) < 2:
-            raise InputError(f"grid {raw!r} must have 1 to {MAX_AXES} axes of at least 2 points each")
+            raise InputError(
+                f"grid {raw!r} must have 1 to {MAX_AXES} axes of at least 2 points each"
+            )
         object.__setattr__(self, "shape", lengths)
         object.__setattr__(self, "periodic", _flags(periodic, len(lengths)))
         object.__setattr__(self, "confidence", confidence)
@@ -176,8 +181,8 @@ class Grid:
         if isinstance(grid, Grid):
             if np.any(periodic) and Grid(grid.shape, periodic) != grid:
                 raise InputError(
-                    f"the grid {grid} has its own periodic flags, and periodic={periodic!r} differs: "
-                    "leave periodic out, or give the shape alone"
+                    f"the grid {grid} has its own periodic flags, and periodic={periodic!r}"
+                    " differs: leave periodic out, or give the shape alone"
                 )
             return grid
         if not isinstance(grid, str):
@@ -255,8 +260,13 @@ class Grid:
         ['r0c0', 'r0c1', 'r1c0', 'r1c1']
         """
         letters = ("p",) if self.ndim == 1 else ("s", "r", "c")[-self.ndim :]
-        names = ["".join(f"{a}{i}" for a, i in zip(letters, at, strict=True)) for at in self.indices().tolist()]
-        return names if channels == 1 else [f"{name}k{k}" for name in names for k in range(channels)]
+        names = [
+            "".join(f"{a}{i}" for a, i in zip(letters, at, strict=True))
+            for at in self.indices().tolist()
+        ]
+        return (
+            names if channels == 1 else [f"{name}k{k}" for name in names for k in range(channels)]
+        )
 
     def coordinates(self) -> NDArray[np.float64]:
         """Centred coordinates t_n = n - (N - 1)/2 of each point.
@@ -303,8 +313,14 @@ class Grid:
             step = np.zeros(self.ndim, dtype=np.int64)
             step[axis] = 1
             # a period of two has one edge between its points, not two
-            inside = np.ones(self.size, dtype=bool) if wraps and length > 2 else index[:, axis] < length - 1
-            edges.append(np.stack([np.flatnonzero(inside), self.flat(index[inside] + step)], axis=1))
+            inside = (
+                np.ones(self.size, dtype=bool)
+                if wraps and length > 2
+                else index[:, axis] < length - 1
+            )
+            edges.append(
+                np.stack([np.flatnonzero(inside), self.flat(index[inside] + step)], axis=1)
+            )
         return np.concatenate(edges)
 
     def orientations(self) -> Iterator[Alignment]:
@@ -375,7 +391,12 @@ def _flags(periodic: bool | Iterable[bool], axes: int) -> tuple[bool, ...]:
     try:
         flags = tuple(bool(p) for p in given)
     except TypeError:
-        raise InputError(f"periodic {given!r} is neither a bool nor one for each axis: give True or False") from None
+        raise InputError(
+            f"periodic {given!r} is neither a bool nor one for each axis: give True or False"
+        ) from None
     if len(flags) != axes:
-        raise InputError(f"periodic has {len(flags)} entries for a grid of {axes} axes: give one for each, or one bool")
+        raise InputError(
+            f"periodic has {len(flags)} entries for a grid of {axes} axes: give one for each, or"
+            " one bool"
+        )
     return flags

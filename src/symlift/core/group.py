@@ -34,7 +34,9 @@ def rotate_planes(coordinates: NDArray, angles: NDArray) -> NDArray:
     first, second = coordinates[..., 0 : 2 * planes : 2], coordinates[..., 1 : 2 * planes : 2]
     cos, sin = np.cos(angles), np.sin(angles)
     turned = np.stack([cos * first - sin * second, sin * first + cos * second], axis=-1)
-    return np.concatenate([turned.reshape(*turned.shape[:-2], 2 * planes), coordinates[..., 2 * planes :]], axis=-1)
+    return np.concatenate(
+        [turned.reshape(*turned.shape[:-2], 2 * planes), coordinates[..., 2 * planes :]], axis=-1
+    )
 
 
 def plane_basis(theta: NDArray, points: NDArray, dimension: int) -> NDArray:
@@ -44,7 +46,9 @@ def plane_basis(theta: NDArray, points: NDArray, dimension: int) -> NDArray:
     """
     angles = points @ theta
     pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(len(points), -1)
-    return np.concatenate([pairs, np.ones((len(points), dimension - pairs.shape[1]), dtype=pairs.dtype)], axis=-1)
+    return np.concatenate(
+        [pairs, np.ones((len(points), dimension - pairs.shape[1]), dtype=pairs.dtype)], axis=-1
+    )
 
 
 def spread_filter(r: NDArray, dimension: int) -> NDArray:
@@ -90,7 +94,8 @@ class TranslationGroup:
             raise InputError(f"Q has shape {self.Q.shape}: it must be square")
         if self.theta.ndim != 2 or self.theta.shape[1] != len(self.Q) // 2:
             raise InputError(
-                f"theta has shape {self.theta.shape}: it must be (axes, {len(self.Q) // 2}), one frequency per plane"
+                f"theta has shape {self.theta.shape}: it must be (axes, {len(self.Q) // 2}), one"
+                " frequency per plane"
             )
 
     def __repr__(self) -> str:
@@ -144,7 +149,8 @@ class TranslationGroup:
         steps = np.asarray(t, dtype=self.Q.dtype)
         if steps.shape[-1:] != (self.axes,):
             raise InputError(
-                f"a translation of shape {steps.shape} was given for a group of {self.axes} axes: give {self.axes} numbers"
+                f"a translation of shape {steps.shape} was given for a group of {self.axes} axes:"
+                f" give {self.axes} numbers"
             )
         return rotate_planes(Z @ self.Q, steps @ self.theta) @ self.Q.T
 
@@ -191,7 +197,8 @@ class TranslationGroup:
         scale = np.abs(L).max(initial=0.0)
         if np.abs(L + L.transpose(0, 2, 1)).max(initial=0.0) > 1e-6 * max(scale, 1e-300):
             raise InputError(
-                "generators must be skew-symmetric: L + Lᵀ is not zero; pass (L - Lᵀ)/2 if you mean its skew part"
+                "generators must be skew-symmetric: L + Lᵀ is not zero; pass (L - Lᵀ)/2 if you mean"
+                " its skew part"
             )
         candidates = (_planes_of_skew(np.tensordot(c, L, 1), L) for c in _combinations(len(L)))
         Q, theta, _ = min(candidates, key=lambda candidate: candidate[2])

@@ -35,8 +35,12 @@ class LagClasses:
         self.index = grid.lags()
         self.zero = int(self.index[0, 0])
         #: lengths of the axes of displacements: classes are numbered in C order over them
-        self.shape = tuple(n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True))
-        self.count = np.bincount(self.index.ravel(), minlength=int(np.prod(self.shape))).astype(np.float64)
+        self.shape = tuple(
+            n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)
+        )
+        self.count = np.bincount(self.index.ravel(), minlength=int(np.prod(self.shape))).astype(
+            np.float64
+        )
 
     def total(self, M: NDArray) -> NDArray[np.float64]:
         """Sum a matrix over each class.
@@ -51,7 +55,9 @@ class LagClasses:
         ndarray of shape (classes,)
             The sums.
         """
-        return np.bincount(self.index.ravel(), M.ravel(), minlength=self.count.size).astype(np.float64)
+        return np.bincount(self.index.ravel(), M.ravel(), minlength=self.count.size).astype(
+            np.float64
+        )
 
     def average(self, M: NDArray) -> NDArray[np.float64]:
         """Average a matrix over each class.

@@ -29,7 +29,15 @@ from symlift.errors import InputError
 if TYPE_CHECKING:
     from symlift.core.differentiable import FixedLift, LiftedModule
 
-__all__ = ["MAX_DENSE", "EmbeddingKind", "LiftedModel", "embedding_matrix", "has_gaps", "row_batches", "varying"]
+__all__ = [
+    "MAX_DENSE",
+    "EmbeddingKind",
+    "LiftedModel",
+    "embedding_matrix",
+    "has_gaps",
+    "row_batches",
+    "varying",
+]
 
 EmbeddingKind = Literal["identity", "zero-pad", "linear"]
 
@@ -55,10 +63,13 @@ def embedding_matrix(kind: EmbeddingKind, d: int, dimension: int) -> NDArray[np.
     """
     if kind == "identity" and dimension != d:
         raise InputError(
-            f"the identity embedding keeps d = {d} dimensions, but {dimension} are asked for: use 'zero-pad'"
+            f"the identity embedding keeps d = {d} dimensions, but {dimension} are asked for: use"
+            " 'zero-pad'"
         )
     if kind == "linear" or dimension < d:
-        raise InputError(f"a {kind} embedding of {d} into {dimension} dimensions has to be given as a matrix")
+        raise InputError(
+            f"a {kind} embedding of {d} into {dimension} dimensions has to be given as a matrix"
+        )
     return np.eye(dimension, d)
 
 
@@ -74,7 +85,9 @@ def has_gaps(X: NDArray) -> bool:
     >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.array([[1, 2]]))
     (True, False)
     """
-    return X.dtype.kind == "f" and any(bool(np.isnan(X[part]).any()) for part in row_batches(*X.shape))
+    return X.dtype.kind == "f" and any(
+        bool(np.isnan(X[part]).any()) for part in row_batches(*X.shape)
+    )
 
 
 def varying(X: NDArray) -> NDArray[np.bool_]:
@@ -141,29 +154,36 @@ class LiftedModel:
         D, C = self.group.dimension, self.channels
         if self.kind not in get_args(EmbeddingKind):
             raise InputError(
-                f"embedding kind {self.kind!r} is unknown: use one of {', '.join(get_args(EmbeddingKind))}"
+                f"embedding kind {self.kind!r} is unknown: use one of"
+                f" {', '.join(get_args(EmbeddingKind))}"
             )
         if C < 1 or self.E.ndim != 2 or self.E.shape[0] != C * D:
             raise InputError(
-                f"E has shape {tuple(self.E.shape)}, but the group acts on {D} dimensions: E must be ({C * D}, d)"
+                f"E has shape {tuple(self.E.shape)}, but the group acts on {D} dimensions: E must"
+                f" be ({C * D}, d)"
             )
         if self.mean.shape != self.E.shape[1:]:
             raise InputError(
-                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry per column of E"
+                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry per"
+                " column of E"
             )
         planes = 0 if isinstance(self.group, TorusGroup) else D // 2 + D % 2
         if self.r.shape != (planes,):
-            raise InputError(f"r has shape {self.r.shape}: it must be ({planes},), one weight per plane")
+            raise InputError(
+                f"r has shape {self.r.shape}: it must be ({planes},), one weight per plane"
+            )
         if self.group.axes != self.grid.ndim:
             raise InputError(
-                f"the group has {self.group.axes} generators, but the grid {self.grid} has {self.grid.ndim} axes"
+                f"the group has {self.group.axes} generators, but the grid {self.grid} has"
+                f" {self.grid.ndim} axes"
             )
         if self.kind == "identity" and any(
-            wraps and length % 2 == 0 for length, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
+            wraps and length % 2 == 0
+            for length, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
         ):
             raise InputError(
-                f"the ring {self.grid} has an even number of points: its one-step shift has no real logarithm in d dimensions, "
-                "so 'identity' cannot hold it; use 'zero-pad'"
+                f"the ring {self.grid} has an even number of points: its one-step shift has no real"
+                " logarithm in d dimensions, so 'identity' cannot hold it; use 'zero-pad'"
             )
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise InputError(f"scale is {self.scale}: it must be a positive number")
@@ -184,7 +204,12 @@ class LiftedModel:
 
     @classmethod
     def from_lifting_map(
-        cls, W: Any, grid: Grid, mean: ArrayLike | None = None, padding: float = 0.5, channels: int = 1
+        cls,
+        W: Any,
+        grid: Grid,
+        mean: ArrayLike | None = None,
+        padding: float = 0.5,
+        channels: int = 1,
     ) -> LiftedModel:
         """Factor a lifting map W into the model's parameters, without loss.
 
@@ -221,7 +246,8 @@ class LiftedModel:
         W = W if sparse else np.asarray(W, dtype=np.float64)
         if W.ndim != 2 or W.shape[0] != grid.size * channels:
             raise InputError(
-                f"a lifting map of shape {W.shape} does not fit the grid {grid}: it needs {grid.size * channels} rows"
+                f"a lifting map of shape {W.shape} does not fit the grid {grid}: it needs"
+                f" {grid.size * channels} rows"
             )
         values = W.data if sparse else W
         if not np.isfinite(values).all() or not np.any(values):
@@ -233,7 +259,9 @@ class LiftedModel:
         if sparse or grid.size > _MAX_EXPLICIT:
             E = _embed_rows(scale * W, torus.flat(grid.indices()), torus.size, channels)
             E = E if sparse or E.nnz < _SPARSE * np.prod(E.shape) else E.toarray()
-            return cls(grid, offset, scale, E, TorusGroup(torus.shape), np.zeros(0), "linear", channels)
+            return cls(
+                grid, offset, scale, E, TorusGroup(torus.shape), np.zeros(0), "linear", channels
+            )
         theta, r, F, window = torus_frame(grid, torus)
         D, V = len(F), scale * W
         kind: EmbeddingKind
@@ -249,7 +277,16 @@ class LiftedModel:
             E = np.zeros((channels, D, d))
             E[:, window] = V.reshape(grid.size, channels, d).swapaxes(0, 1)
             E = E.reshape(channels * D, d)
-        return cls(grid, offset, scale, E, TranslationGroup(np.ascontiguousarray(Q), theta), r, kind, channels)
+        return cls(
+            grid,
+            offset,
+            scale,
+            E,
+            TranslationGroup(np.ascontiguousarray(Q), theta),
+            r,
+            kind,
+            channels,
+        )
 
     @property
     def n_features(self) -> int:
@@ -280,7 +317,9 @@ class LiftedModel:
             rows = (np.arange(self.channels) * self.group.dimension + window[:, None]).ravel()
             return (self.E.tocsr()[rows] if self.is_sparse else self.E[rows]) / self.scale
         D = self.group.dimension
-        T = plane_basis(self.group.theta, self.grid.coordinates().astype(self.E.dtype), D) * spread_filter(self.r, D)
+        T = plane_basis(
+            self.group.theta, self.grid.coordinates().astype(self.E.dtype), D
+        ) * spread_filter(self.r, D)
         blocks = (T @ self.group.Q.T) @ self.E.reshape(self.channels, D, -1)
         return blocks.swapaxes(0, 1).reshape(self.n_outputs, -1) / self.scale
 
@@ -290,12 +329,17 @@ class LiftedModel:
 
     @cached_property
     def _inverse_embedding(self) -> Callable[[NDArray], NDArray]:
-        return (lambda rows: rows[:, : self.n_features]) if self.kind != "linear" else _pseudo_inverse(self.E)
+        return (
+            (lambda rows: rows[:, : self.n_features])
+            if self.kind != "linear"
+            else _pseudo_inverse(self.E)
+        )
 
     def _check_dense(self, what: str) -> None:
         if self.n_features > MAX_DENSE:
             raise InputError(
-                f"{what} would have {self.n_features} columns, more than {MAX_DENSE}: use lift, unlift and act instead"
+                f"{what} would have {self.n_features} columns, more than {MAX_DENSE}: use lift,"
+                " unlift and act instead"
             )
 
     def lifting_map(self) -> NDArray[np.float64]:
@@ -368,7 +412,9 @@ class LiftedModel:
         """
         A = np.asarray(transform, dtype=np.float64)
         if A.ndim != 2 or A.shape[1] != self.n_features:
-            raise InputError(f"a transform of shape {A.shape} does not end in d = {self.n_features} columns")
+            raise InputError(
+                f"a transform of shape {A.shape} does not end in d = {self.n_features} columns"
+            )
         return A @ self.lifting_map().T
 
     def with_columns(self, seen: NDArray[np.bool_], mean: ArrayLike) -> LiftedModel:
@@ -454,9 +500,13 @@ class LiftedModel:
         ndarray of shape (n, d)
             Observations; ``out`` if it is given.
         """
-        return self._stream(Y, self.n_outputs, lambda y: self.mean + self._inverse_map(y), self.n_features, out)
+        return self._stream(
+            Y, self.n_outputs, lambda y: self.mean + self._inverse_map(y), self.n_features, out
+        )
 
-    def act(self, X: ArrayLike, t: Sequence[float] | NDArray, out: NDArray | None = None) -> NDArray:
+    def act(
+        self, X: ArrayLike, t: Sequence[float] | NDArray, out: NDArray | None = None
+    ) -> NDArray:
         """Move observations: mean + E⁺ ρ̂(t) E (X - mean), whose lifted signal is moved by +t.
 
         Columns that the model does not see stay as they are.
@@ -482,11 +532,16 @@ class LiftedModel:
         """
         steps = np.asarray(t, dtype=np.float64).reshape(-1)
         if len(steps) != self.grid.ndim or not np.isfinite(steps).all():
-            raise InputError(f"a translation on the grid {self.grid} takes {self.grid.ndim} finite numbers, not {t!r}")
+            raise InputError(
+                f"a translation on the grid {self.grid} takes {self.grid.ndim} finite numbers, not"
+                f" {t!r}"
+            )
 
         def step(x: NDArray) -> NDArray:
             centred = x - self.mean.astype(x.dtype)
-            moved = self.mean + self._inverse_embedding(self._joined(self.group.act(self._blocks(centred), steps)))
+            moved = self.mean + self._inverse_embedding(
+                self._joined(self.group.act(self._blocks(centred), steps))
+            )
             if self.unseen.any():
                 moved[:, self.unseen] = x[:, self.unseen]
             return moved
@@ -494,7 +549,12 @@ class LiftedModel:
         return self._stream(X, self.n_features, step, self.n_features, out)
 
     def _stream(
-        self, X: ArrayLike, columns: int, step: Callable[[NDArray], NDArray], width: int, out: NDArray | None
+        self,
+        X: ArrayLike,
+        columns: int,
+        step: Callable[[NDArray], NDArray],
+        width: int,
+        out: NDArray | None,
     ) -> NDArray:
         """Apply ``step`` to slices of rows, in the rows' own precision."""
         rows = _check_rows(np.asanyarray(X), columns)
@@ -515,7 +575,8 @@ class LiftedModel:
             if not finite.all():
                 bad = part.start + int(np.argmin(finite))
                 raise InputError(
-                    f"row {bad} is so large that its signal overflows: drop it, or divide the rows by a constant"
+                    f"row {bad} is so large that its signal overflows: drop it, or divide the rows"
+                    " by a constant"
                 )
             result[part] = block
             forget_pages(rows)
@@ -537,7 +598,13 @@ class LiftedModel:
         group = self.group
         if isinstance(group, TranslationGroup):
             group = TranslationGroup(group.Q.astype(dtype), group.theta.astype(dtype))
-        return replace(self, mean=self.mean.astype(dtype), E=self.E.astype(dtype), group=group, r=self.r.astype(dtype))
+        return replace(
+            self,
+            mean=self.mean.astype(dtype),
+            E=self.E.astype(dtype),
+            group=group,
+            r=self.r.astype(dtype),
+        )
 
     def to_torch(self, trainable: bool = True) -> LiftedModule | FixedLift:
         """Convert the model to a PyTorch module (extra ``train``).
@@ -545,8 +612,8 @@ class LiftedModel:
         Parameters
         ----------
         trainable : bool, default=True
-            Whether E, θ and r can be trained. If False, the map is fixed, and goes from vectors (…, d)
-            to fields (…, channels, \\*grid), which convolutions take.
+            Whether E, θ and r can be trained. If False, the map is fixed, and goes from vectors (…,
+            d) to fields (…, channels, \\*grid), which convolutions take.
 
         Returns
         -------
@@ -561,7 +628,9 @@ class LiftedModel:
         try:
             from symlift.core.differentiable import FixedLift, LiftedModule
         except ImportError as error:
-            raise InputError("to_torch needs PyTorch, which is not installed: pip install 'symlift[train]'") from error
+            raise InputError(
+                "to_torch needs PyTorch, which is not installed: pip install 'symlift[train]'"
+            ) from error
         return LiftedModule(self) if trainable else FixedLift(self)
 
 
@@ -571,7 +640,9 @@ def _embed_rows(V: Any, window: NDArray, size: int, channels: int) -> Any:
 
     V = coo_array(V)
     point, channel = np.divmod(V.row, channels)
-    return csr_array((V.data, (channel * size + window[point], V.col)), shape=(channels * size, V.shape[1]))
+    return csr_array(
+        (V.data, (channel * size + window[point], V.col)), shape=(channels * size, V.shape[1])
+    )
 
 
 def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
@@ -588,7 +659,9 @@ def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
     # proportional
     gram = (part.T @ part).tocsc()
     solver = splu((gram + 1e-9 * gram.diagonal().max() * eye_array(gram.shape[0])).tocsc())
-    return lambda rows: solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T
+    return lambda rows: (
+        solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T
+    )
 
 
 def _times(rows: NDArray, M: Any) -> NDArray:

@@ -59,7 +59,11 @@ def forget_pages(X: Any) -> None:
     """Release the pages of a memory map that were read, so that they do not fill the memory."""
     mapped = _map_of(X)
     # a private map ("c") would lose what was written to it
-    if mapped is None or getattr(mapped, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
+    if (
+        mapped is None
+        or getattr(mapped, "mode", "c") not in ("r", "r+")
+        or not hasattr(mmap, "MADV_DONTNEED")
+    ):
         return
     pages = getattr(mapped, "_mmap", None)
     if isinstance(pages, mmap.mmap):
@@ -159,7 +163,10 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
     for part, batch in batches_of(X):
         gaps |= _check_finite(batch, part.start, allow_nan, names)
         # gaps are ignored
-        low, high = np.fmin(low, np.fmin.reduce(batch, axis=0)), np.fmax(high, np.fmax.reduce(batch, axis=0))
+        low, high = (
+            np.fmin(low, np.fmin.reduce(batch, axis=0)),
+            np.fmax(high, np.fmax.reduce(batch, axis=0)),
+        )
         if not whole:
             here = chosen[taken : np.searchsorted(chosen, part.stop)]
             sample[taken : taken + len(here)] = batch[here - part.start]
@@ -175,9 +182,14 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
 
 def check_enough(rows: int, columns: int, held_out: int | None = None) -> None:
     """Refuse too few rows for a covariance of ``columns``, one in ``held_out`` being held out."""
-    needed = next(n for n in itertools.count(columns + 1) if held_out is None or n - n // held_out >= columns)
+    needed = next(
+        n for n in itertools.count(columns + 1) if held_out is None or n - n // held_out >= columns
+    )
     if rows < needed:
-        raise InputError(f"{rows} rows are too few for the covariance of {columns} columns: give at least {needed}")
+        raise InputError(
+            f"{rows} rows are too few for the covariance of {columns} columns: give at least"
+            f" {needed}"
+        )
 
 
 def _check_finite(batch: NDArray, start: int, allow_nan: bool, names: Any) -> bool:
@@ -190,7 +202,8 @@ def _check_finite(batch: NDArray, start: int, allow_nan: bool, names: Any) -> bo
         row, column = np.argwhere(bad)[0]
         what = "infinity" if allow_nan else "NaN or infinity"
         raise InputError(
-            f"X holds {what} (row {start + row + 1}, {column_of(int(column), names)}): drop or impute it first"
+            f"X holds {what} (row {start + row + 1}, {column_of(int(column), names)}): drop or"
+            " impute it first"
         )
     return True
 
@@ -208,7 +221,9 @@ def column_of(index: int, names: Any) -> str:
     return f"column {index + 1}" if names is None else f"column {names[index]!r}"
 
 
-def _in_range(rows: NDArray, low: NDArray, high: NDArray, varies: NDArray, X: NDArray, names: Any) -> NDArray:
+def _in_range(
+    rows: NDArray, low: NDArray, high: NDArray, varies: NDArray, X: NDArray, names: Any
+) -> NDArray:
     """Rows in a precision that holds their powers; raises an InputError where none does."""
     if not varies.any():
         return rows
@@ -222,11 +237,13 @@ def _in_range(rows: NDArray, low: NDArray, high: NDArray, varies: NDArray, X: ND
             if (np.abs(batch[:, column]) == size[column]).any()
         )
         raise InputError(
-            f"X holds {largest:.3g} (row {row + 1}, {column_of(column, names)}), whose powers overflow: "
-            "drop that entry if it is alone, or divide X by a constant first"
+            f"X holds {largest:.3g} (row {row + 1}, {column_of(column, names)}), whose powers"
+            " overflow: drop that entry if it is alone, or divide X by a constant first"
         )
     if widest < _LEAST:
-        raise InputError(f"X varies by {widest:.3g} at most, whose powers vanish: multiply X by a constant first")
+        raise InputError(
+            f"X varies by {widest:.3g} at most, whose powers vanish: multiply X by a constant first"
+        )
     if rows.dtype == np.float32 and (largest > _LARGEST_SINGLE or widest < _LEAST_SINGLE):
         return rows.astype(np.float64)
     return rows

@@ -85,7 +85,9 @@ class TorusGroup:
         """Move fields Z (n, D) by t (P,) steps towards larger indices."""
         steps = np.asarray(t, dtype=np.float64)
         if steps.shape != (self.axes,):
-            raise InputError(f"a translation of shape {steps.shape} was given for a torus of {self.axes} axes")
+            raise InputError(
+                f"a translation of shape {steps.shape} was given for a torus of {self.axes} axes"
+            )
         return self._filtered(Z, [_turn(n, by) for n, by in zip(self.shape, steps, strict=True)])
 
     def derivative(self, Z: NDArray, axis: int) -> NDArray[np.float64]:

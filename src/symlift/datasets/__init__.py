@@ -20,10 +20,22 @@ from symlift.datasets.images import (
 )
 from symlift.datasets.observations import Observations
 from symlift.datasets.populations import plane_population, torus_population
-from symlift.datasets.recordings import load_nwb_gratings, load_recording, mix_samples, ring_population, z_scores
+from symlift.datasets.recordings import (
+    load_nwb_gratings,
+    load_recording,
+    mix_samples,
+    ring_population,
+    z_scores,
+)
 from symlift.datasets.shot_noise import gsn
 from symlift.datasets.spins import ising
-from symlift.datasets.transforms import dst1, identity, random_linear, random_orthogonal, random_permutation
+from symlift.datasets.transforms import (
+    dst1,
+    identity,
+    random_linear,
+    random_orthogonal,
+    random_permutation,
+)
 
 __all__ = [
     "Digits",

@@ -32,7 +32,12 @@ __all__ = [
 ]
 
 NPZ_KEYS = ("x_train", "x_test", "y_train", "y_test")
-IDX_FILES = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
+IDX_FILES = (
+    "train-images-idx3-ubyte",
+    "t10k-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 
 
 class Digits(NamedTuple):
@@ -79,7 +84,10 @@ def load_mnist(path: str | os.PathLike[str] | None = None) -> Digits:
             inside = given / "mnist.npz"
             return _read_npz(inside) if inside.exists() else _read_idx(given)
         if not given.exists():
-            raise InputError(f"{given} does not exist: give an mnist.npz, or a folder with it or the four idx files")
+            raise InputError(
+                f"{given} does not exist: give an mnist.npz, or a folder with it or the four idx"
+                " files"
+            )
         return _read_npz(given)
     folder = os.environ.get("SYMLIFT_DATA")
     if folder and (Path(folder) / "mnist.npz").exists():
@@ -112,9 +120,12 @@ def fetch_mnist() -> Digits:
         mnist = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff")
     except OSError as error:
         raise InputError(
-            f"MNIST could not be downloaded ({error}): put mnist.npz in a folder and set SYMLIFT_DATA to it"
+            f"MNIST could not be downloaded ({error}): put mnist.npz in a folder and set"
+            " SYMLIFT_DATA to it"
         ) from error
-    return _digits(np.asarray(mnist.data), np.asarray(mnist.target).astype(np.uint8), "openml:mnist_784")
+    return _digits(
+        np.asarray(mnist.data), np.asarray(mnist.target).astype(np.uint8), "openml:mnist_784"
+    )
 
 
 def image_crops(
@@ -173,11 +184,15 @@ def image_crops(
     if stack.ndim != 3 or 0 in stack.shape:
         raise InputError(f"images have shape {stack.shape}: give a stack (m, height, width)")
     if stack.dtype.kind not in "buif" or not np.isfinite(stack).all():
-        raise InputError(f"images of {stack.dtype} must be finite real numbers: give uint8, or floats without NaN")
+        raise InputError(
+            f"images of {stack.dtype} must be finite real numbers: give uint8, or floats"
+            " without NaN"
+        )
     grid = Grid((int(shape),) * 2 if isinstance(shape, int | np.integer) else shape)
     if grid.ndim != 2:
         raise InputError(
-            f"crop {grid} has {grid.ndim} axis or axes: give two, such as (15, 15), or one number for a square"
+            f"crop {grid} has {grid.ndim} axis or axes: give two, such as (15, 15), or one number"
+            " for a square"
         )
     stack = stack[stack.any(axis=(1, 2))]
     if len(stack) == 0:
@@ -195,7 +210,9 @@ def image_crops(
         for start in range(0, len(pending), step):
             rows = pending[start : start + step]
             which = crop_rng.integers(len(stack), size=len(rows))
-            corners = crop_rng.random((len(rows), 2)) * (extent - (0 if subpixel else 1)) + (0 if subpixel else 1)
+            corners = crop_rng.random((len(rows), 2)) * (extent - (0 if subpixel else 1)) + (
+                0 if subpixel else 1
+            )
             crops = _cut(rimmed, which, corners, grid.shape, subpixel).reshape(len(rows), -1)
             latent[rows] = crops
             blank.append(rows[~crops.any(axis=1)])
@@ -231,8 +248,8 @@ def bit_planes(images: ArrayLike) -> NDArray[np.uint8]:
     pixels = np.asarray(images)
     if pixels.dtype != np.uint8 or pixels.ndim < 2:
         raise InputError(
-            f"images of {pixels.dtype} and shape {pixels.shape} have no bit planes: give (n, …) uint8, such as "
-            "np.rint(255 * images).astype(np.uint8)"
+            f"images of {pixels.dtype} and shape {pixels.shape} have no bit planes: give (n, …)"
+            " uint8, such as np.rint(255 * images).astype(np.uint8)"
         )
     return np.unpackbits(pixels.reshape(len(pixels), math.prod(pixels.shape[1:])), axis=1)
 
@@ -267,12 +284,15 @@ def from_bit_planes(bits: ArrayLike, bits_per_pixel: int = 8) -> NDArray[np.uint
         raise InputError(f"bits_per_pixel = {bits_per_pixel!r} must be a whole number from 1 to 8")
     if planes.ndim != 2 or planes.shape[1] % bits_per_pixel:
         raise InputError(
-            f"bits have shape {planes.shape}: give (n, {bits_per_pixel}·N) for {bits_per_pixel} bits per pixel"
+            f"bits have shape {planes.shape}: give (n, {bits_per_pixel}·N) for {bits_per_pixel}"
+            " bits per pixel"
         )
     if not ((planes == 0) | (planes == 1)).all():
         raise InputError("bits have entries other than 0 and 1: threshold them first")
     weights = (1 << np.arange(bits_per_pixel - 1, -1, -1)).astype(np.uint8)
-    grouped = planes.astype(np.uint8).reshape(len(planes), planes.shape[1] // bits_per_pixel, bits_per_pixel)
+    grouped = planes.astype(np.uint8).reshape(
+        len(planes), planes.shape[1] // bits_per_pixel, bits_per_pixel
+    )
     return grouped @ weights
 
 
@@ -364,14 +384,20 @@ def scrambled_bits(
         raise InputError(f"bits_per_pixel = {b!r} must be a whole number from 1 to 16")
     least = b if fewest is None else fewest
     if not isinstance(least, int | np.integer) or not 1 <= least <= b:
-        raise InputError(f"fewest = {fewest!r} must be a whole number from 1 to bits_per_pixel = {b}")
+        raise InputError(
+            f"fewest = {fewest!r} must be a whole number from 1 to bits_per_pixel = {b}"
+        )
     if not 0 <= inverted <= 1:
         raise InputError(f"inverted = {inverted!r} must be a share from 0 to 1")
     f = images.latent
     if f.min() < 0 or f.max() > 1:
-        raise InputError(f"the images run from {f.min():g} to {f.max():g}: bits need values from 0 to 1")
+        raise InputError(
+            f"the images run from {f.min():g} to {f.max():g}: bits need values from 0 to 1"
+        )
     rng = generator(random_state)
-    used = rng.permuted(np.tile(np.arange(b), (N, 1)), axis=1) < rng.integers(least, b, size=(N, 1), endpoint=True)
+    used = rng.permuted(np.tile(np.arange(b), (N, 1)), axis=1) < rng.integers(
+        least, b, size=(N, 1), endpoint=True
+    )
     order = rng.permutation(np.flatnonzero(used))
     flipped = rng.random(len(order)) < inverted
     pixel, shift = order // b, (b - 1 - order % b).astype(np.uint16)
@@ -382,11 +408,17 @@ def scrambled_bits(
         values = np.rint(f[rows] * (2**b - 1)).astype(np.uint16)
         X[rows] = ((values[:, pixel] >> shift) & 1) ^ flipped
         latent[rows] = values / np.float32(2**b - 1)
-    return ScrambledBits(X, latent, None, images.grid, images.periodic, f"{images.name}-bits", order, b)
+    return ScrambledBits(
+        X, latent, None, images.grid, images.periodic, f"{images.name}-bits", order, b
+    )
 
 
 def _cut(
-    rimmed: NDArray[Any], which: NDArray[np.int64], corners: NDArray[np.float64], shape: tuple[int, ...], subpixel: bool
+    rimmed: NDArray[Any],
+    which: NDArray[np.int64],
+    corners: NDArray[np.float64],
+    shape: tuple[int, ...],
+    subpixel: bool,
 ) -> NDArray[Any]:
     """Crops (n, *shape) of images with a rim of zeros.
 
@@ -395,10 +427,16 @@ def _cut(
     whole = np.floor(corners).astype(np.int64)
     extra = 1 if subpixel else 0
     rows, columns = (
-        np.clip(whole[:, axis, None] + np.arange(shape[axis] + extra) - shape[axis] + 1, 0, rimmed.shape[axis + 1] - 1)
+        np.clip(
+            whole[:, axis, None] + np.arange(shape[axis] + extra) - shape[axis] + 1,
+            0,
+            rimmed.shape[axis + 1] - 1,
+        )
         for axis in (0, 1)
     )
-    flat = ((which[:, None] * rimmed.shape[1] + rows) * rimmed.shape[2])[:, :, None] + columns[:, None, :]
+    flat = ((which[:, None] * rimmed.shape[1] + rows) * rimmed.shape[2])[:, :, None] + columns[
+        :, None, :
+    ]
     patch: NDArray[Any] = rimmed.reshape(-1)[flat]
     if not subpixel:
         return patch
@@ -412,7 +450,8 @@ def _cut(
 def _digits(images: NDArray[Any], labels: NDArray[Any], source: str) -> Digits:
     if images.size == 0 or images.size != 784 * len(labels) or labels.ndim != 1:
         raise InputError(
-            f"{source} has images {images.shape} and labels {labels.shape}: MNIST has (n, 28, 28) and (n,)"
+            f"{source} has images {images.shape} and labels {labels.shape}: MNIST has (n, 28, 28)"
+            " and (n,)"
         )
     return Digits(images.reshape(-1, 28, 28).astype(np.uint8), labels.astype(np.uint8), source)
 
@@ -425,12 +464,14 @@ def _read_npz(path: Path) -> Digits:
             lacking = [key for key in NPZ_KEYS if key not in inside]
             if lacking:
                 raise InputError(
-                    f"{path} lacks {', '.join(lacking)} (it holds {', '.join(inside) or 'nothing'}): "
-                    "give MNIST as Keras stores it"
+                    f"{path} lacks {', '.join(lacking)} (it holds"
+                    f" {', '.join(inside) or 'nothing'}): give MNIST as Keras stores it"
                 )
             parts = [data[key] for key in NPZ_KEYS]
     except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as an .npz file ({error}): download it again") from None
+        raise InputError(
+            f"{path} cannot be read as an .npz file ({error}): download it again"
+        ) from None
     return _together(parts, str(path))
 
 
@@ -444,7 +485,9 @@ def _together(parts: list[NDArray[Any]], source: str) -> Digits:
         images, labels = np.concatenate(parts[:2]), np.concatenate(parts[2:])
     except ValueError:
         shapes = ", ".join(str(part.shape) for part in parts)
-        raise InputError(f"{source} has arrays of shapes {shapes}: MNIST has (n, 28, 28) and (n,)") from None
+        raise InputError(
+            f"{source} has arrays of shapes {shapes}: MNIST has (n, 28, 28) and (n,)"
+        ) from None
     return _digits(images, labels, source)
 
 
@@ -457,14 +500,17 @@ def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
     names = [form + end for form in (name, name.replace("-idx", ".idx")) for end in ("", ".gz")]
     path = next((folder / n for n in names if (folder / n).exists()), None)
     if path is None:
-        raise InputError(f"{folder} has neither mnist.npz nor {name}[.gz]: put MNIST's four idx files there")
+        raise InputError(
+            f"{folder} has neither mnist.npz nor {name}[.gz]: put MNIST's four idx files there"
+        )
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError) as error:
         raise InputError(f"{path} cannot be read ({error}): download it again") from None
     if raw[:3] != b"\0\0\x08" or len(raw) < 4:
         raise InputError(
-            f"{path} starts with {raw[:4].hex(' ') or 'nothing'}: an idx file of bytes starts with 00 00 08"
+            f"{path} starts with {raw[:4].hex(' ') or 'nothing'}: an idx file of bytes starts with"
+            " 00 00 08"
         )
     axes = raw[3]
     lengths = [int.from_bytes(raw[4 + 4 * a : 8 + 4 * a], "big") for a in range(axes)]
@@ -472,13 +518,16 @@ def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
     if axes == 0 or data.size != math.prod(lengths):
         shape = " × ".join(map(str, lengths)) or "no"
         raise InputError(
-            f"{path} is incomplete: its header states {shape} bytes, it holds {data.size}: download it again"
+            f"{path} is incomplete: its header states {shape} bytes, it holds {data.size}: download"
+            " it again"
         )
     return data.reshape(lengths)
 
 
 @functools.cache  # the package parses text for seconds, and experiments load it repeatedly
-def _parsed(read: Callable[[], tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _parsed(
+    read: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images, labels = read()
     return images.astype(np.uint8), labels.astype(np.uint8)
 

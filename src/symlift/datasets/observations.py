@@ -99,7 +99,8 @@ def check_noise(noise: float) -> float:
     """``noise`` as a fraction of the signal's deviation, not negative."""
     if not isinstance(noise, int | float | np.number) or not 0 <= noise <= 1e6:
         raise InputError(
-            f"noise {noise!r} must be a number from 0 to 1e6: a fraction of the signal's standard deviation"
+            f"noise {noise!r} must be a number from 0 to 1e6: a fraction of the signal's standard"
+            " deviation"
         )
     return float(noise)
 
@@ -107,7 +108,9 @@ def check_noise(noise: float) -> float:
 def _apply(latent: NDArray[np.float32], matrix: NDArray[np.float64]) -> NDArray[np.float32]:
     """``latent @ matrix``; a permutation only moves columns, which is exact and much cheaper."""
     source = matrix.argmax(axis=0)
-    if len(np.unique(source)) == len(source) and np.array_equal(matrix, np.eye(len(source))[:, source]):
+    if len(np.unique(source)) == len(source) and np.array_equal(
+        matrix, np.eye(len(source))[:, source]
+    ):
         return latent[:, source]
     return latent @ matrix.astype(np.float32)
 

@@ -1,4 +1,6 @@
-"""Populations tuned to two numbers: grid-cell modules, whose positions are a torus, and place cells on an open square."""
+"""Populations tuned to two numbers: grid-cell modules, whose positions are a torus, and place cells
+on an open square.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,12 @@ def torus_population(
 ) -> Observations:
     """Simulate spike counts of one module of grid cells, whose positions are a torus.
 
-    Cell j fires at ``rate · a_j · (b_j + exp(κ_j (h(φ - φ_j) - 1))) · exp(gain · g + speed · m_j · v)``.
-    φ is the position within one tile of the lattice; h(φ) = (3/2 + cos φ₁ + cos φ₂ + cos(φ₁ - φ₂)) / 4.5
-    is a hexagonal pattern in the open field, and (2 + cos φ₁ + cos φ₂) / 4 a square one. φ is uniform, as
-    for an animal that walks over many tiles. The gain g is normal and common to all cells; the speed v
-    is exponential (rest, and runs) and acts on each cell by its own m_j, normal.
+    Cell j fires at ``rate · a_j · (b_j + exp(κ_j (h(φ - φ_j) - 1))) · exp(gain · g + speed · m_j ·
+    v)``. φ is the position within one tile of the lattice; h(φ) = (3/2 + cos φ₁ + cos φ₂ + cos(φ₁ -
+    φ₂)) / 4.5 is a hexagonal pattern in the open field, and (2 + cos φ₁ + cos φ₂) / 4 a square one.
+    φ is uniform, as for an animal that walks over many tiles. The gain g is normal and common to
+    all cells; the speed v is exponential (rest, and runs) and acts on each cell by its own m_j,
+    normal.
 
     Parameters
     ----------
@@ -77,7 +80,9 @@ def torus_population(
     X = _spikes(tuned, rate, gain, speed, tuning_rng, trial_rng, noise_rng)
     grid = Grid((_POINTS, _POINTS), periodic=True)
     kind = "hexagonal" if hexagonal else "square"
-    return Observations(X, angles.astype(np.float32), None, grid, grid.periodic, f"torus-population-{kind}-{units}")
+    return Observations(
+        X, angles.astype(np.float32), None, grid, grid.periodic, f"torus-population-{kind}-{units}"
+    )
 
 
 def plane_population(
@@ -131,9 +136,19 @@ def plane_population(
     untuned = tuning_rng.uniform(0, 0.1, units)
     places = trial_rng.uniform(0, 1, (n, 2))
     away = ((places[:, None] - centres) ** 2).sum(axis=-1)
-    X = _spikes(untuned + np.exp(-away / (2 * widths**2)), rate, gain, speed, tuning_rng, trial_rng, noise_rng)
+    X = _spikes(
+        untuned + np.exp(-away / (2 * widths**2)),
+        rate,
+        gain,
+        speed,
+        tuning_rng,
+        trial_rng,
+        noise_rng,
+    )
     grid = Grid((_POINTS, _POINTS))
-    return Observations(X, places.astype(np.float32), None, grid, grid.periodic, f"plane-population-{units}")
+    return Observations(
+        X, places.astype(np.float32), None, grid, grid.periodic, f"plane-population-{units}"
+    )
 
 
 def _checked(n: int, units: int, **numbers: float) -> tuple[int, int]:
@@ -155,7 +170,9 @@ def _spikes(
     trial_rng: np.random.Generator,
     noise_rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Counts of cells of log-normal strength, under a common gain and a state that acts on each cell by its own amount."""
+    """Counts of cells of log-normal strength, under a common gain and a state that acts on each
+    cell by its own amount.
+    """
     n, units = tuned.shape
     strength = rate * np.exp(0.5 * tuning_rng.normal(size=units))
     moved = tuning_rng.normal(size=units)

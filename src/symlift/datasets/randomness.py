@@ -21,5 +21,6 @@ def generator(random_state: RandomState) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InputError(
-            f"random_state {random_state!r} is not a seed: give a whole number ≥ 0, a numpy Generator or None"
+            f"random_state {random_state!r} is not a seed: give a whole number ≥ 0, a numpy"
+            " Generator or None"
         ) from None

@@ -24,9 +24,16 @@ __all__ = ["load_nwb_gratings", "load_recording", "mix_samples", "ring_populatio
 
 Unit = Literal["counts", "rates", "z-scores"]
 # stored arrays that SYMLIFT_DATA may hold, by name
-ARRAYS = {"head-direction": "head_direction_mouse28.npz", "drifting-gratings": "allen_732592105_drifting_gratings.npz"}
+ARRAYS = {
+    "head-direction": "head_direction_mouse28.npz",
+    "drifting-gratings": "allen_732592105_drifting_gratings.npz",
+}
 # filter of the data set's own tools for the units of a probe, where the columns exist
-QUALITY = {"isi_violations": ("<", 0.5), "amplitude_cutoff": ("<", 0.1), "presence_ratio": (">", 0.9)}
+QUALITY = {
+    "isi_violations": ("<", 0.5),
+    "amplitude_cutoff": ("<", 0.1),
+    "presence_ratio": (">", 0.9),
+}
 _FARTHEST = 8.0  # larger z-scores carry no more information, and would soon be infinite
 _TABLES = "_presentations"
 
@@ -88,7 +95,12 @@ def ring_population(
     ((500, 32), (500,), '32', (True,))
     """
     n, units = check_count(n), check_count(units)
-    for name, value in (("rate", rate), ("concentration", concentration), ("gain", gain), ("movement", movement)):
+    for name, value in (
+        ("rate", rate),
+        ("concentration", concentration),
+        ("gain", gain),
+        ("movement", movement),
+    ):
         if not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
             raise InputError(f"{name} = {value!r} must be a number ≥ 0")
     if units < 3 or (stimuli is not None and stimuli < 3):
@@ -206,16 +218,21 @@ def load_recording(name: str, folder: str | os.PathLike[str] | None = None) -> O
     place = folder if folder is not None else os.environ.get("SYMLIFT_DATA")
     if not place:
         raise MissingDataError(
-            f"the recording {name!r} is not part of symlift: set SYMLIFT_DATA to the folder with {ARRAYS[name]}"
+            f"the recording {name!r} is not part of symlift: set SYMLIFT_DATA to the folder with"
+            f" {ARRAYS[name]}"
         )
     path = Path(place) / ARRAYS[name]
     if not path.is_file():
-        raise MissingDataError(f"{path} does not exist: put it there, or set SYMLIFT_DATA to its folder")
+        raise MissingDataError(
+            f"{path} does not exist: put it there, or set SYMLIFT_DATA to its folder"
+        )
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             X, angles, period = file["X"], file["angles"], float(file["period"])
     except (KeyError, OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError(f"{path} is damaged or lacks X, angles or period ({error}): get it again") from None
+        raise InputError(
+            f"{path} is damaged or lacks X, angles or period ({error}): get it again"
+        ) from None
     return angles_of(X, 2 * np.pi * angles.astype(np.float64) / period, name)
 
 
@@ -290,7 +307,9 @@ def load_nwb_gratings(
     try:
         file = h5py.File(source, "r")
     except OSError:
-        raise InputError(f"{source} is not an HDF5 file, or is truncated: get the NWB file again") from None
+        raise InputError(
+            f"{source} is not an HDF5 file, or is truncated: get the NWB file again"
+        ) from None
     with file:
         trains = _spike_trains(file, source, structure)
         onsets, degrees = _presentations(file, source, stimulus, spatial_frequency)
@@ -301,7 +320,9 @@ def load_nwb_gratings(
         X = z_scores(counts, spontaneous * window)
     if most_units is not None and X.shape[1] > most_units:
         X = X[:, np.sort(np.argsort(-X.var(axis=0), kind="stable")[:most_units])]
-    return angles_of(X, 2 * np.deg2rad(np.mod(degrees, 180.0)), f"{source.stem}-{structure}-{stimulus}")
+    return angles_of(
+        X, 2 * np.deg2rad(np.mod(degrees, 180.0)), f"{source.stem}-{structure}-{stimulus}"
+    )
 
 
 def z_scores(counts: ArrayLike, expected: ArrayLike) -> NDArray[np.float64]:
@@ -350,14 +371,18 @@ def _spike_trains(file: Any, source: Path, structure: str) -> list[NDArray[np.fl
     units = file.get("units")
     if units is None or "spike_times" not in units or "spike_times_index" not in units:
         raise InputError(
-            f"{source} has no units table with spike times: it holds {', '.join(sorted(file)) or 'nothing'}"
+            f"{source} has no units table with spike times: it holds"
+            f" {', '.join(sorted(file)) or 'nothing'}"
         )
     electrodes = file.get("general/extracellular_ephys/electrodes")
     if electrodes is None or "location" not in electrodes or "peak_channel_id" not in units:
         raise InputError(
-            f"{source} does not say where its units are: it needs electrodes with a location and peak_channel_id"
+            f"{source} does not say where its units are: it needs electrodes with a location and"
+            " peak_channel_id"
         )
-    places = dict(zip(electrodes["id"][()].tolist(), _names(electrodes["location"][()]), strict=True))
+    places = dict(
+        zip(electrodes["id"][()].tolist(), _names(electrodes["location"][()]), strict=True)
+    )
     where = np.array([places.get(int(channel), "") for channel in units["peak_channel_id"][()]])
     good = np.ones(len(where), dtype=bool)
     if "quality" in units:
@@ -369,9 +394,14 @@ def _spike_trains(file: Any, source: Path, structure: str) -> list[NDArray[np.fl
     chosen = np.flatnonzero(good & (where == structure))
     if not len(chosen):
         structures = ", ".join(sorted(set(where[good].tolist()) - {""})) or "no structure"
-        raise InputError(f"{source} has no good units in {structure!r}: there are some in {structures}")
+        raise InputError(
+            f"{source} has no good units in {structure!r}: there are some in {structures}"
+        )
     if len(chosen) < 2:
-        raise InputError(f"{source} has one good unit in {structure!r}: a ring needs several; choose another structure")
+        raise InputError(
+            f"{source} has one good unit in {structure!r}: a ring needs several; choose another"
+            " structure"
+        )
     ends = units["spike_times_index"][()].astype(np.int64)
     starts = np.concatenate([[0], ends[:-1]])
     return [np.sort(units["spike_times"][starts[i] : ends[i]]) for i in chosen]
@@ -384,9 +414,12 @@ def _presentations(
     tables = file.get("intervals", {})
     table = tables.get(stimulus + _TABLES)
     if table is None or "orientation" not in table:
-        gratings = sorted(name.removesuffix(_TABLES) for name in tables if "orientation" in tables[name])
+        gratings = sorted(
+            name.removesuffix(_TABLES) for name in tables if "orientation" in tables[name]
+        )
         raise InputError(
-            f"{source} has no presentations of {stimulus!r}: gratings there are {', '.join(gratings) or 'none'}"
+            f"{source} has no presentations of {stimulus!r}: gratings there are"
+            f" {', '.join(gratings) or 'none'}"
         )
     onsets, degrees = _numbers(table["start_time"]), _numbers(table["orientation"])
     shown = np.isfinite(degrees)  # blank sweeps have none
@@ -394,13 +427,21 @@ def _presentations(
         frequencies = _numbers(table["spatial_frequency"])
         wanted = shown & np.isclose(frequencies, spatial_frequency)
         if not wanted.any():
-            known = ", ".join(f"{f:g}" for f in np.unique(frequencies[shown & np.isfinite(frequencies)])) or "none"
+            known = (
+                ", ".join(
+                    f"{f:g}" for f in np.unique(frequencies[shown & np.isfinite(frequencies)])
+                )
+                or "none"
+            )
             raise InputError(
-                f"{source} has no {stimulus} of spatial frequency {spatial_frequency:g}: there are {known}"
+                f"{source} has no {stimulus} of spatial frequency {spatial_frequency:g}: there are"
+                f" {known}"
             )
         shown = wanted
     if not shown.any():
-        raise InputError(f"{source} has no {stimulus} with an orientation among its {len(onsets)} presentations")
+        raise InputError(
+            f"{source} has no {stimulus} with an orientation among its {len(onsets)} presentations"
+        )
     return onsets[shown], degrees[shown]
 
 
@@ -419,20 +460,25 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-def _counts(trains: list[NDArray[np.float64]], starts: NDArray, length: float | NDArray) -> NDArray[np.float64]:
+def _counts(
+    trains: list[NDArray[np.float64]], starts: NDArray, length: float | NDArray
+) -> NDArray[np.float64]:
     """Spikes of each train in [start, start + length): (starts, trains)."""
     columns = [np.searchsorted(t, starts + length) - np.searchsorted(t, starts) for t in trains]
     return np.stack(columns, axis=1).astype(np.float64)
 
 
-def _spontaneous_rates(file: Any, source: Path, trains: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _spontaneous_rates(
+    file: Any, source: Path, trains: list[NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """Mean rate of each unit in hertz while nothing was shown."""
     tables = file.get("intervals", {})
     table = tables.get("spontaneous" + _TABLES)
     if table is None:
         intervals = ", ".join(sorted(name.removesuffix(_TABLES) for name in tables)) or "none"
         raise InputError(
-            f"{source} has no spontaneous activity, which z-scores need (intervals: {intervals}): use unit='counts'"
+            f"{source} has no spontaneous activity, which z-scores need (intervals: {intervals}):"
+            " use unit='counts'"
         )
     starts, stops = _numbers(table["start_time"]), _numbers(table["stop_time"])
     seconds = float(np.sum(stops - starts))

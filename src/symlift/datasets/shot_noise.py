@@ -137,7 +137,11 @@ def gsn(
                     centres = np.floor(centres)
                 origin = np.zeros_like(centres) if shifts == "fft" else centres
                 profile = _pulse(_distance(length, wraps, origin), scales, degrees, variant)
-                profiles.append(translate_ring(profile, centres).astype(np.float32) if shifts == "fft" else profile)
+                profiles.append(
+                    translate_ring(profile, centres).astype(np.float32)
+                    if shifts == "fft"
+                    else profile
+                )
             block += _superpose(amplitudes, profiles)
         latent[start : start + count] = block
     return observe(latent, grid, transform, noise, mixing_rng, noise_rng, f"gsn-{grid}-{basis}")
@@ -173,7 +177,9 @@ def legendre(distance: Array, scale: Array, degree: NDArray[np.int64], variant: 
     else:
         angle = np.clip(distance / scale, -np.float32(np.pi), np.float32(np.pi))
         x, root = np.cos(angle), np.abs(np.sin(angle))
-    pulse: Array = np.where(degree == 3, np.float32(1.5) - np.float32(7.5) * x * x, np.float32(-3) * x)
+    pulse: Array = np.where(
+        degree == 3, np.float32(1.5) - np.float32(7.5) * x * x, np.float32(-3) * x
+    )
     pulse *= root
     return pulse
 
@@ -185,18 +191,28 @@ def translate_ring(signal: NDArray[Any], shift: NDArray[Any]) -> NDArray[np.floa
     array([0., 0., 0., 1., 0.])
     """
     length = signal.shape[-1]
-    phase = np.exp(-2j * np.pi / length * np.arange(length // 2 + 1) * np.asarray(shift, dtype=np.float64))
+    phase = np.exp(
+        -2j * np.pi / length * np.arange(length // 2 + 1) * np.asarray(shift, dtype=np.float64)
+    )
     return np.fft.irfft(np.fft.rfft(signal) * phase, n=length)
 
 
 def _check(grid: Grid, basis: str, variant: str, shifts: str) -> None:
-    for value, known, what in ((basis, BASES, "basis"), (variant, VARIANTS, "variant"), (shifts, SHIFTS, "shifts")):
+    for value, known, what in (
+        (basis, BASES, "basis"),
+        (variant, VARIANTS, "variant"),
+        (shifts, SHIFTS, "shifts"),
+    ):
         if value not in known:
             raise InputError(f"{what} {value!r} is unknown: use {', '.join(known)}")
     if basis == "legendre" and grid.ndim > 1:
-        raise InputError(f"Legendre pulses live on one axis, grid {grid} has {grid.ndim}: use basis='gaussian'")
+        raise InputError(
+            f"Legendre pulses live on one axis, grid {grid} has {grid.ndim}: use basis='gaussian'"
+        )
     if shifts == "fft" and not all(grid.periodic):
-        raise InputError("shifts='fft' move along a ring: give periodic=True, or use 'continuous' or 'discrete'")
+        raise InputError(
+            "shifts='fft' move along a ring: give periodic=True, or use 'continuous' or 'discrete'"
+        )
 
 
 def _axes(grid: Grid) -> list[tuple[int, bool]]:
@@ -218,7 +234,8 @@ def _half_range(length: int, wraps: bool, basis: str, variant: str) -> float:
 def _slots(grid: Grid, half_ranges: list[float], variant: str) -> int:
     """Slots per sample: the published number on a line or ring, else that many per window."""
     windows = math.prod(
-        1 if wraps else 2 * h / length for (length, wraps), h in zip(_axes(grid), half_ranges, strict=True)
+        1 if wraps else 2 * h / length
+        for (length, wraps), h in zip(_axes(grid), half_ranges, strict=True)
     )
     published = SPREAD[variant] if grid.ndim == 1 and not grid.periodic[0] else 1.0
     return round(SLOTS[variant] * windows / published)
@@ -234,7 +251,9 @@ def _presence(count: int, slots: int, variant: str, rng: np.random.Generator) ->
     return np.arange(slots) < rng.integers(0, slots + 1, size=(count, 1))
 
 
-def _families(count: int, basis: str, variant: str, rng: np.random.Generator) -> list[NDArray[np.int64] | None]:
+def _families(
+    count: int, basis: str, variant: str, rng: np.random.Generator
+) -> list[NDArray[np.int64] | None]:
     """Legendre degrees of each pulse family, to broadcast with (count, slots, points).
 
     One None for Gaussians.
@@ -246,7 +265,9 @@ def _families(count: int, basis: str, variant: str, rng: np.random.Generator) ->
     return [rng.integers(2, 4, size=(count, 1, 1))]
 
 
-def _pulse(distance: Array, scales: Array, degrees: NDArray[np.int64] | None, variant: str) -> Array:
+def _pulse(
+    distance: Array, scales: Array, degrees: NDArray[np.int64] | None, variant: str
+) -> Array:
     if degrees is None:
         return gaussian(distance, scales, unit_area=variant == "released")
     return legendre(distance, scales, degrees, variant)

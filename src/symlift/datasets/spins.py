@@ -92,10 +92,14 @@ def _temperatures(beta: float | tuple[float, float]) -> tuple[float, float]:
     try:
         bounds = np.broadcast_to(np.asarray(beta, dtype=np.float64), (2,))
     except (TypeError, ValueError):
-        raise InputError(f"beta {beta!r} is not understood: give one number, or a pair (low, high)") from None
+        raise InputError(
+            f"beta {beta!r} is not understood: give one number, or a pair (low, high)"
+        ) from None
     low, high = float(bounds[0]), float(bounds[1])
     if not 0 <= low <= high < np.inf:
-        raise InputError(f"beta {beta!r} is no range of inverse temperatures: give 0 <= low <= high")
+        raise InputError(
+            f"beta {beta!r} is no range of inverse temperatures: give 0 <= low <= high"
+        )
     return low, high
 
 
@@ -108,7 +112,10 @@ def _links(field: Grid) -> list[NDArray[np.int64]]:
 
 
 def _gibbs(
-    betas: NDArray[np.float32], links: list[NDArray[np.int64]], sweeps: int, rng: np.random.Generator
+    betas: NDArray[np.float32],
+    links: list[NDArray[np.int64]],
+    sweeps: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.float32]:
     """Spins (sites, samples) after ``sweeps`` passes over the sites, all samples at once.
 
@@ -116,7 +123,9 @@ def _gibbs(
     no exponential, and the logits of a site's samples are one vectorised logarithm, whatever the
     number of neighbours.
     """
-    spins = np.where(rng.random((len(links), len(betas)), dtype=np.float32) < 0.5, np.float32(-1), np.float32(1))
+    spins = np.where(
+        rng.random((len(links), len(betas)), dtype=np.float32) < 0.5, np.float32(-1), np.float32(1)
+    )
     threshold = np.empty_like(betas)
     # u = 0 or β = 0: an infinite threshold is the right one (both and u = 1/2: not a number, taken
     # as −1)

@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError
 
-__all__ = ["dst1", "identity", "named_transforms", "random_linear", "random_orthogonal", "random_permutation"]
+__all__ = [
+    "dst1",
+    "identity",
+    "named_transforms",
+    "random_linear",
+    "random_orthogonal",
+    "random_permutation",
+]
 
 
 def identity(d: int, random_state: RandomState = None) -> NDArray[np.float64]:  # noqa: ARG001
@@ -107,7 +114,9 @@ def random_orthogonal(d: int, random_state: RandomState = None) -> NDArray[np.fl
     return Q * np.where(np.diagonal(R) < 0, -1.0, 1.0)
 
 
-def random_linear(d: int, low: float = 0.5, high: float = 2.0, random_state: RandomState = None) -> NDArray[np.float64]:
+def random_linear(
+    d: int, low: float = 0.5, high: float = 2.0, random_state: RandomState = None
+) -> NDArray[np.float64]:
     """Random invertible matrix ``U diag(σ) Vᵀ`` with U and V from the Haar measure.
 
     The singular values σ decrease in geometric steps, so that with ``low = 1/high`` as many
@@ -140,7 +149,9 @@ def random_linear(d: int, low: float = 0.5, high: float = 2.0, random_state: Ran
     array([2. , 1. , 0.5])
     """
     if not 0 < low <= high < np.inf:
-        raise InputError(f"singular values from {low} to {high} make no invertible map: give 0 < low <= high")
+        raise InputError(
+            f"singular values from {low} to {high} make no invertible map: give 0 < low <= high"
+        )
     rng = generator(random_state)
     U, V = random_orthogonal(d, rng), random_orthogonal(d, rng)
     return (U * np.geomspace(high, low, d)) @ V.T
@@ -155,18 +166,27 @@ named_transforms: dict[str, Callable[..., NDArray[np.float64]]] = {
 }
 
 
-def transform_matrix(transform: str | ArrayLike, d: int, rng: np.random.Generator) -> tuple[str, NDArray[np.float64]]:
+def transform_matrix(
+    transform: str | ArrayLike, d: int, rng: np.random.Generator
+) -> tuple[str, NDArray[np.float64]]:
     """The name and the (d, d) matrix of a transform given by name or as a matrix."""
     if isinstance(transform, str):
         if transform not in named_transforms:
-            raise InputError(f"transform {transform!r} is unknown: use {', '.join(named_transforms)}, or a matrix")
+            raise InputError(
+                f"transform {transform!r} is unknown: use {', '.join(named_transforms)}, or a"
+                " matrix"
+            )
         return transform, named_transforms[transform](d, random_state=rng)
     try:
         matrix = np.array(transform, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"transform is neither a name nor a matrix: use {', '.join(named_transforms)}") from None
+        raise InputError(
+            f"transform is neither a name nor a matrix: use {', '.join(named_transforms)}"
+        ) from None
     if matrix.shape != (d, d):
-        raise InputError(f"transform has shape {matrix.shape}: signals of {d} points need a ({d}, {d}) matrix")
+        raise InputError(
+            f"transform has shape {matrix.shape}: signals of {d} points need a ({d}, {d}) matrix"
+        )
     if not np.isfinite(matrix).all():
         raise InputError("transform has NaN or infinite entries: give a finite matrix")
     return "matrix", matrix

@@ -1,4 +1,6 @@
-"""Other grids that may explain the columns as well: a line folded into rows, a line bent into a ring, other factorisations."""
+"""Other grids that may explain the columns as well: a line folded into rows, a line bent into a
+ring, other factorisations.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,15 @@ from symlift.solvers.fast.place.statistic import partial_correlations
 __all__ = ["Alternative", "alternatives", "other_shapes", "simpler"]
 
 _MOST_COLUMNS, _MAX_ASPECT = 256, 8
-# columns above which grids are screened by steps, and how far off (in units of the mean step) they may be
+# columns above which grids are screened by steps, and how far off (in units of the mean step) they
+# may be
 _SCREENED, _NEAR = 64, 0.25
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another grid for the same columns, and the share of real statistics that it explains next to that of the grid in use; ``cut``:
-    it is a line, and the grid in use a ring.
+    """Another grid for the same columns, and the share of real statistics that it explains next to
+    that of the grid in use; ``cut``: it is a line, and the grid in use a ring.
     """
 
     grid: Grid
@@ -37,7 +40,8 @@ class Alternative:
 
 
 def simpler(grid: Grid, columns: int) -> list[Grid]:
-    """Line and ring of as many points as there are columns, where the grid has more axes; the line where it is a ring.
+    """Line and ring of as many points as there are columns, where the grid has more axes; the line
+    where it is a ring.
 
     >>> [str(g) + " ring" * g.is_ring for g in simpler(Grid((4, 6)), 24)], simpler(Grid((24,)), 24)
     (['24', '24 ring'], [])
@@ -49,16 +53,26 @@ def simpler(grid: Grid, columns: int) -> list[Grid]:
 
 
 def other_shapes(grid: Grid, columns: int) -> list[Grid]:
-    """Simpler grids, the ring where the grid is a line, and open rectangles of as many points as there are columns."""
+    """Simpler grids, the ring where the grid is a line, and open rectangles of as many points as
+    there are columns.
+    """
     found = simpler(grid, columns) or [Grid((columns,), periodic=True)]
     for a in range(2, int(columns**0.5) + 1):
         if columns % a == 0 and columns // a <= _MAX_ASPECT * a:
             found.append(Grid((a, columns // a)))
-    return [other for other in found if sorted(other.shape) != sorted(grid.shape) or other.periodic != grid.periodic]
+    return [
+        other
+        for other in found
+        if sorted(other.shape) != sorted(grid.shape) or other.periodic != grid.periodic
+    ]
 
 
-def alternatives(placed: PlacedRows, grid: Grid, grids: list[Grid], seed: int = 0) -> list[Alternative]:
-    """How well each of ``grids`` does, its places found on one half of the rows and judged on the other, as ``grid`` in use is."""
+def alternatives(
+    placed: PlacedRows, grid: Grid, grids: list[Grid], seed: int = 0
+) -> list[Alternative]:
+    """How well each of ``grids`` does, its places found on one half of the rows and judged on the
+    other, as ``grid`` in use is.
+    """
     if not grids or grid.size > _MOST_COLUMNS or placed.slots.depth > 1:
         return []
     rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0, starts=3)
@@ -74,7 +88,8 @@ def alternatives(placed: PlacedRows, grid: Grid, grids: list[Grid], seed: int = 
 
     here = share(grid, placed.slot)
     if len(placed.column) > _SCREENED:
-        # steps between columns in the graph of best partners are enough to see that a grid is out of the question
+        # steps between columns in the graph of best partners are enough to see that a grid is out
+        # of the question
         p = partial_correlations(c, settings.start_ridge)
         own = steps_apart(p, grid, settings.edge)
         grids = [other for other in grids if steps_apart(p, other, settings.edge) < max(own, _NEAR)]

@@ -21,19 +21,26 @@ _RESAMPLES = ((100, 12), (256, 5), (1_200, 3))
 _BLOCK = 32
 
 
-def with_survival(solution: Solution, sample: Sample, placed: PlacedRows | None, sure: float) -> Placement | None:
-    """The placement, if there is one, with the confidence of each column: ``sure`` of the whole, times how often it stays.
+def with_survival(
+    solution: Solution, sample: Sample, placed: PlacedRows | None, sure: float
+) -> Placement | None:
+    """The placement, if there is one, with the confidence of each column: ``sure`` of the whole,
+    times how often it stays.
 
-    ``placed`` are the columns that the check looked at.  Twins are as sure as the column that they repeat; columns that were left
-    out keep the confidence of being left out.
+    ``placed`` are the columns that the check looked at. Twins are as sure as the column that they
+    repeat; columns that were left out keep the confidence of being left out.
     """
     placement = solution.placement
     if placement is None:
         return None
     at = placement.point >= 0
     most = next((columns for columns, _ in _RESAMPLES if at.sum() <= columns), 0)
-    if placed is not None and placed.slots.grid != placement.grid:  # the check looked at a window of a larger grid
-        placed = rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if most else None
+    if (
+        placed is not None and placed.slots.grid != placement.grid
+    ):  # the check looked at a window of a larger grid
+        placed = (
+            rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if most else None
+        )
     if placed is None or not most:
         return placement
     confidence = placement.confidence.copy()
@@ -50,13 +57,17 @@ def with_survival(solution: Solution, sample: Sample, placed: PlacedRows | None,
 
 
 def survival(placed: PlacedRows, count: int, dependent: bool, seed: int = 0) -> NDArray[np.float64]:
-    """Share of resamples of the rows in which each column stays where it is, (columns,); rows that depend on their neighbours are
-    resampled in blocks.
+    """Share of resamples of the rows in which each column stays where it is, (columns,); rows that
+    depend on their neighbours are resampled in blocks.
     """
     settings, rng, n = PlaceSettings(), np.random.default_rng(seed), len(placed.rows.scores)
     every = np.arange(n)
     model = fit_lags(
-        placed.statistics("partial", every, settings), placed.slot, placed.slots, 0.0, settings.prior_pairs
+        placed.statistics("partial", every, settings),
+        placed.slot,
+        placed.slots,
+        0.0,
+        settings.prior_pairs,
     )
     length = min(_BLOCK, max(1, n // 8)) if dependent else 1
     stays = np.zeros(len(placed.column))

@@ -1,9 +1,10 @@
-"""How likely a result is right, from the cheap numbers: a logistic curve of few of them, fitted where the truth is known.
+"""How likely a result is right, from the cheap numbers: a logistic curve of few of them, fitted
+where the truth is known.
 
-Right means: at least half of the columns in their places, or signals that correlate with the true ones by at least 0.5.  One
-curve for each kind of result, with weights that are not negative, so that more evidence never makes a result less likely.
-`python benchmarks/diagnosis.py calibrate` fits them to the families that are open to view, and prints what stands in
-:data:`CURVES`.
+Right means: at least half of the columns in their places, or signals that correlate with the true
+ones by at least 0.5. One curve for each kind of result, with weights that are not negative, so that
+more evidence never makes a result less likely. `python benchmarks/diagnosis.py calibrate` fits them
+to the families that are open to view, and prints what stands in :data:`CURVES`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from symlift.diagnosis.measures import Measures
 __all__ = ["ANGLES", "CURVES", "Curve", "features", "kind_of", "probability"]
 
 
-# share of best partners that are neighbours from which more of them say nothing more: 0.76 to 1 where columns are in place
+# share of best partners that are neighbours from which more of them say nothing more: 0.76 to 1
+# where columns are in place
 _BESIDE = 0.85
 
 
@@ -36,7 +38,14 @@ class Curve:
 CURVES = {
     "places": Curve(
         -11.75,
-        {"across": 1.64, "settled": 2.53, "beyond": 3.70, "neighbours": 1.51, "beside": 5.96, "stationary": 3.52},
+        {
+            "across": 1.64,
+            "settled": 2.53,
+            "beyond": 3.70,
+            "neighbours": 1.51,
+            "beside": 5.96,
+            "stationary": 3.52,
+        },
     ),
     "components": Curve(-8.21, {"local": 4.61, "nongaussian": 7.75, "stationary": 1.44}),
     "angles": Curve(-11.04, {"agreement": 6.27, "ahead": 4.32, "round": 7.22}),
@@ -47,7 +56,9 @@ ANGLES = ("angles", "two angles")
 
 
 def kind_of(measures: Measures) -> str:
-    """What carries a result: columns in places, independent components, or one angle or two of a tuned population."""
+    """What carries a result: columns in places, independent components, or one angle or two of a
+    tuned population.
+    """
     if measures.places is not None:
         return "places"
     if measures.evidence.agreement is None:
@@ -56,7 +67,9 @@ def kind_of(measures: Measures) -> str:
 
 
 def features(measures: Measures) -> dict[str, float]:
-    """The numbers that a curve sees, each between 0 and 1, larger where a result is likelier to be right."""
+    """The numbers that a curve sees, each between 0 and 1, larger where a result is likelier to be
+    right.
+    """
     kind, evidence = kind_of(measures), measures.evidence
     if kind in ANGLES:
         return {
@@ -79,7 +92,9 @@ def features(measures: Measures) -> dict[str, float]:
         "across": _clip(places.across) * _clip((places.z - 2) / 3),
         "settled": _clip((places.settled - 0.6) / 0.4),
         "beyond": _clip((places.fitted - places.control) / 0.5),
-        "neighbours": _clip(2 * (max(places.predicted, 0.0) + 0.02) / (max(places.partners, 0.0) + 0.02) - 1),
+        "neighbours": _clip(
+            2 * (max(places.predicted, 0.0) + 0.02) / (max(places.partners, 0.0) + 0.02) - 1
+        ),
         "beside": _clip((places.beside - places.by_chain) / (_BESIDE - places.by_chain)),
         "stationary": stationary,
     }

@@ -16,7 +16,8 @@ __all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"
 
 #: how much a diagnosis may cost: less than the fit, or several more fits
 Level = Literal["quick", "full"]
-#: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place of one that trains
+#: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place
+#: of one that trains
 Refit = Callable[[NDArray, int, Reach | None], Solution]
 
 
@@ -45,8 +46,13 @@ class Verdict(StrEnum):
 
 _WORDS = {
     Verdict.PRESENT: "an identifiable translation symmetry is present and stable",
-    Verdict.ORDERED: "the columns are in their places, but the field is not stationary: translation is no symmetry of it",
-    Verdict.UNIDENTIFIABLE: "a translation symmetry is present, but not identifiable from these data",
+    Verdict.ORDERED: (
+        "the columns are in their places, but the field is not stationary: translation is no"
+        " symmetry of it"
+    ),
+    Verdict.UNIDENTIFIABLE: (
+        "a translation symmetry is present, but not identifiable from these data"
+    ),
     Verdict.ABSENT: "no evidence for a translation symmetry",
 }
 
@@ -113,10 +119,10 @@ class NextStep:
 class Diagnosis:
     """A verdict, the probability that the result is right, the tests behind both, and next steps.
 
-    At level "quick" the confidence is calibrated: of results that are given 0.9, nine in ten have at
-    least half of their columns in place, or signals that correlate with the true ones by 0.5 or more.
-    Level "full" keeps it, and lowers it if two halves of the rows disagree or another grid does better;
-    how much it lowers it is not calibrated.
+    At level "quick" the confidence is calibrated: of results that are given 0.9, nine in ten have
+    at least half of their columns in place, or signals that correlate with the true ones by 0.5 or
+    more. Level "full" keeps it, and lowers it if two halves of the rows disagree or another grid
+    does better; how much it lowers it is not calibrated.
 
     Parameters
     ----------

@@ -31,16 +31,24 @@ def check_request(level: str, blocks: Any, rows: int) -> None:
     if level not in ("quick", "full"):
         raise InputError(f"level {level!r} is unknown: use quick or full")
     if blocks is not None and np.shape(blocks) != (rows,):
-        raise InputError(f"blocks has the shape {np.shape(blocks)}: give one name for each of the {rows} rows")
+        raise InputError(
+            f"blocks has the shape {np.shape(blocks)}: give one name for each of the {rows} rows"
+        )
 
 
-def check_fit(solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None) -> tuple[Solution, str]:
-    """A fit that has just ended, with its probability and that of each column, and what to do where it is not to be trusted.
+def check_fit(
+    solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None
+) -> tuple[Solution, str]:
+    """A fit that has just ended, with its probability and that of each column, and what to do where
+    it is not to be trusted.
 
-    Nothing is said where a solver shows no evidence of its own: models that train, and the random baseline.
+    Nothing is said where a solver shows no evidence of its own: models that train, and the random
+    baseline.
     """
     silent = solution.evidence.explained is None and solution.evidence.agreement is None
-    if silent or asked.solver in TRAINED:  # a refined model shows the evidence of what it started from
+    if (
+        silent or asked.solver in TRAINED
+    ):  # a refined model shows the evidence of what it started from
         return solution, ""
     with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
         sample = take_sample(X)
@@ -63,16 +71,19 @@ def diagnose(
 ) -> Diagnosis:
     """Tests of a result on rows X (n, d), and the verdict that follows.
 
-    Without ``refit`` only what costs little: numbers of rows that were split in two, and a control on the placement.  With it
-    also the agreement of fits to two halves of the rows, several controls and other grids.  Halves are contiguous in time where
-    rows depend on their neighbours, or whole ``blocks`` (n,) where those are given.
+    Without ``refit`` only what costs little: numbers of rows that were split in two, and a control
+    on the placement. With it also the agreement of fits to two halves of the rows, several controls
+    and other grids. Halves are contiguous in time where rows depend on their neighbours, or whole
+    ``blocks`` (n,) where those are given.
     """
     named = None if blocks is None else np.asarray(blocks)
     if refit is None:
         sample = take_sample(X, named)
         with threadpool_limits(limits=1):
             placed = rows_in_places(sample.raw, solution, sample.halves)
-            return _judged(solution, sample, placed, cheap_further(solution, placed), asked or Asked(), names)
+            return _judged(
+                solution, sample, placed, cheap_further(solution, placed), asked or Asked(), names
+            )
     sample = take_sample(X, named, _ROWS)
     further, reference = all_further(solution, sample, refit, trained)
     placed = rows_in_places(sample.raw, solution, sample.halves)
@@ -88,7 +99,9 @@ def _judged(
     names: Sequence[str] | None,
     reference: Solution | None = None,
 ) -> Diagnosis:
-    """Tests, verdict and next steps; the numbers of a ``reference`` count where the solution has none of its own."""
+    """Tests, verdict and next steps; the numbers of a ``reference`` count where the solution has
+    none of its own.
+    """
     measures = measure(solution, sample, placed)
     if reference is not None:
         theirs = rows_in_places(sample.raw, reference, sample.halves)

@@ -1,7 +1,9 @@
-"""Where do the missing points of a line or ring belong?  Partial correlations close gaps, plain ones measure them.
+"""Where do the missing points of a line or ring belong? Partial correlations close gaps, plain ones
+measure them.
 
-Two columns next to a missing point are next neighbours once all other columns are given: their partial correlation is that of
-neighbours.  Their plain correlation is that of columns two steps apart.
+Two columns next to a missing point are next neighbours once all other columns are given: their
+partial correlation is that of neighbours. Their plain correlation is that of columns two steps
+apart.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _GAIN = 0.002
 
 @dataclass(frozen=True)
 class Gaps:
-    """``stay``: share of the columns that keep their places when gaps go where plain correlations want them; ``between``: pairs of
-    neighbouring columns (numbers among those that have places) that have missing points between them then.
+    """``stay``: share of the columns that keep their places when gaps go where plain correlations
+    want them; ``between``: pairs of neighbouring columns (numbers among those that have places)
+    that have missing points between them then.
     """
 
     stay: float
@@ -39,17 +42,27 @@ class Gaps:
 
 
 def gaps_by_correlations(halves: Halves, slot: NDArray, slots: Slots) -> Gaps | None:
-    """Gaps moved one by one to where plain correlations depend on displacement most; None where there is nothing to move."""
+    """Gaps moved one by one to where plain correlations depend on displacement most; None where
+    there is nothing to move.
+    """
     grid, missing = slots.grid, slots.grid.size - len(slot)
-    if grid.ndim > 1 or slots.depth > 1 or not 0 < missing <= _MOST_MISSING or grid.size > _MOST_POINTS:
+    if (
+        grid.ndim > 1
+        or slots.depth > 1
+        or not 0 < missing <= _MOST_MISSING
+        or grid.size > _MOST_POINTS
+    ):
         return None
     S, held = (fisher(c)[None] for c in halves.correlations)
-    # means of few pairs are shrunk: far displacements, which one pair has, would explain that pair wherever it is
+    # means of few pairs are shrunk: far displacements, which one pair has, would explain that pair
+    # wherever it is
     prior = PlaceSettings().prior_pairs
     best = _moved((S + held) / 2, slot, slots, prior)
 
     def known(at: NDArray) -> float:
-        return sum(explained_elsewhere(a, b, at, slots, prior)[0] for a, b in ((S, held), (held, S)))
+        return sum(
+            explained_elsewhere(a, b, at, slots, prior)[0] for a, b in ((S, held), (held, S))
+        )
 
     if best is slot or known(best) <= known(slot):
         return Gaps(1.0)
@@ -57,7 +70,9 @@ def gaps_by_correlations(halves: Halves, slot: NDArray, slots: Slots) -> Gaps | 
 
 
 def _moved(S: NDArray, slot: NDArray, slots: Slots, prior: float) -> NDArray:
-    """The arrangement from which no single move of one gap takes away a worthwhile part of the misfit."""
+    """The arrangement from which no single move of one gap takes away a worthwhile part of the
+    misfit.
+    """
 
     def left(at: NDArray) -> float:
         return float(fit_lags(S, at, slots, 0.0, prior).v[0])
@@ -73,12 +88,15 @@ def _moved(S: NDArray, slot: NDArray, slots: Slots, prior: float) -> NDArray:
 
 
 def _moves(slot: NDArray, grid: Grid) -> Iterator[NDArray]:
-    """Every arrangement in the same order that has one missing point elsewhere; ends of a line count as gaps."""
+    """Every arrangement in the same order that has one missing point elsewhere; ends of a line
+    count as gaps.
+    """
     order = np.argsort(slot)
     spaces = _spaces(slot[order], grid)
     for source in np.flatnonzero(spaces > 0):
         for target in range(len(spaces)):
-            # on a line, a point that goes from one end to the other moves everything and changes nothing
+            # on a line, a point that goes from one end to the other moves everything and changes
+            # nothing
             ends = not grid.periodic[0] and {int(source), target} == {0, len(spaces) - 1}
             if target == source or ends:
                 continue

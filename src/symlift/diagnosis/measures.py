@@ -16,7 +16,8 @@ from symlift.statistics.selection import HeldOut, held_out_in_window
 
 __all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
 
-#: rows that are looked at, in so many contiguous stretches, so that neighbours in time stay neighbours
+#: rows that are looked at, in so many contiguous stretches, so that neighbours in time stay
+#: neighbours
 _ROWS, _STRETCHES, _POINTS = 6_000, 4, 256
 #: rows that are worth fewer than this share of their number depend on their neighbours in time
 DEPENDENT = 0.5
@@ -24,8 +25,8 @@ DEPENDENT = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that a diagnosis looks at: with their gaps (``raw``), without (``filled``), how many independent rows all rows are
-    worth, and two halves that know nothing of each other.
+    """Rows that a diagnosis looks at: with their gaps (``raw``), without (``filled``), how many
+    independent rows all rows are worth, and two halves that know nothing of each other.
     """
 
     raw: NDArray
@@ -55,9 +56,11 @@ class Measures:
         return self.held_out.stationarity if self.places is None else self.places.stationarity
 
 
-def take_sample(X: NDArray, blocks: NDArray | None = None, rows: int = _ROWS, seed: int = 0) -> Sample:
-    """At most ``rows`` rows of X in a few stretches, and halves: of whole ``blocks``, contiguous in time where rows depend on
-    their neighbours, or else random.
+def take_sample(
+    X: NDArray, blocks: NDArray | None = None, rows: int = _ROWS, seed: int = 0
+) -> Sample:
+    """At most ``rows`` rows of X in a few stretches, and halves: of whole ``blocks``, contiguous in
+    time where rows depend on their neighbours, or else random.
     """
     n = len(X)
     chosen = np.arange(n)
@@ -87,21 +90,37 @@ def halves_of(
     return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
 
 
-def measure(solution: Solution, sample: Sample, placed: PlacedRows | None, seed: int = 0) -> Measures:
+def measure(
+    solution: Solution, sample: Sample, placed: PlacedRows | None, seed: int = 0
+) -> Measures:
     """The cheap numbers of a result, whose columns in places are ``placed``."""
     model, rng = solution.model, np.random.default_rng(seed)
     order = rng.permutation(len(sample.filled))
-    held_out = held_out_in_window(model.map, sample.filled[order], model.grid, model.channels, _POINTS)
+    held_out = held_out_in_window(
+        model.map, sample.filled[order], model.grid, model.channels, _POINTS
+    )
     places = None if placed is None else measure_places(placed, rng)
     if places is not None and solution.evidence.carried_by == "distances":
-        # columns between points: what distances explain on held-out rows counts, not where the nearest points are
+        # columns between points: what distances explain on held-out rows counts, not where the
+        # nearest points are
         known = (solution.evidence.explained or 0.0) / max(solution.evidence.ceiling or 0.0, 1e-9)
-        places = replace(places, across=min(known, 1.0), settled=min(known, 1.0), stationarity=held_out.stationarity)
+        places = replace(
+            places,
+            across=min(known, 1.0),
+            settled=min(known, 1.0),
+            stationarity=held_out.stationarity,
+        )
     return Measures(
-        evidence=solution.evidence, grid=model.grid, rows=sample.rows, columns=model.n_features, independent=sample.independent,
-        rank=effective_rank(sample.filled), freedom=freedom(model.grid),
-        held_out=held_out, places=places,
-    )  # fmt: skip
+        evidence=solution.evidence,
+        grid=model.grid,
+        rows=sample.rows,
+        columns=model.n_features,
+        independent=sample.independent,
+        rank=effective_rank(sample.filled),
+        freedom=freedom(model.grid),
+        held_out=held_out,
+        places=places,
+    )
 
 
 def freedom(grid: Grid) -> int:
@@ -110,7 +129,9 @@ def freedom(grid: Grid) -> int:
     >>> freedom(Grid((2, 2))), freedom(Grid((8,)))
     (2, 21)
     """
-    classes = np.prod([n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)])
+    classes = np.prod(
+        [n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
+    )
     return int(grid.size * (grid.size - 1) // 2 - (classes - 1) // 2)
 
 

@@ -38,7 +38,8 @@ __all__ = [
     "staying",
 ]
 
-#: columns that are looked at: beyond, numbers no longer change much, and the check must not cost more than the fit
+#: columns that are looked at: beyond, numbers no longer change much, and the check must not cost
+#: more than the fit
 _COLUMNS = 256
 _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 4
 
@@ -49,19 +50,26 @@ class PlaceMeasures:
 
     Parameters
     ----------
-    across : of what is real in the columns' partial correlations, the part that other pairs of columns at the same displacement
+    across : of what is real in the columns' partial correlations, the part that other pairs of
+    columns at the same displacement
         predict in the other half of the rows; 1 where they depend on displacement alone.
-    ceiling : the part of the variance of partial correlations that is real; z : its distance from chance, in deviations.
+    ceiling : the part of the variance of partial correlations that is real; z : its distance from
+    chance, in deviations.
     settled : share of the columns that the other half of the rows would leave where they are.
-    predicted, partners : the part of a column that its neighbours on the grid predict in the other half, and that as many of its
+    predicted, partners : the part of a column that its neighbours on the grid predict in the other
+    half, and that as many of its
         best partners do.
-    beside : of as many best partners as each column has neighbours on the grid, the share that are those neighbours; ``by_chain``
+    beside : of as many best partners as each column has neighbours on the grid, the share that are
+    those neighbours; ``by_chain``
         is what stringing best partners together gives on any data.
-    stationarity : relative distance of second, third or fourth moments of the columns' ranks from stationary ones, the largest:
+    stationarity : relative distance of second, third or fourth moments of the columns' ranks from
+    stationary ones, the largest:
         gains, offsets and wild entries do not count.
-    fitted, control : the part of partial correlations that displacements explain, and the part that they can be made to explain
+    fitted, control : the part of partial correlations that displacements explain, and the part that
+    they can be made to explain
         after the correlations were dealt to other pairs.
-    gaps : of a line or ring with missing points, where those belong; columns are numbers of the data's columns.
+    gaps : of a line or ring with missing points, where those belong; columns are numbers of the
+    data's columns.
     """
 
     across: float
@@ -80,7 +88,9 @@ class PlaceMeasures:
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """Scores of the columns that have places (one for each slot, in a window of a large grid), and two halves of their rows."""
+    """Scores of the columns that have places (one for each slot, in a window of a large grid), and
+    two halves of their rows.
+    """
 
     rows: Rows
     column: NDArray[np.int64]
@@ -89,7 +99,9 @@ class PlacedRows:
     halves: Halves
 
     def project(self, M: NDArray) -> NDArray[np.float64]:
-        """The mean of M over pairs of columns at the same displacement: the nearest stationary matrix, holes or not."""
+        """The mean of M over pairs of columns at the same displacement: the nearest stationary
+        matrix, holes or not.
+        """
         index = self.slots.index[np.ix_(self.slot, self.slot)].ravel()
         count = np.maximum(np.bincount(index, minlength=self.slots.classes), 1)
         mean = np.bincount(index, M.ravel(), minlength=self.slots.classes) / count
@@ -97,13 +109,16 @@ class PlacedRows:
 
     def statistics(self, kind: str, rows: NDArray, settings: PlaceSettings) -> NDArray[np.float64]:
         """Pairwise statistics of some rows, (m, columns, columns)."""
-        return statistics_of(kind, *self.rows.take(rows, np.arange(len(self.column))), settings.ridges)
+        return statistics_of(
+            kind, *self.rows.take(rows, np.arange(len(self.column))), settings.ridges
+        )
 
 
 def rows_in_places(
     X: NDArray, solution: Solution, halves: tuple[NDArray, NDArray], most: int = _COLUMNS
 ) -> PlacedRows | None:
-    """Rows of X as the placement's statistics want them; None where too few columns have places, or too few rows are left.
+    """Rows of X as the placement's statistics want them; None where too few columns have places, or
+    too few rows are left.
 
     Columns that enter the signal with a minus (inverted bits) are turned.
     """
@@ -114,18 +129,28 @@ def rows_in_places(
     if len(column) < _FEWEST_COLUMNS:
         return None
     rows = read_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
-    if solution.evidence.carried_by != "distances":  # a prediction from many columns has weights of both signs
+    if (
+        solution.evidence.carried_by != "distances"
+    ):  # a prediction from many columns has weights of both signs
         rows = replace(rows, scores=rows.scores * _signs(solution.model, placement, column))
     first, second = (np.flatnonzero(np.isin(rows.number, half)) for half in halves)
     if min(len(first), len(second)) < _FEWEST_ROWS:
         return None
     settings = PlaceSettings()
-    return PlacedRows(rows, column, slot, slots, Halves(rows, np.arange(len(column)), first, second, settings.ridges))
+    return PlacedRows(
+        rows,
+        column,
+        slot,
+        slots,
+        Halves(rows, np.arange(len(column)), first, second, settings.ridges),
+    )
 
 
 def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray[np.float32]:
     """-1 for columns that enter their point's signal with a negative weight, (columns,)."""
-    row = placement.point[column] * model.channels + (placement.channel[column] if model.channels > 1 else 0)
+    row = placement.point[column] * model.channels + (
+        placement.channel[column] if model.channels > 1 else 0
+    )
     weight = np.asarray(model.map[row, column]).ravel()
     # a column that does not enter at all has a weight of 0, give or take its last digits
     return np.where(weight < -1e-9 * np.abs(weight).max(initial=0.0), -1, 1).astype(np.float32)
@@ -136,34 +161,48 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
     settings, slot, slots = PlaceSettings(), placed.slot, placed.slots
     S = placed.halves.partial
     both = ((S[0], S[1]), (S[1], S[0]))
-    judged = np.mean([explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0)
+    judged = np.mean(
+        [explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0
+    )
     predicted, partners = _prediction(placed.halves.correlations, slot, slots, settings)
     mean = (S[0] + S[1]) / 2
     gaps = gaps_by_correlations(placed.halves, slot, slots)
     if gaps is not None:
-        gaps = replace(gaps, between=tuple((int(placed.column[i]), int(placed.column[j])) for i, j in gaps.between))
+        gaps = replace(
+            gaps,
+            between=tuple((int(placed.column[i]), int(placed.column[j])) for i, j in gaps.between),
+        )
     return PlaceMeasures(
         across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
-        ceiling=float(judged[1]), z=float(judged[2]),
+        ceiling=float(judged[1]),
+        z=float(judged[2]),
         settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
-        predicted=predicted, partners=partners,
-        beside=partners_beside(mean, slot, slots), by_chain=1 / (1 + _with_depth(slots).ndim),
-        fitted=_explained(mean, slot, slots), control=max(controls(mean, slot, slots, rng, 3)),
-        stationarity=float(stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()),
+        predicted=predicted,
+        partners=partners,
+        beside=partners_beside(mean, slot, slots),
+        by_chain=1 / (1 + _with_depth(slots).ndim),
+        fitted=_explained(mean, slot, slots),
+        control=max(controls(mean, slot, slots, rng, 3)),
+        stationarity=float(
+            stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()
+        ),
         gaps=gaps,
-    )  # fmt: skip
+    )
 
 
 def staying(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> NDArray[np.bool_]:
     """Columns that statistics ``held`` would leave in their slots, under the lag means of S."""
-    return margins(held, slot, slots, fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs)) > 0
+    return (
+        margins(held, slot, slots, fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs)) > 0
+    )
 
 
 def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> float:
-    """Of what is real in pairwise statistics, the part that *other* pairs at the same displacement predict in held-out rows.
+    """Of what is real in pairwise statistics, the part that *other* pairs at the same displacement
+    predict in held-out rows.
 
-    Leaving each pair out of its own mean makes small and large grids comparable: where a displacement occurs once there is
-    nothing to test, and such pairs do not count.
+    Leaving each pair out of its own mean makes small and large grids comparable: where a
+    displacement occurs once there is nothing to test, and such pairs do not count.
     """
     index = slots.index[np.ix_(slot, slot)].astype(np.int64)
     pairs = np.triu(np.ones(index.shape, dtype=bool), 1)
@@ -183,9 +222,11 @@ def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -
 
 
 def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
-    """Of as many best partners as each column has neighbours on the grid, the share that are those neighbours.
+    """Of as many best partners as each column has neighbours on the grid, the share that are those
+    neighbours.
 
-    It asks nothing of a field but that neighbours go together, whether or not they do so alike everywhere.
+    It asks nothing of a field but that neighbours go together, whether or not they do so alike
+    everywhere.
     """
     grid, columns = _with_depth(slots), np.arange(len(slot))
     at = np.full(grid.size + 1, -1)
@@ -203,10 +244,14 @@ def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
     return float(np.sum(near & (rank < count[:, None])) / max(int(count.sum()), 1))
 
 
-def controls(S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, count: int) -> list[float]:
-    """What displacements can be made to explain of S after its values were dealt to other pairs, so many times.
+def controls(
+    S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, count: int
+) -> list[float]:
+    """What displacements can be made to explain of S after its values were dealt to other pairs, so
+    many times.
 
-    The values stay what they are, and so does the freedom to arrange columns; only geometry is lost.
+    The values stay what they are, and so does the freedom to arrange columns; only geometry is
+    lost.
     """
     settings, pairs = PlaceSettings(), np.triu_indices(S.shape[1], 1)
     found = []
@@ -216,7 +261,9 @@ def controls(S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, 
         for s, t in zip(S, other, strict=True):
             t[pairs] = s[pairs][dealt]
             t += t.T
-        _, best = refine(other, rng.permutation(slot), slots, settings.widths, settings.prior_pairs, rounds=6)
+        _, best = refine(
+            other, rng.permutation(slot), slots, settings.widths, settings.prior_pairs, rounds=6
+        )
         found.append(_explained(other, best, slots))
     return found
 
@@ -228,10 +275,13 @@ def _explained(S: NDArray, slot: NDArray, slots: Slots) -> float:
     return float(np.clip(np.mean(1 - left / np.maximum(total, 1e-9)), 0, 1))
 
 
-def _slots_in_use(placement: Placement, most: int, bits: bool) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
+def _slots_in_use(
+    placement: Placement, most: int, bits: bool
+) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
     """Slots of a window of the grid, the columns there (one for each slot), and their slots.
 
-    Of ``bits`` the heaviest third: the lowest ones are noise, and where noise would rather be says nothing.
+    Of ``bits`` the heaviest third: the lowest ones are noise, and where noise would rather be says
+    nothing.
     """
     levels = int(placement.channel.max(initial=0)) + 1
     lowest = levels - max(1, levels // 3) if bits else 0
@@ -240,7 +290,9 @@ def _slots_in_use(placement: Placement, most: int, bits: bool) -> tuple[Slots, N
     inside = np.full(placement.grid.size + 1, -1)  # the last is for point -1
     inside[points] = np.arange(len(points))
     at = inside[placement.point]
-    slot = np.where((at >= 0) & (placement.channel >= lowest), at * depth + placement.channel - lowest, -1)
+    slot = np.where(
+        (at >= 0) & (placement.channel >= lowest), at * depth + placement.channel - lowest, -1
+    )
     used = np.flatnonzero((slot >= 0) & (placement.reason == ""))
     _, first = np.unique(slot[used], return_index=True)
     column = used[np.sort(first)]
@@ -257,11 +309,17 @@ def _with_depth(slots: Slots) -> Grid:
 def _prediction(
     c: tuple[NDArray, NDArray], slot: NDArray, slots: Slots, settings: PlaceSettings
 ) -> tuple[float, float]:
-    """Part of a column's variance that grid neighbours predict in the other half, and that its best partners do."""
+    """Part of a column's variance that grid neighbours predict in the other half, and that its best
+    partners do.
+    """
     grid = _with_depth(slots)
     count = min(2 * grid.ndim, len(slot) - 1)
     near, best = [], []
     for a, b in (c, c[::-1]):
         near.append(neighbour_prediction(a, b, slot, grid).mean())
-        best.append(partner_prediction(np.abs(partial_correlations(a, settings.start_ridge)), a, b, count).mean())
+        best.append(
+            partner_prediction(
+                np.abs(partial_correlations(a, settings.start_ridge)), a, b, count
+            ).mean()
+        )
     return float(1 - np.exp(np.mean(near))), float(1 - np.exp(np.mean(best)))

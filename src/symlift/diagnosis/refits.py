@@ -31,10 +31,14 @@ def cheap_further(solution: Solution, placed: PlacedRows | None) -> Further:
     return Further(alternatives=tuple(_others(solution, placed, thorough=False)))
 
 
-def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool) -> tuple[Further, Solution | None]:
-    """Halves, quarters where halves disagree, controls, and other grids; and the fast solver's solution next to a trained one.
+def all_further(
+    solution: Solution, sample: Sample, refit: Refit, trained: bool
+) -> tuple[Further, Solution | None]:
+    """Halves, quarters where halves disagree, controls, and other grids; and the fast solver's
+    solution next to a trained one.
 
-    A ``trained`` model has to agree with what the fast solver finds in either half: training again would take hours.
+    A ``trained`` model has to agree with what the fast solver finds in either half: training again
+    would take hours.
     """
     rows, rng = sample.raw, np.random.default_rng(0)
     reach = None if trained else solution.evidence.reach
@@ -61,14 +65,18 @@ def all_further(solution: Solution, sample: Sample, refit: Refit, trained: bool)
 
 
 def rows_that_would_do(quarters: float, halves: float, n: int) -> float | None:
-    """Rows at which halves would agree, from how agreement grows from quarters to halves; None where it does not grow.
+    """Rows at which halves would agree, from how agreement grows from quarters to halves; None
+    where it does not grow.
 
     The odds of agreement are taken to grow as a power of the number of rows.
 
     >>> rows_that_would_do(0.5, 0.8, 1_000), rows_that_would_do(0.5, 0.5, 1_000)
     (1500.0, None)
     """
-    odds = [math.log(min(max(value, 0.02), 0.98) / (1 - min(max(value, 0.02), 0.98))) for value in (quarters, halves)]
+    odds = [
+        math.log(min(max(value, 0.02), 0.98) / (1 - min(max(value, 0.02), 0.98)))
+        for value in (quarters, halves)
+    ]
     growth = (odds[1] - odds[0]) / math.log(2)
     if growth < 0.1:
         return None
@@ -83,28 +91,45 @@ def _part(half: NDArray, sample: Sample, rng: np.random.Generator) -> NDArray[np
 
 
 def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
-    """Of two placements the share of columns at one point, of two maps the correlation of their signals; up to symmetries."""
-    on_points = all(one.placement is not None and one.evidence.carried_by != "distances" for one in (a, b))
+    """Of two placements the share of columns at one point, of two maps the correlation of their
+    signals; up to symmetries.
+    """
+    on_points = all(
+        one.placement is not None and one.evidence.carried_by != "distances" for one in (a, b)
+    )
     if on_points and a.placement is not None and b.placement is not None:
-        return placement_agreement(a.placement.point, b.placement.point, a.model.grid, shift_open=True)
+        return placement_agreement(
+            a.placement.point, b.placement.point, a.model.grid, shift_open=True
+        )
     first, second = a.model.lift(rows), b.model.lift(rows)
     grid = a.model.grid
     if grid.ndim == 2 and a.evidence.carried_by == b.evidence.carried_by == "angles":
         # halves may take other generators of the same lattice
-        return min(torus_correlation(*(np.angle(fundamentals(Y, grid.shape)) for Y in (first, second))))
+        return min(
+            torus_correlation(*(np.angle(fundamentals(Y, grid.shape)) for Y in (first, second)))
+        )
     return signal_recovery(first, second, grid).r
 
 
 def _controls(
-    placed: PlacedRows | None, sample: Sample, refit: Refit, reach: Reach | None, rng: np.random.Generator
+    placed: PlacedRows | None,
+    sample: Sample,
+    refit: Refit,
+    reach: Reach | None,
+    rng: np.random.Generator,
 ) -> list[float]:
-    """Numbers of data without the field: correlations dealt to other pairs, or each column's samples permuted."""
+    """Numbers of data without the field: correlations dealt to other pairs, or each column's
+    samples permuted.
+    """
     if placed is not None:
         first, second = placed.halves.partial
         return controls((first + second) / 2, placed.slot, placed.slots, rng, _CONTROLS)
     # a control need not go further than components to show that it has nothing
     far: Reach | None = "components" if reach == "general" else reach
-    return [refit(rng.permuted(sample.filled, axis=0), 10 + i, far).evidence.locality for i in range(_FITTED_CONTROLS)]
+    return [
+        refit(rng.permuted(sample.filled, axis=0), 10 + i, far).evidence.locality
+        for i in range(_FITTED_CONTROLS)
+    ]
 
 
 def _others(solution: Solution, placed: PlacedRows | None, thorough: bool) -> list[Alternative]:

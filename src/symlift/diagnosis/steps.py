@@ -34,9 +34,11 @@ def next_steps(
     names: Sequence[str] | None = None,
     gaps: Sequence[tuple[int, int]] = (),
 ) -> tuple[NextStep, ...]:
-    """The likeliest help first; none where the verdict is the best, and at least one where it is not.
+    """The likeliest help first; none where the verdict is the best, and at least one where it is
+    not.
 
-    ``gaps``: pairs of columns that have missing points of a line between them, by their plain correlations.
+    ``gaps``: pairs of columns that have missing points of a line between them, by their plain
+    correlations.
     """
     if verdict is Verdict.PRESENT:
         return ()
@@ -45,14 +47,23 @@ def next_steps(
     # rows that are worth nothing say nothing of other grids either
     steps = _grids(further) if _passed(by_name, "independent_rows") else []
     if verdict is Verdict.ORDERED:
-        text = "use the places (est.placement_), and not est.shift: the order of the columns holds, translation is no symmetry"
+        text = (
+            "use the places (est.placement_), and not est.shift: the order of the columns holds,"
+            " translation is no symmetry"
+        )
         return (NextStep(text),)
     if not _passed(by_name, "effective_rank") and _passed(by_name, "independent_rows"):
-        return (NextStep("the columns are all but copies of one another: drop copies, and give columns that differ"),)
+        return (
+            NextStep(
+                "the columns are all but copies of one another: drop copies, and give columns that"
+                " differ"
+            ),
+        )
     if not _passed(by_name, "displacements"):
         return (
             NextStep(
-                f"a grid of {grid} has too few displacements to be tested: give more columns, for a line at least 8"
+                f"a grid of {grid} has too few displacements to be tested: give more columns, for a"
+                " line at least 8"
             ),
         )
     if not _passed(by_name, "gaps"):
@@ -64,22 +75,39 @@ def next_steps(
     tuned = looks_tuned(rows) if asked.solver == "fast" else ""
     if tuned:
         steps.append(_fit_angles(tuned, "the columns are counts of a population tuned to"))
-    if not steps and asked.mixing == "shuffled" and rows.shape[1] >= grid.size and len(rows) > rows.shape[1]:
+    if (
+        not steps
+        and asked.mixing == "shuffled"
+        and rows.shape[1] >= grid.size
+        and len(rows) > rows.shape[1]
+    ):
         steps.append(NextStep(
             "the columns do not behave like points of this grid: let a mixing of points be tried",
             {"mixing": "auto"}, "symlift recover DATA --mixing auto",
         ))  # fmt: skip
-    if asked.mixing == "auto" and solution.placement is None and not _passed(by_name, "stationarity"):
+    if (
+        asked.mixing == "auto"
+        and solution.placement is None
+        and not _passed(by_name, "stationarity")
+    ):
         steps.append(NextStep(
             "no mixing of points was found; if each column is a point, say so",
             {"mixing": "shuffled"}, f"symlift recover DATA --grid {grid} --mixing shuffled",
         ))  # fmt: skip
     if asked.grid_given and not any("grid" in step.params for step in steps):
-        steps.append(NextStep(
-            "check the grid's shape and periodicity, or let it be proposed", {"grid": "auto"}, "symlift recover DATA",
-        ))  # fmt: skip
+        steps.append(
+            NextStep(
+                "check the grid's shape and periodicity, or let it be proposed",
+                {"grid": "auto"},
+                "symlift recover DATA",
+            )
+        )
     if not steps:
-        steps.append(NextStep("these data show no domain: give more rows, or columns that are measured at places"))
+        steps.append(
+            NextStep(
+                "these data show no domain: give more rows, or columns that are measured at places"
+            )
+        )
     return tuple(steps)
 
 
@@ -87,11 +115,14 @@ def _other_domain(solution: Solution) -> list[NextStep]:
     """What a tuned population's rows are points of, where that is not what was fitted."""
     fitted, domain = "ring" if solution.model.grid.is_ring else "torus", solution.evidence.domain
     if domain == "plane":
-        return [NextStep(
-            "the rows are points of an open plane, such as places in a room, rather than angles: no translation closes on it; "
-            "place the columns on a grid instead",
-            {"grid": "auto", "periodic": False, "solver": "fast", "mixing": "shuffled"}, "symlift recover DATA --mixing shuffled",
-        )]  # fmt: skip
+        return [
+            NextStep(
+                "the rows are points of an open plane, such as places in a room, rather than"
+                " angles: no translation closes on it; place the columns on a grid instead",
+                {"grid": "auto", "periodic": False, "solver": "fast", "mixing": "shuffled"},
+                "symlift recover DATA --mixing shuffled",
+            )
+        ]
     if domain in ("", fitted):
         return []
     return [_fit_angles(domain, "the rows are points of")]
@@ -116,7 +147,8 @@ def _grids(further: Further) -> list[NextStep]:
     best = max(rivals, key=lambda other: other.share).grid
     return [
         NextStep(
-            f"the {grid_words(best)} explains the columns better than the grid in use: fit that instead",
+            f"the {grid_words(best)} explains the columns better than the grid in use: fit that"
+            " instead",
             {"grid": best.shape, "periodic": any(best.periodic)},
             f"symlift recover DATA --grid {best}{' --periodic' if any(best.periodic) else ''}",
         )
@@ -138,7 +170,8 @@ def _gaps(between: Sequence[tuple[int, int]], names: Sequence[str] | None) -> Ne
     shown = [f"{column_of(i, names)} and {column_of(j, names)}" for i, j in between[:_MOST_GAPS]]
     where = f"between {'; '.join(shown)}" if shown else "at the ends"
     return NextStep(
-        f"take the order of the columns, not their distances: their correlations have the missing points {where}"
+        "take the order of the columns, not their distances: their correlations have the missing"
+        f" points {where}"
     )
 
 
@@ -146,27 +179,51 @@ def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[Ne
     worth = tests["independent_rows"]
     if not worth.passed:
         times = (worth.threshold or 0.0) / max(worth.value or 0.0, 1.0)
-        return [NextStep(
-            f"the {n:,} rows are worth about {worth.value:.0f} independent ones, because neighbours in time are alike: "
-            f"record at least {max(2, round(4 * times))} times as long, or take rows further apart"
-        )]  # fmt: skip
+        return [
+            NextStep(
+                f"the {n:,} rows are worth about {worth.value:.0f} independent ones, because"
+                f" neighbours in time are alike: record at least {max(2, round(4 * times))} times"
+                " as long, or take rows further apart"
+            )
+        ]
     if further.rows_needed is not None:
-        return [NextStep(f"two halves of the rows disagree: about {further.rows_needed:,.0f} rows would do")]
+        return [
+            NextStep(
+                f"two halves of the rows disagree: about {further.rows_needed:,.0f} rows would do"
+            )
+        ]
     if not _passed(tests, "agreement_of_halves"):
-        return [NextStep(f"two halves of the rows disagree: give at least {2 * n:,} rows, or check the grid")]
+        return [
+            NextStep(
+                f"two halves of the rows disagree: give at least {2 * n:,} rows, or check the grid"
+            )
+        ]
     if not _passed(tests, "settled") and _passed(tests, "locality"):
-        return [NextStep(f"held-out rows would rather have columns elsewhere: give at least {2 * n:,} rows")]
+        return [
+            NextStep(
+                f"held-out rows would rather have columns elsewhere: give at least {2 * n:,} rows"
+            )
+        ]
     beside = tests.get("partners_beside")
-    if beside is not None and (beside.value or 0.0) >= _MOSTLY and not _passed(tests, "stationarity"):
-        return [NextStep(
-            f"{beside.value:.0%} of the columns' best partners are neighbours on this grid, but the order is not sure yet: give at "
-            f"least {2 * n:,} rows, or leave columns out that hardly vary"
-        )]  # fmt: skip
+    if (
+        beside is not None
+        and (beside.value or 0.0) >= _MOSTLY
+        and not _passed(tests, "stationarity")
+    ):
+        return [
+            NextStep(
+                f"{beside.value:.0%} of the columns' best partners are neighbours on this grid, but"
+                f" the order is not sure yet: give at least {2 * n:,} rows, or leave columns out"
+                " that hardly vary"
+            )
+        ]
     return []
 
 
 def looks_tuned(rows: NDArray) -> str:
-    """The closed domain, "ring" or "torus", that the ring solver finds in rows of counts, and would call present; else ""."""
+    """The closed domain, "ring" or "torus", that the ring solver finds in rows of counts, and would
+    call present; else "".
+    """
     some = np.asarray(rows[:_TUNED_ROWS], dtype=np.float64)
     if some.shape[1] < 8 or len(some) < 100 or not np.isfinite(some).all() or (some < 0).any():
         return ""

@@ -30,7 +30,9 @@ class Further:
 
 
 def name_of(alternative: Alternative) -> str:
-    """The test's name for another grid: ``locality_on_a_line``, ``locality_on_a_ring``, ``locality_on_4x6``."""
+    """The test's name for another grid: ``locality_on_a_line``, ``locality_on_a_ring``,
+    ``locality_on_4x6``.
+    """
     grid = alternative.grid
     if grid.ndim > 1:
         return f"locality_on_{grid}"
@@ -40,31 +42,56 @@ def name_of(alternative: Alternative) -> str:
 def make_tests(
     measures: Measures, model: LiftedModel, further: Further, settings: DiagnosisSettings = DEFAULT
 ) -> tuple[Test, ...]:
-    """Every test, those that decide first; ``passed`` is None where a number is for information only."""
+    """Every test, those that decide first; ``passed`` is None where a number is for information
+    only.
+    """
     kind = kind_of(measures)
     deciding = [
-        _at_least("effective_rank", measures.rank, settings.rank, "directions that vectors really use; 1 for copies of a column"),
-        _at_least("displacements", measures.freedom, settings.freedom,
-                  "pairs of points beyond one for each displacement: with few, any data fit the grid"),
-        _at_least("independent_rows", measures.independent, settings.independent_rows,
-                  f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are"),
+        _at_least(
+            "effective_rank",
+            measures.rank,
+            settings.rank,
+            "directions that vectors really use; 1 for copies of a column",
+        ),
+        _at_least(
+            "displacements",
+            measures.freedom,
+            settings.freedom,
+            "pairs of points beyond one for each displacement: with few, any data fit the grid",
+        ),
+        _at_least(
+            "independent_rows",
+            measures.independent,
+            settings.independent_rows,
+            f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are",
+        ),
         *_local_tests(measures, further, settings),
-    ]  # fmt: skip
+    ]
     still = measures.stationarity
     base, scatter = settings.stationarity_of_ranks, settings.stationarity_of_ranks_rows
     if measures.places is None:
         base, scatter = settings.stationarity, settings.stationarity_rows
     limit = base + scatter / max(measures.independent, 1.0)
-    reading = "0 where moments depend on displacement alone: what translation being a symmetry means"
+    reading = (
+        "0 where moments depend on displacement alone: what translation being a symmetry means"
+    )
     if kind in ANGLES:
         deciding.append(Test("stationarity", round(still, 4), reading=reading))
     else:
-        deciding.append(Test("stationarity", round(still, 4), round(limit, 4), bool(still <= limit), reading))
+        deciding.append(
+            Test("stationarity", round(still, 4), round(limit, 4), bool(still <= limit), reading)
+        )
     deciding += [
-        Test(name_of(other), round(other.share, 4), round(_needed(other, settings), 4), not better(other, settings),
-             f"the grid {other.grid} must not explain the columns better than {measures.grid}, which explains {other.here:.2f}")
+        Test(
+            name_of(other),
+            round(other.share, 4),
+            round(_needed(other, settings), 4),
+            not better(other, settings),
+            f"the grid {other.grid} must not explain the columns better than {measures.grid}, which"
+            f" explains {other.here:.2f}",
+        )
         for other in further.alternatives
-    ]  # fmt: skip
+    ]
     sure = confidence_of(measures, further, deciding)
     deciding.append(
         _at_least(
@@ -82,29 +109,69 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
     kind, evidence, places = kind_of(measures), measures.evidence, measures.places
     found: list[Test] = []
     if kind in ANGLES:
-        found.append(Test("found", float(evidence.found), 1.0, evidence.found, "the solver's own held-out tests"))
+        found.append(
+            Test(
+                "found",
+                float(evidence.found),
+                1.0,
+                evidence.found,
+                "the solver's own held-out tests",
+            )
+        )
     if kind in ANGLES:
         found += [
-            _at_least("locality", evidence.agreement or 0.0, settings.angles_local,
-                      "correlation of the phases that two halves of the columns give"),
-            _at_least("ahead", 1.0 if evidence.ahead is None else evidence.ahead, settings.ahead,
-                      f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead of the next best "
-                      f"{'one' if kind == 'angles' else 'domain'}, as a share of its likelihood"),
-        ]  # fmt: skip
+            _at_least(
+                "locality",
+                evidence.agreement or 0.0,
+                settings.angles_local,
+                "correlation of the phases that two halves of the columns give",
+            ),
+            _at_least(
+                "ahead",
+                1.0 if evidence.ahead is None else evidence.ahead,
+                settings.ahead,
+                f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead"
+                f" of the next best {'one' if kind == 'angles' else 'domain'}, as a share of its"
+                " likelihood",
+            ),
+        ]
     elif places is None:
-        reading = "how much of the components' energies displacements on the grid explain, on held-out rows"
-        found.append(_at_least("locality", evidence.explained or 0.0, settings.components_claim, reading))
+        reading = (
+            "how much of the components' energies displacements on the grid explain, on held-out"
+            " rows"
+        )
+        found.append(
+            _at_least("locality", evidence.explained or 0.0, settings.components_claim, reading)
+        )
     else:
         real = places.across if places.z >= settings.significant else 0.0
         found += [
-            _at_least("locality", real, settings.local,
-                      "of what is real in columns' correlations, the part that other pairs at the same displacement predict"),
-            _at_least("settled", places.settled, settings.settled, "share of columns that held-out rows leave where they are"),
-            _at_least("locality_beyond_control", places.fitted - places.control, settings.beyond_control,
-                      "what displacements explain beyond the best that correlations dealt to other pairs can be made to show"),
-        ]  # fmt: skip
+            _at_least(
+                "locality",
+                real,
+                settings.local,
+                "of what is real in columns' correlations, the part that other pairs at the same"
+                " displacement predict",
+            ),
+            _at_least(
+                "settled",
+                places.settled,
+                settings.settled,
+                "share of columns that held-out rows leave where they are",
+            ),
+            _at_least(
+                "locality_beyond_control",
+                places.fitted - places.control,
+                settings.beyond_control,
+                "what displacements explain beyond the best that correlations dealt to other pairs"
+                " can be made to show",
+            ),
+        ]
         if places.gaps is not None:
-            reading = "share of columns that stay where they are when gaps go where plain correlations want them"
+            reading = (
+                "share of columns that stay where they are when gaps go where plain correlations"
+                " want them"
+            )
             found.append(_at_least("gaps", places.gaps.stay, settings.gaps, reading))
     if further.controls:
         reached = places.fitted if places is not None else evidence.locality
@@ -121,30 +188,41 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
         )
     if further.agreement is not None:
         found.append(
-            _at_least("agreement_of_halves", further.agreement, settings.agreement,
-                      "share of columns, or correlation of signals, that two halves of the rows agree on")
-        )  # fmt: skip
+            _at_least(
+                "agreement_of_halves",
+                further.agreement,
+                settings.agreement,
+                "share of columns, or correlation of signals, that two halves of the rows agree on",
+            )
+        )
     return found
 
 
 def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -> float:
-    """The calibrated probability; next to nothing where there is nothing to judge by, or another grid does better.
+    """The calibrated probability; next to nothing where there is nothing to judge by, or another
+    grid does better.
 
     What other fits say can lower it, and never raises it: it was calibrated without them.
     """
-    barred = any(not test.passed for test in tests if test.name in _BARRING or test.name.startswith("locality_on_"))
+    barred = any(
+        not test.passed
+        for test in tests
+        if test.name in _BARRING or test.name.startswith("locality_on_")
+    )
     sure = probability(measures)
     if further.agreement is not None:
         sure = further_probability(sure, further.agreement)
     if barred:
         return min(sure, BARRED)
-    # a place can be right where not every test is passed, except for gaps; angles and components that do not pass hardly ever are
+    # a place can be right where not every test is passed, except for gaps; angles and components
+    # that do not pass hardly ever are
     needed = (*_CLAIMING, "stationarity") if measures.places is None else ("gaps",)
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 
 
-#: tests without which nothing else means anything, and what is left of the confidence where one fails
+#: tests without which nothing else means anything, and what is left of the confidence where one
+#: fails
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
 #: tests that a symmetry needs besides the probability
@@ -152,13 +230,21 @@ _CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found",
 
 
 def further_probability(sure: float, agreement: float) -> float:
-    """What disagreement of halves leaves of a probability: its odds fall fast below 0.9, and are what they were above."""
-    odds = sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * min(agreement - DEFAULT.agreement, 0.0)))
+    """What disagreement of halves leaves of a probability: its odds fall fast below 0.9, and are
+    what they were above.
+    """
+    odds = (
+        sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * min(agreement - DEFAULT.agreement, 0.0)))
+    )
     return odds / (1 + odds)
 
 
-def verdict_of(tests: Sequence[Test], placed: bool, settings: DiagnosisSettings = DEFAULT) -> Verdict:
-    """The verdict; ``placed``: columns have places, so that they can be in order where the field is not stationary."""
+def verdict_of(
+    tests: Sequence[Test], placed: bool, settings: DiagnosisSettings = DEFAULT
+) -> Verdict:
+    """The verdict; ``placed``: columns have places, so that they can be in order where the field is
+    not stationary.
+    """
     by_name = {test.name: test for test in tests}
 
     def passed(name: str) -> bool:
@@ -174,12 +260,16 @@ def verdict_of(tests: Sequence[Test], placed: bool, settings: DiagnosisSettings 
         if placed and not passed("stationarity"):
             return Verdict.ORDERED
     rival = any(test.name.startswith("locality_on_") and not test.passed for test in tests)
-    enough = settings.local if rival else settings.clearly_local if placed else settings.components_local
+    enough = (
+        settings.local if rival else settings.clearly_local if placed else settings.components_local
+    )
     local = (by_name["locality"].value or 0.0) >= enough
     beyond = all(passed(name) for name in ("locality_beyond_control", "p_value", "stationarity"))
     if "settled" not in by_name:
         beyond = beyond and "found" in by_name and by_name["found"].value == 1.0
-    some_order = "settled" not in by_name or (by_name["settled"].value or 0.0) >= settings.hardly_settled
+    some_order = (
+        "settled" not in by_name or (by_name["settled"].value or 0.0) >= settings.hardly_settled
+    )
     return Verdict.UNIDENTIFIABLE if local and beyond and some_order else Verdict.ABSENT
 
 
@@ -187,22 +277,62 @@ def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
     evidence, places = measures.evidence, measures.places
     found = []
     if evidence.agreement is None:
-        found.append(Test("found", float(evidence.found), reading="1 where the solver's own held-out tests are passed"))
+        found.append(
+            Test(
+                "found",
+                float(evidence.found),
+                reading="1 where the solver's own held-out tests are passed",
+            )
+        )
     if places is not None:
         found += [
-            Test("control", round(places.control, 4), reading="what correlations dealt to other pairs can be made to show"),
-            Test("neighbours_predict", round(places.predicted, 4), reading="part of a column that neighbours predict"),
-            Test("partners_predict", round(places.partners, 4), reading="the same of as many of its best partners"),
-            Test("partners_beside", round(places.beside, 4), reading="share of a column's best partners that are its neighbours"),
-        ]  # fmt: skip
+            Test(
+                "control",
+                round(places.control, 4),
+                reading="what correlations dealt to other pairs can be made to show",
+            ),
+            Test(
+                "neighbours_predict",
+                round(places.predicted, 4),
+                reading="part of a column that neighbours predict",
+            ),
+            Test(
+                "partners_predict",
+                round(places.partners, 4),
+                reading="the same of as many of its best partners",
+            ),
+            Test(
+                "partners_beside",
+                round(places.beside, 4),
+                reading="share of a column's best partners that are its neighbours",
+            ),
+        ]
     return [
         *found,
-        Test("resolution", round(measures.held_out.resolution, 4), reading="total correlation per point; smaller is sharper"),
-        Test("distortion", round(measures.held_out.distortion, 4), reading="0 where the map is an isometry"),
-        Test("nongaussianity", evidence.nongaussianity, reading="z score of independent components"),
-        Test("condition", _condition(model), reading="largest over smallest singular value of the lifting map"),
-        Test("samples_per_parameter", round(measures.rows / max(measures.columns, 1), 2), reading="rows for each column"),
-    ]  # fmt: skip
+        Test(
+            "resolution",
+            round(measures.held_out.resolution, 4),
+            reading="total correlation per point; smaller is sharper",
+        ),
+        Test(
+            "distortion",
+            round(measures.held_out.distortion, 4),
+            reading="0 where the map is an isometry",
+        ),
+        Test(
+            "nongaussianity", evidence.nongaussianity, reading="z score of independent components"
+        ),
+        Test(
+            "condition",
+            _condition(model),
+            reading="largest over smallest singular value of the lifting map",
+        ),
+        Test(
+            "samples_per_parameter",
+            round(measures.rows / max(measures.columns, 1), 2),
+            reading="rows for each column",
+        ),
+    ]
 
 
 def better(other: Alternative, settings: DiagnosisSettings = DEFAULT) -> bool:

@@ -1,7 +1,8 @@
 """Channels on contacts: where the sources would have them, and gaps where nobody is.
 
-Distances that are read from fields add up to a bend along a probe, but contacts are where they are: sources are fitted with
-channels on contacts, and channels moved to the contacts that the sources ask for, in turn.
+Distances that are read from fields add up to a bend along a probe, but contacts are where they are:
+sources are fitted with channels on contacts, and channels moved to the contacts that the sources
+ask for, in turn.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _RIVAL = 1.2
 class Arranged:
     """Slot of each channel, what the fields leave unexplained, and the sources.
 
-    ``agreement``: the share of channels on which a start that ended nearly as low agrees; ``ahead``: by how much any other
-    place of the gaps on a line is worse.
+    ``agreement``: the share of channels on which a start that ended nearly as low agrees;
+    ``ahead``: by how much any other place of the gaps on a line is worse.
     """
 
     slot: NDArray[np.int64]
@@ -39,7 +40,9 @@ class Arranged:
     ahead: float = np.inf
 
 
-def arranged(fields: Fields, points: NDArray, slot: NDArray[np.int64], rounds: int = _FINE) -> Arranged:
+def arranged(
+    fields: Fields, points: NDArray, slot: NDArray[np.int64], rounds: int = _FINE
+) -> Arranged:
     """The sources of channels at ``slot``, and what they leave unexplained."""
     sources = fit_sources(fields, points[slot], rounds=rounds)
     return Arranged(slot, float(loss(residuals(fields, sources, points[slot])).sum()), sources)
@@ -58,7 +61,10 @@ def contact_costs(fields: Fields, sources: Sources, points: NDArray) -> NDArray[
 
 def arrange(fields: Fields, points: NDArray, starts: list[NDArray[np.int64]]) -> Arranged:
     """The channels' slots, from the best of ``starts``, each improved by itself."""
-    found = sorted((_improved(fields, points, arranged(fields, points, slot)) for slot in starts), key=lambda a: a.cost)
+    found = sorted(
+        (_improved(fields, points, arranged(fields, points, slot)) for slot in starts),
+        key=lambda a: a.cost,
+    )
     if points.shape[1] == 1 and len(points) > len(found[0].slot):
         found = sorted((_chained(fields, points, one) for one in found), key=lambda a: a.cost)
     best = found[0]
@@ -82,7 +88,9 @@ def _improved(fields: Fields, points: NDArray, now: Arranged, rounds: int = 10) 
 
 
 def _proposals(fields: Fields, points: NDArray, now: Arranged) -> Iterator[NDArray[np.int64]]:
-    yield np.asarray(linear_sum_assignment(contact_costs(fields, now.sources, points))[1], dtype=np.int64)
+    yield np.asarray(
+        linear_sum_assignment(contact_costs(fields, now.sources, points))[1], dtype=np.int64
+    )
     free, _ = adjust(fields, points[now.slot], now.sources)
     slot = now.slot
     for _ in range(6):
@@ -93,7 +101,9 @@ def _proposals(fields: Fields, points: NDArray, now: Arranged) -> Iterator[NDArr
 
 
 def _chained(fields: Fields, points: NDArray, now: Arranged) -> Arranged:
-    """Gaps on a line, moved: the channels between a free contact and another one each move up by one."""
+    """Gaps on a line, moved: the channels between a free contact and another one each move up by
+    one.
+    """
     order = np.argsort(points[:, 0], kind="stable")
     rank = np.argsort(order)
     while True:
@@ -109,7 +119,10 @@ def _chained(fields: Fields, points: NDArray, now: Arranged) -> Arranged:
         # the same gaps come about in several ways
         few = {one.slot.tobytes(): one.slot for one in sorted(proposals, key=lambda a: a.cost)}
         few.pop(now.slot.tobytes(), None)
-        best = min((arranged(fields, points, slot) for slot in list(few.values())[:_FEW]), key=lambda a: a.cost)
+        best = min(
+            (arranged(fields, points, slot) for slot in list(few.values())[:_FEW]),
+            key=lambda a: a.cost,
+        )
         if best.cost >= now.cost - 1e-6:
             return replace(now, ahead=best.cost - now.cost)
         now = best

@@ -1,4 +1,6 @@
-"""Is a map of channels what the data say?  Exchanges that the fields ask for, and how much they ask for them."""
+"""Is a map of channels what the data say? Exchanges that the fields ask for, and how much they ask
+for them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from symlift.solvers.fast.place.statistic import fisher, partial_correlations
 
 __all__ = ["Exchange", "find_exchanges"]
 
-# what undoing an exchange must cost for it to be one: right maps ask for exchanges worth less, and a true one for more
+# what undoing an exchange must cost for it to be one: right maps ask for exchanges worth less, and
+# a true one for more
 _WORTH = 30.0
 # half of the confidence
 _HALF = 10.0
@@ -39,9 +42,14 @@ class Exchange:
 
 
 def find_exchanges(
-    channels: Channels, positions: NDArray, claimed: NDArray[np.int64], progress: Progress = no_progress
+    channels: Channels,
+    positions: NDArray,
+    claimed: NDArray[np.int64],
+    progress: Progress = no_progress,
 ) -> tuple[list[Exchange], float]:
-    """Exchanges that make the ``claimed`` contacts (d,) those that the fields ask for, and the confidence that these are all."""
+    """Exchanges that make the ``claimed`` contacts (d,) those that the fields ask for, and the
+    confidence that these are all.
+    """
     points, _ = in_steps(positions)
     fields, living = channels.fields, channels.living
     slot = claimed[living]
@@ -55,16 +63,22 @@ def find_exchanges(
     for cycle in _cycles(slot, found):
         undone = found.copy()
         undone[cycle] = slot[cycle]
-        worth = arranged(fields, points, undone).cost - best.cost if _is_bijection(undone) else np.inf
+        worth = (
+            arranged(fields, points, undone).cost - best.cost if _is_bijection(undone) else np.inf
+        )
         if worth > _WORTH:
-            kept.append(Exchange(tuple(int(i) for i in living[cycle]), float(worth / (worth + _HALF))))
+            kept.append(
+                Exchange(tuple(int(i) for i in living[cycle]), float(worth / (worth + _HALF)))
+            )
         else:
             found = undone
     return kept, _stability(fields, points, arranged(fields, points, found))
 
 
 def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator[NDArray[np.int64]]:
-    """The claimed map improved by pairs of channels, and maps made from nothing on the contacts that are taken."""
+    """The claimed map improved by pairs of channels, and maps made from nothing on the contacts
+    that are taken.
+    """
     c, taken = channels.correlation, np.sort(slot)
     settings = PlaceSettings()
     S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
@@ -74,7 +88,9 @@ def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator
 
 
 def _settled(fields: Fields, points: NDArray, slot: NDArray[np.int64]) -> Arranged:
-    """Channels where the sources would rather have them, on the contacts that are taken, until nothing changes."""
+    """Channels where the sources would rather have them, on the contacts that are taken, until
+    nothing changes.
+    """
     now = arranged(fields, points, slot)
     taken = np.sort(slot)
     for _ in range(_ROUNDS):
@@ -113,7 +129,9 @@ def _is_bijection(slot: NDArray) -> bool:
 
 
 def _stability(fields: Fields, points: NDArray, now: Arranged) -> float:
-    """How sure it is that nothing else is exchanged: by the cheapest exchange of two, which would have been worth noticing."""
+    """How sure it is that nothing else is exchanged: by the cheapest exchange of two, which would
+    have been worth noticing.
+    """
     cost = contact_costs(fields, now.sources, points[now.slot])
     change = cost - np.diag(cost)[:, None]
     change = change + change.T

@@ -1,8 +1,9 @@
-"""What a recording says about its channels: levels, correlations, and how large events are on every channel.
+"""What a recording says about its channels: levels, correlations, and how large events are on every
+channel.
 
-Traces come in parts of about a second, as they are or filtered.  An *event* is a moment at which a channel is far from its
-middle, and farther than the channels that go with it; events of one channel that look alike are averaged, so that noise of
-single moments no longer counts.
+Traces come in parts of about a second, as they are or filtered. An *event* is a moment at which a
+channel is far from its middle, and farther than the channels that go with it; events of one channel
+that look alike are averaged, so that noise of single moments no longer counts.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ Parts = Callable[[], Iterator[NDArray]]
 _CLIP, _EVENT = 6.0, 5.0
 # milliseconds around an event in which no larger one may be
 _ALONE = 0.5
-# events of a channel that are looked at, in all and in one part, that a group needs, and groups of a channel
+# events of a channel that are looked at, in all and in one part, that a group needs, and groups of
+# a channel
 _MOST, _PART, _FEWEST, _GROUPS = 1_500, 60, 40, 6
-# deviations of a mean, and the part of its largest amplitude, below which a field is as good as zero
+# deviations of a mean, and the part of its largest amplitude, below which a field is as good as
+# zero
 _NOISE, _FLOOR = 2.0, 0.015
 # channels that go with a channel, of which none may be farther from its middle
 _NEAR = 10
@@ -78,9 +81,16 @@ def standard(part: NDArray, levels: Levels, clip: float = _CLIP) -> NDArray[np.f
 
 
 def events_of(
-    parts: Parts, levels: Levels, c: NDArray, channels: NDArray[np.int64], rate: float, rng: np.random.Generator
+    parts: Parts,
+    levels: Levels,
+    c: NDArray,
+    channels: NDArray[np.int64],
+    rate: float,
+    rng: np.random.Generator,
 ) -> Fields:
-    """Mean amplitudes of groups of events on ``channels`` (k,), with correlations c (k, k); positive where they go along."""
+    """Mean amplitudes of groups of events on ``channels`` (k,), with correlations c (k, k);
+    positive where they go along.
+    """
     near = np.argsort(-np.abs(c), axis=1, kind="stable")[:, 1 : 1 + _NEAR]
     width = 2 * max(1, round(_ALONE / 1000 * rate)) + 1
     later = np.unique(np.rint(np.array(_LATER) / 1000 * rate).astype(np.int64))
@@ -99,14 +109,18 @@ def events_of(
     amplitude, error = [], []
     now = int(np.flatnonzero(later == 0)[0])
     for i in range(len(channels)):
-        for group in _groups(np.concatenate(found[i]), now, levels.spread[channels], np.r_[i, near[i]], rng):
+        for group in _groups(
+            np.concatenate(found[i]), now, levels.spread[channels], np.r_[i, near[i]], rng
+        ):
             mean = group.mean(axis=0)
             amplitude.append(np.where(np.arange(len(channels)) == i, mean[now], mean.max(axis=0)))
             noise = group[:, now].std(axis=0) / np.sqrt(len(group))
             error.append(np.hypot(_NOISE * noise, _FLOOR * mean[now, i]))
     if not amplitude:
         return Fields(np.zeros((0, len(channels))), np.ones((0, len(channels))))
-    return Fields(np.array(amplitude, dtype=np.float64), np.maximum(np.array(error, dtype=np.float64), 1e-9))
+    return Fields(
+        np.array(amplitude, dtype=np.float64), np.maximum(np.array(error, dtype=np.float64), 1e-9)
+    )
 
 
 def _groups(

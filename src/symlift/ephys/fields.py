@@ -1,11 +1,14 @@
-"""Sources as smooth fields: how large a source is at a place, the source that a field comes from, and channels placed by many.
+"""Sources as smooth fields: how large a source is at a place, the source that a field comes from,
+and channels placed by many.
 
-A source near a probe is large where it is near, and falls off smoothly in all directions.  At place p it has the amplitude
+A source near a probe is large where it is near, and falls off smoothly in all directions. At place
+p it has the amplitude
 
     m(p) = exp(α - ρ(p)),      ρ(p)² = |B (p - μ)|² + ζ²,
 
-with a triangular B (how fast it falls off, and in which direction less) and a distance ζ from the plane of the contacts.
-One field says little about where its channels are; hundreds that must all be of this form determine it, gaps included.
+with a triangular B (how fast it falls off, and in which direction less) and a distance ζ from the
+plane of the contacts. One field says little about where its channels are; hundreds that must all be
+of this form determine it, gaps included.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ from numpy.typing import NDArray
 
 __all__ = ["Fields", "Sources", "adjust", "fit_sources", "loss", "residuals"]
 
-# the part of an amplitude that no model of this form gets right, and the residual from which a channel counts less
+# the part of an amplitude that no model of this form gets right, and the residual from which a
+# channel counts less
 _RELATIVE, _HUBER = 0.08, 2.0
-# how far a channel may go from where it starts, in steps, before that costs as much as a residual of one deviation
+# how far a channel may go from where it starts, in steps, before that costs as much as a residual
+# of one deviation
 _LEASH = 30.0
 
 
@@ -32,7 +37,9 @@ class Fields:
 
     @property
     def compressed(self) -> NDArray[np.float64]:
-        """asinh(amplitude / error): the logarithm where a channel sees the source, flat where it sees noise."""
+        """asinh(amplitude / error): the logarithm where a channel sees the source, flat where it
+        sees noise.
+        """
         return np.arcsinh(self.amplitude / self.error)
 
     @property
@@ -72,7 +79,9 @@ def _expected(sources: Sources, places: NDArray, error: NDArray) -> NDArray[np.f
 
 
 def _model(sources: Sources, places: NDArray, error: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Compressed amplitudes (E, d) and their derivatives by the sources' parameters (E, d, K) and by the places (E, d, P)."""
+    """Compressed amplitudes (E, d) and their derivatives by the sources' parameters (E, d, K) and
+    by the places (E, d, P).
+    """
     P = sources.dimension
     rho, away, u, B = sources.distance(places)
     m = np.exp(np.clip(sources.theta[:, :1] - rho, -50, 50)) / error
@@ -82,11 +91,17 @@ def _model(sources: Sources, places: NDArray, error: NDArray) -> tuple[NDArray, 
     rows, columns = np.tril_indices(P)
     parts = [np.ones_like(rho)[..., None], by_mean, -toward[..., rows] * away[..., columns]]
     parts.append((-sources.theta[:, None, -1] / rho)[..., None])
-    return np.arcsinh(m), slope[..., None] * np.concatenate(parts, axis=-1), -slope[..., None] * by_mean
+    return (
+        np.arcsinh(m),
+        slope[..., None] * np.concatenate(parts, axis=-1),
+        -slope[..., None] * by_mean,
+    )
 
 
 def _prior(dimension: int, decay: float) -> tuple[NDArray, NDArray]:
-    """Mean and precision of the parameters (of α and μ: none): falls off by ``decay`` for each step, alike in all directions."""
+    """Mean and precision of the parameters (of α and μ: none): falls off by ``decay`` for each
+    step, alike in all directions.
+    """
     rows, columns = np.tril_indices(dimension)
     mean = np.r_[np.zeros(1 + dimension), np.where(rows == columns, decay, 0.0), 1.0]
     precision = np.r_[np.full(1 + dimension, 1e-6), np.full(len(rows), 1 / (0.7 * decay) ** 2), 1.0]
@@ -116,14 +131,24 @@ def loss(r: NDArray) -> NDArray[np.float64]:
 
 
 def residuals(fields: Fields, sources: Sources, places: NDArray) -> NDArray[np.float64]:
-    """(E, d): by how many deviations the channels at ``places`` (d, P) differ from the sources' fields."""
-    return np.asarray((fields.compressed - _expected(sources, places, fields.error)) * np.sqrt(fields.weight))
+    """(E, d): by how many deviations the channels at ``places`` (d, P) differ from the sources'
+    fields.
+    """
+    return np.asarray(
+        (fields.compressed - _expected(sources, places, fields.error)) * np.sqrt(fields.weight)
+    )
 
 
 def fit_sources(
-    fields: Fields, places: NDArray, decay: float = 0.7, start: Sources | None = None, rounds: int = 30
+    fields: Fields,
+    places: NDArray,
+    decay: float = 0.7,
+    start: Sources | None = None,
+    rounds: int = 30,
 ) -> Sources:
-    """The sources that the fields come from, with channels at ``places`` (d, P), in steps: each by Levenberg and Marquardt."""
+    """The sources that the fields come from, with channels at ``places`` (d, P), in steps: each by
+    Levenberg and Marquardt.
+    """
     sources = start or _starts(fields, places, decay)
     mean, precision = _prior(sources.dimension, decay)
     target, weight = fields.compressed, fields.weight
@@ -147,7 +172,9 @@ def fit_sources(
         proposal = Sources(sources.theta + step, sources.dimension)
         new = cost(proposal)
         better = new < now
-        sources = Sources(np.where(better[:, None], proposal.theta, sources.theta), sources.dimension)
+        sources = Sources(
+            np.where(better[:, None], proposal.theta, sources.theta), sources.dimension
+        )
         settled = np.where(better, now - new, 0.0)
         now = np.where(better, new, now)
         damping = np.clip(np.where(better, damping / 4, damping * 6), 1e-6, 1e6)
@@ -159,7 +186,9 @@ def fit_sources(
 def adjust(
     fields: Fields, places: NDArray, sources: Sources, decay: float = 0.7, rounds: int = 40
 ) -> tuple[NDArray[np.float64], Sources]:
-    """Places of channels (d, P) and sources together, from ``places``: what surveyors and cameras do, by Schur complement."""
+    """Places of channels (d, P) and sources together, from ``places``: what surveyors and cameras
+    do, by Schur complement.
+    """
     mean, precision = _prior(sources.dimension, decay)
     target, weight = fields.compressed, fields.weight
     root, first = np.sqrt(weight), places
@@ -180,7 +209,9 @@ def adjust(
         g_p = np.einsum("ed,edp->dp", w * r, by_place) - (places - first) / _LEASH**2
         h_s = (by_theta * w[..., None]).transpose(0, 2, 1) @ by_theta + np.diag(precision)
         h_p = np.einsum("ed,edp,edq->dpq", w, by_place, by_place) + np.eye(P) / _LEASH**2
-        h_sp = (w[..., None, None] * by_theta[..., :, None] * by_place[..., None, :]).transpose(0, 2, 1, 3)
+        h_sp = (w[..., None, None] * by_theta[..., :, None] * by_place[..., None, :]).transpose(
+            0, 2, 1, 3
+        )
         h_sp = h_sp.reshape(len(w), -1, d * P)
         while damping < 1e8:
             a = h_s * (1 + damping * np.eye(h_s.shape[1]))

@@ -14,7 +14,8 @@ _NEAR = 0.1
 
 
 def motions_of(points: NDArray, needed: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Motions that carry all of the points (M, P) that are ``needed``, in steps, to points: the point of each, -1 for none.
+    """Motions that carry all of the points (M, P) that are ``needed``, in steps, to points: the
+    point of each, -1 for none.
 
     The identity is the first.  Rotations are by quarters of a turn.
     """

@@ -34,8 +34,9 @@ class ProbeMatch:
     probe : Probe
         The probe; ``device_channel_indices`` number the channels as ``recording.channel_ids`` does.
     confidence : ndarray, (d,)
-        From 0 to 1 for each channel of the recording; 0 for those without signal, which get the contacts that are left.
-        It compares contacts near to where a channel is, and does not notice parts that are wrong as a whole.
+        From 0 to 1 for each channel of the recording; 0 for those without signal, which get the
+        contacts that are left. It compares contacts near to where a channel is, and does not notice
+        parts that are wrong as a whole.
 
     Examples
     --------
@@ -93,7 +94,8 @@ def recover_probe(
     *,
     progress: Progress = no_progress,
 ) -> Probe:
-    """Where the channels of a recording are, on a line or a rectangle of contacts, from the traces alone.
+    """Where the channels of a recording are, on a line or a rectangle of contacts, from the traces
+    alone.
 
     Parameters
     ----------
@@ -122,15 +124,23 @@ def recover_probe(
 
     shape = Grid.parse(grid).shape if isinstance(grid, str) else tuple(int(n) for n in grid)
     if len(shape) not in (1, 2):
-        raise InputError(f"the grid {'x'.join(map(str, shape))} has {len(shape)} axes: probes have one or two")
-    steps = np.broadcast_to(np.asarray(1.0 if pitch is None else pitch, dtype=np.float64), len(shape))
+        raise InputError(
+            f"the grid {'x'.join(map(str, shape))} has {len(shape)} axes: probes have one or two"
+        )
+    steps = np.broadcast_to(
+        np.asarray(1.0 if pitch is None else pitch, dtype=np.float64), len(shape)
+    )
     if not (np.isfinite(steps).all() and (steps > 0).all()):
-        raise InputError(f"pitch {pitch} is not a distance: give micrometres, one number or one for each axis")
+        raise InputError(
+            f"pitch {pitch} is not a distance: give micrometres, one number or one for each axis"
+        )
     at = Grid(shape).indices() * steps
     # a line runs along y, as probes do
     positions = np.c_[np.zeros(len(at)), at] if len(shape) == 1 else at
     probe = Probe(ndim=2, si_units="um")
-    probe.set_contacts(positions=positions, shapes="circle", shape_params={"radius": float(steps.min()) / 4})
+    probe.set_contacts(
+        positions=positions, shapes="circle", shape_params={"radius": float(steps.min()) / 4}
+    )
     return match_probe(recording, probe, progress=progress).probe
 
 
@@ -165,7 +175,8 @@ def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progres
     device = np.full(len(positions), -1, dtype=np.int64)
     on = np.flatnonzero(found.contact >= 0)
     device[found.contact[on]] = on
-    # `recording.set_probe` wants a contact for every channel: those without signal get what is left, with confidence 0
+    # `recording.set_probe` wants a contact for every channel: those without signal get what is
+    # left, with confidence 0
     rest, free = np.flatnonzero(found.contact < 0), np.flatnonzero(device < 0)
     count = min(len(rest), len(free))
     device[free[:count]] = rest[:count]
@@ -173,7 +184,9 @@ def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progres
     return ProbeMatch(wired, found.confidence)
 
 
-def check_probe(recording: Any, probe: Probe | None = None, *, progress: Progress = no_progress) -> ProbeCheck:
+def check_probe(
+    recording: Any, probe: Probe | None = None, *, progress: Progress = no_progress
+) -> ProbeCheck:
     """Whether the map that a recording comes with is what its traces say.
 
     Parameters
@@ -224,7 +237,9 @@ def _copies(channels: Channels, ids: list[Any]) -> tuple[tuple[Any, Any], ...]:
 def _positions(probe: Probe) -> NDArray[np.float64]:
     positions = np.asarray(probe.contact_positions, dtype=np.float64)
     if len(positions) < 4:
-        raise InputError(f"the probe has {len(positions)} contacts: four are the fewest that have an order")
+        raise InputError(
+            f"the probe has {len(positions)} contacts: four are the fewest that have an order"
+        )
     if len(np.unique(positions, axis=0)) < len(positions):
         raise InputError("two contacts of the probe are at the same position: give each its own")
     return positions
@@ -239,10 +254,14 @@ def _channel_positions(recording: Any, probe: Probe | None) -> NDArray[np.float6
         return np.asarray(recording.get_channel_locations(), dtype=np.float64)
     device = probe.device_channel_indices
     if device is None:
-        raise InputError("the probe is not wired (no device_channel_indices): match it to the recording instead")
+        raise InputError(
+            "the probe is not wired (no device_channel_indices): match it to the recording instead"
+        )
     device = np.asarray(device)
     if sorted(device[device >= 0].tolist()) != list(range(count)):
-        raise InputError(f"the probe is not wired to the {count} channels of the recording: match it instead")
+        raise InputError(
+            f"the probe is not wired to the {count} channels of the recording: match it instead"
+        )
     positions = np.empty((count, 2))
     positions[device[device >= 0]] = _positions(probe)[device >= 0]
     return positions

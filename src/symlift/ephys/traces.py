@@ -18,7 +18,9 @@ _SECONDS = 60
 
 
 def parts_of(recording: Any) -> Parts:
-    """Parts of about a second, at most a minute in all; traces are not scaled, since all channels of a probe have one gain."""
+    """Parts of about a second, at most a minute in all; traces are not scaled, since all channels
+    of a probe have one gain.
+    """
     rate = float(recording.sampling_frequency)
     length = max(1, round(rate))
     windows = [
@@ -28,15 +30,20 @@ def parts_of(recording: Any) -> Parts:
     ]
     windows = [w for w in windows if w[2] - w[1] >= length // 2]
     if len(windows) < 5:
-        raise InputError(f"the recording is {len(windows)} s long: give one of 10 s or more, better a minute")
+        raise InputError(
+            f"the recording is {len(windows)} s long: give one of 10 s or more, better a minute"
+        )
     chosen = [windows[i] for i in np.unique(np.linspace(0, len(windows) - 1, _SECONDS).astype(int))]
 
     def read() -> Iterator[NDArray]:
         for segment, start, stop in chosen:
-            part = np.asarray(recording.get_traces(segment_index=segment, start_frame=start, end_frame=stop))
+            part = np.asarray(
+                recording.get_traces(segment_index=segment, start_frame=start, end_frame=stop)
+            )
             if not np.isfinite(part).all():
                 raise InputError(
-                    f"the traces hold NaN or infinity between {start / rate:.0f} and {stop / rate:.0f} s: cut them out"
+                    f"the traces hold NaN or infinity between {start / rate:.0f} and"
+                    f" {stop / rate:.0f} s: cut them out"
                 )
             yield part
 

@@ -1,4 +1,6 @@
-"""Which channel is which contact, from traces alone: the numbers behind probes, without any tool for recordings."""
+"""Which channel is which contact, from traces alone: the numbers behind probes, without any tool
+for recordings.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,18 @@ from symlift.solvers.fast.place.points import in_steps, place_on_points, point_s
 
 __all__ = ["Channels", "Wiring", "match_contacts", "read_channels"]
 
-# correlation below which a channel goes with no other, and the deviation, in that of the usual channel, from which it floats
+# correlation below which a channel goes with no other, and the deviation, in that of the usual
+# channel, from which it floats
 _ALONE, _FLOATS = 0.03, 1.5
-# as much nearer is a copy to its original than to any other channel, and as near at least (1 - correlation)
+# as much nearer is a copy to its original than to any other channel, and as near at least (1 -
+# correlation)
 _TWIN, _TWIN_APART = 0.05, 0.02
 # starts that are followed
 _STARTS = 2
 # what a move of a channel must cost for its place to be sure: half of the confidence
 _SURE = 8.0
-# the same for the gaps of a line: right ones (seed 0) were ahead of others by 33, wrong ones (seed 10) by 11
+# the same for the gaps of a line: right ones (seed 0) were ahead of others by 33, wrong ones (seed
+# 10) by 11
 _GAPS = 20.0
 # share of channels on which two starts agree, and what is left of the confidence where they do not
 _AGREES, _DISAGREES = 0.95, 0.3
@@ -32,7 +37,9 @@ _AGREES, _DISAGREES = 0.95, 0.3
 
 @dataclass(frozen=True)
 class Channels:
-    """What traces say of d channels: why some have no place (reason, twin), correlations of the living ones and their fields."""
+    """What traces say of d channels: why some have no place (reason, twin), correlations of the
+    living ones and their fields.
+    """
 
     reason: NDArray[np.str_]
     twin: NDArray[np.int64]
@@ -54,7 +61,9 @@ class Wiring:
     arranged: Arranged
 
 
-def read_channels(parts: Parts, rate: float, progress: Progress = no_progress, seed: int = 0) -> Channels:
+def read_channels(
+    parts: Parts, rate: float, progress: Progress = no_progress, seed: int = 0
+) -> Channels:
     """Read the traces three times: for levels, for correlations, for events."""
     progress("levels", 0.0)
     levels = levels_of(parts)
@@ -64,7 +73,8 @@ def read_channels(parts: Parts, rate: float, progress: Progress = no_progress, s
     living = np.flatnonzero(reason == "")
     if len(living) < 4:
         raise InputError(
-            f"{len(living)} of {len(reason)} channels go with another one: give a recording with more that see the same sources"
+            f"{len(living)} of {len(reason)} channels go with another one: give a recording with"
+            " more that see the same sources"
         )
     inside = c[np.ix_(living, living)]
     progress("events", 0.2)
@@ -73,12 +83,18 @@ def read_channels(parts: Parts, rate: float, progress: Progress = no_progress, s
 
 
 def _set_aside(c: NDArray, levels: Levels) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Reason of each channel without a place, "" for others: flat or without signal, floating, a copy; and what it copies."""
+    """Reason of each channel without a place, "" for others: flat or without signal, floating, a
+    copy; and what it copies.
+    """
     d = len(c)
     size = np.abs(c) - np.eye(d)
     reason = np.full(d, "", dtype="<U9")
     alone = size.max(axis=1) < _ALONE
-    usual = float(np.median(levels.spread[levels.varies & ~alone])) if (levels.varies & ~alone).any() else 0.0
+    usual = (
+        float(np.median(levels.spread[levels.varies & ~alone]))
+        if (levels.varies & ~alone).any()
+        else 0.0
+    )
     reason[alone] = np.where(levels.spread[alone] > _FLOATS * usual, "floating", "dead")
     reason[~levels.varies] = "dead"
     twin = np.full(d, -1, dtype=np.int64)
@@ -100,14 +116,16 @@ def match_contacts(
     living = channels.living
     if len(living) > len(points):
         raise InputError(
-            f"{len(living)} living channels, but {len(points)} contacts: give the probe that they were recorded with"
+            f"{len(living)} living channels, but {len(points)} contacts: give the probe that they"
+            " were recorded with"
         )
     progress("places", 0.5)
     starts = _distinct(place_on_points(channels.correlation, point_slots(points)))[:_STARTS]
     progress("contacts", 0.6)
     if len(channels.fields.amplitude) < 3:
         raise InputError(
-            "no channel ever leaves its noise: give a recording with spikes, or with a lower threshold of its filter"
+            "no channel ever leaves its noise: give a recording with spikes, or with a lower"
+            " threshold of its filter"
         )
     best = arrange(channels.fields, points, starts)
     contact = np.full(len(channels.reason), -1, dtype=np.int64)
@@ -118,9 +136,11 @@ def match_contacts(
 
 
 def confidence_of(fields: Fields, points: NDArray, found: Arranged) -> NDArray[np.float64]:
-    """How sure each channel's contact is: by how much worse its best other contact is, whoever sits there.
+    """How sure each channel's contact is: by how much worse its best other contact is, whoever sits
+    there.
 
-    Less sure where another start ended elsewhere, or where other gaps of a line explain the fields nearly as well.
+    Less sure where another start ended elsewhere, or where other gaps of a line explain the fields
+    nearly as well.
     """
     cost = contact_costs(fields, found.sources, points)
     mine = np.arange(len(cost))
@@ -130,7 +150,9 @@ def confidence_of(fields: Fields, points: NDArray, found: Arranged) -> NDArray[n
     change[mine, found.slot] = np.inf
     margin = np.maximum(change.min(axis=1), 0)
     gaps = 1.0 if np.isinf(found.ahead) else found.ahead / (found.ahead + _GAPS)
-    return np.asarray(margin / (margin + _SURE) * gaps * (1.0 if found.agreement >= _AGREES else _DISAGREES))
+    return np.asarray(
+        margin / (margin + _SURE) * gaps * (1.0 if found.agreement >= _AGREES else _DISAGREES)
+    )
 
 
 def _distinct(found: list[tuple[float, NDArray[np.int64]]]) -> list[NDArray[np.int64]]:

@@ -20,15 +20,24 @@ def check_shift(shift: Sequence[float], grid: Grid) -> tuple[float, ...]:
     """Check a shift: one finite number per axis; on open axes whole and shorter than the axis."""
     steps = tuple(float(t) for t in np.atleast_1d(np.asarray(shift, dtype=np.float64)))
     if len(steps) != grid.ndim or not np.isfinite(steps).all():
-        raise InputError(f"shift {steps} does not fit a {grid} grid: give {grid.ndim} finite number(s) of grid steps")
+        raise InputError(
+            f"shift {steps} does not fit a {grid} grid: give {grid.ndim} finite number(s) of grid"
+            " steps"
+        )
     for axis, (t, length, wraps) in enumerate(zip(steps, grid.shape, grid.periodic, strict=True)):
         if not wraps and abs(t - round(t)) > WHOLE:
             raise InputError(
-                f"shift {t} along open axis {axis} is not whole: give whole steps, or make the axis periodic"
+                f"shift {t} along open axis {axis} is not whole: give whole steps, or make the axis"
+                " periodic"
             )
         if not wraps and abs(round(t)) >= length:
-            raise InputError(f"shift {t} moves all of open axis {axis} out of its {length} points: give a smaller one")
-    return tuple(t if wraps else float(round(t)) for t, wraps in zip(steps, grid.periodic, strict=True))
+            raise InputError(
+                f"shift {t} moves all of open axis {axis} out of its {length} points: give a"
+                " smaller one"
+            )
+    return tuple(
+        t if wraps else float(round(t)) for t, wraps in zip(steps, grid.periodic, strict=True)
+    )
 
 
 def window(grid: Grid, shift: Sequence[float]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
@@ -38,7 +47,9 @@ def window(grid: Grid, shift: Sequence[float]) -> tuple[tuple[slice, ...], tuple
 
 def translate(fields: NDArray[Any], shift: Sequence[float], grid: Grid) -> NDArray[Any]:
     """Move fields (n, *shape) by ``shift`` towards larger indices; 0 enters at the open ends."""
-    for axis, (t, length, wraps) in enumerate(zip(shift, grid.shape, grid.periodic, strict=True), start=1):
+    for axis, (t, length, wraps) in enumerate(
+        zip(shift, grid.shape, grid.periodic, strict=True), start=1
+    ):
         if wraps and abs(t - round(t)) <= WHOLE:
             fields = np.roll(fields, round(t), axis=axis)  # exact, and cheaper than a product
         elif wraps:
@@ -53,7 +64,10 @@ def translate(fields: NDArray[Any], shift: Sequence[float], grid: Grid) -> NDArr
 
 
 def align(
-    recovered: ArrayLike, alignment: Alignment, grid: GridLike, periodic: bool | Sequence[bool] = False
+    recovered: ArrayLike,
+    alignment: Alignment,
+    grid: GridLike,
+    periodic: bool | Sequence[bool] = False,
 ) -> NDArray[np.float64]:
     """Apply the alignment that `signal_recovery` returned: ``recovered`` is moved onto ``latent``.
 

@@ -51,7 +51,9 @@ class BitStructure:
 
 
 def bit_structure(
-    model: LiftedModel | ArrayLike, order: ArrayLike | None = None, bits_per_pixel: int | None = None
+    model: LiftedModel | ArrayLike,
+    order: ArrayLike | None = None,
+    bits_per_pixel: int | None = None,
 ) -> BitStructure:
     """Find the structure of a lifting map across bits.
 
@@ -89,9 +91,15 @@ def bit_structure(
     >>> structure.mean, round(structure.base, 6)
     (array([1.   , 0.5  , 0.25 , 0.125]), 2.0)
     """
-    W = model.lifting_map() if isinstance(model, LiftedModel) else np.asarray(model, dtype=np.float64)
+    W = (
+        model.lifting_map()
+        if isinstance(model, LiftedModel)
+        else np.asarray(model, dtype=np.float64)
+    )
     if W.ndim != 2 or not W.any():
-        raise InputError(f"a lifting map is (grid points, d) and not zero, but this has shape {W.shape}")
+        raise InputError(
+            f"a lifting map is (grid points, d) and not zero, but this has shape {W.shape}"
+        )
     N, d = W.shape
     point = np.abs(W).argmax(axis=0)
     weight = W[point, np.arange(d)]
@@ -103,7 +111,9 @@ def bit_structure(
     else:
         truth = np.asarray(order)
         if truth.shape != (d,) or bits_per_pixel is None:
-            raise InputError(f"the true order has shape {truth.shape}: give ({d},), and bits_per_pixel with it")
+            raise InputError(
+                f"the true order has shape {truth.shape}: give ({d},), and bits_per_pixel with it"
+            )
         significance = (truth % bits_per_pixel).astype(np.int64)
     b = int(significance.max()) + 1
     count = np.maximum(np.bincount(significance, minlength=b), 1)
@@ -112,6 +122,12 @@ def bit_structure(
     channels = np.zeros((b, N, N))
     channels[significance, :, point] = W.T
     heavy = np.flatnonzero(mean > 0)
-    base = float(np.exp(-np.polyfit(heavy, np.log(mean[heavy]), 1)[0])) if len(heavy) > 1 else float("nan")
+    base = (
+        float(np.exp(-np.polyfit(heavy, np.log(mean[heavy]), 1)[0]))
+        if len(heavy) > 1
+        else float("nan")
+    )
     top = mean.max()
-    return BitStructure(point, significance, weight, mean / top, np.sqrt(variance) / top, base, channels)
+    return BitStructure(
+        point, significance, weight, mean / top, np.sqrt(variance) / top, base, channels
+    )

@@ -66,9 +66,9 @@ def circular_correlation(a: ArrayLike, b: ArrayLike, method: str = "fisher-lee")
 def torus_correlation(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Correlate two pairs of angles on a torus, up to a change of its axes.
 
-    A torus has no preferred pair of axes: the angles φ and Mφ, with M an integer matrix of determinant
-    ±1, describe the same positions. All M with entries -1, 0, 1 are tried on b, and the one whose worse
-    correlation is the largest is taken.
+    A torus has no preferred pair of axes: the angles φ and Mφ, with M an integer matrix of
+    determinant ±1, describe the same positions. All M with entries -1, 0, 1 are tried on b, and the
+    one whose worse correlation is the largest is taken.
 
     Parameters
     ----------
@@ -92,9 +92,15 @@ def torus_correlation(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.ndim != 2 or x.shape != y.shape or x.shape[1] != 2:
-        raise InputError(f"a has shape {x.shape} and b {y.shape}: give pairs of angles in radians, (n, 2) each")
+        raise InputError(
+            f"a has shape {x.shape} and b {y.shape}: give pairs of angles in radians, (n, 2) each"
+        )
     rows = [(i, j) for i, j in product((-1, 0, 1), repeat=2) if (i, j) != (0, 0)]
-    values = {(axis, row): circular_correlation(x[:, axis], y @ np.array(row)) for axis in (0, 1) for row in rows}
+    values = {
+        (axis, row): circular_correlation(x[:, axis], y @ np.array(row))
+        for axis in (0, 1)
+        for row in rows
+    }
     changes = [(r, s) for r in rows for s in rows if abs(r[0] * s[1] - r[1] * s[0]) == 1]
     first, second = max(((values[0, r], values[1, s]) for r, s in changes), key=min)
     return round(first, 12), round(second, 12)
@@ -103,7 +109,9 @@ def torus_correlation(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
 def _angles(name: str, values: ArrayLike) -> NDArray[np.float64]:
     angles = np.asarray(values, dtype=np.float64)
     if angles.ndim != 1 or len(angles) < 2:
-        raise InputError(f"{name} has shape {angles.shape}: give a vector of at least two angles in radians")
+        raise InputError(
+            f"{name} has shape {angles.shape}: give a vector of at least two angles in radians"
+        )
     if not np.isfinite(angles).all():
         index = int(np.flatnonzero(~np.isfinite(angles))[0])
         raise InputError(f"{name} has NaN or infinity at position {index}: drop that pair")

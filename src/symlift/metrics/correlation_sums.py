@@ -66,13 +66,24 @@ class CorrelationSums:
         index = np.arange(self.grid.size).reshape(1, *self.grid.shape)
         point = orientation.reorient(index).ravel()
         return CorrelationSums(
-            self.grid, self.samples, self.cross[point], self.latent, self.recovered.reorient(orientation, point)
+            self.grid,
+            self.samples,
+            self.cross[point],
+            self.latent,
+            self.recovered.reorient(orientation, point),
         )
 
     def lag_sums(self, lags: NDArray[np.int64]) -> Array:
         """``c[t] = Σ_{p - q = t} C[q, p]``: N lags on a periodic axis, 2N - 1 on an open one."""
-        widths = [n if wraps else 2 * n - 1 for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)]
-        return np.bincount(lags.ravel(), self.cross.ravel()).astype(np.float64, copy=False).reshape(widths)
+        widths = [
+            n if wraps else 2 * n - 1
+            for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
+        ]
+        return (
+            np.bincount(lags.ravel(), self.cross.ravel())
+            .astype(np.float64, copy=False)
+            .reshape(widths)
+        )
 
 
 def _even_rings(grid: Grid) -> list[Subset]:
@@ -80,7 +91,11 @@ def _even_rings(grid: Grid) -> list[Subset]:
 
     There a fraction of a step damps the Nyquist mode.
     """
-    axes = [a for a, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)) if wraps and n % 2 == 0]
+    axes = [
+        a
+        for a, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True))
+        if wraps and n % 2 == 0
+    ]
     return [s for size in range(1, len(axes) + 1) for s in itertools.combinations(axes, size)]
 
 
@@ -94,7 +109,9 @@ def _nyquist_energy(batch: Array, subset: Subset, grid: Grid) -> Array:
         signs = signs * ((-1.0) ** np.arange(grid.shape[axis])).reshape(
             [-1 if a == axis else 1 for a in range(grid.ndim)]
         )
-    mode = (batch.reshape(-1, *grid.shape) * signs).mean(axis=tuple(a + 1 for a in subset), keepdims=True)
+    mode = (batch.reshape(-1, *grid.shape) * signs).mean(
+        axis=tuple(a + 1 for a in subset), keepdims=True
+    )
     return np.broadcast_to((mode**2).sum(axis=0), grid.shape).ravel()
 
 
@@ -119,7 +136,11 @@ def correlation_sums(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) 
             nyquist[subset] += _nyquist_energy(y, subset, grid)
     f_origin, y_origin = origin or (0.0, 0.0)
     return CorrelationSums(
-        grid, len(latent), cross, Sums(f_sum, f_square, {}, f_origin), Sums(y_sum, y_square, nyquist, y_origin)
+        grid,
+        len(latent),
+        cross,
+        Sums(f_sum, f_square, {}, f_origin),
+        Sums(y_sum, y_square, nyquist, y_origin),
     )
 
 
@@ -169,4 +190,6 @@ def pooled_correlations(sums: CorrelationSums, lag_sums: Array, offsets: Sequenc
         y_square = y_square + over(energy, source) * damping
     covariance = along(lag_sums, read) - f_sum * y_sum / count
     f_variance = _variance(f_sum, over(sums.latent.square, target), count)
-    return np.clip(ratio(covariance, np.sqrt(f_variance * _variance(y_sum, y_square, count))), -1.0, 1.0)
+    return np.clip(
+        ratio(covariance, np.sqrt(f_variance * _variance(y_sum, y_square, count))), -1.0, 1.0
+    )

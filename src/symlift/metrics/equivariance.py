@@ -17,7 +17,9 @@ from symlift.metrics.fields import as_fields, batches
 __all__ = ["equivariance_error"]
 
 
-def equivariance_error(model: Any, X: ArrayLike, t: float | Sequence[float], margin: int = 0) -> float:
+def equivariance_error(
+    model: Any, X: ArrayLike, t: float | Sequence[float], margin: int = 0
+) -> float:
     """Relative error ``‖lift(act(X, t)) - translate(lift(X), t)‖ / ‖translate(lift(X), t)‖``.
 
     It is taken over the interior: every point whose source lies inside of the window, at least
@@ -66,13 +68,19 @@ def equivariance_error(model: Any, X: ArrayLike, t: float | Sequence[float], mar
         raise InputError(f"X has shape {observations.shape}: give (n, d) with at least one sample")
     error = size = 0.0
     for batch in batches("X", observations):
-        still = np.asarray(as_fields("lift(X)", lift(batch), grid), dtype=np.float64).reshape(-1, *grid.shape)
-        moved = np.asarray(as_fields("lift(act(X, t))", lift(act(batch, steps)), grid), dtype=np.float64)
+        still = np.asarray(as_fields("lift(X)", lift(batch), grid), dtype=np.float64).reshape(
+            -1, *grid.shape
+        )
+        moved = np.asarray(
+            as_fields("lift(act(X, t))", lift(act(batch, steps)), grid), dtype=np.float64
+        )
         expected = translate(still, steps, grid)[inside]
         error += float(np.sum((moved.reshape(-1, *grid.shape)[inside] - expected) ** 2))
         size += float(np.sum(expected**2))
     if not size > 0:
-        raise InputError("lift(X) is 0 all over the interior: give samples that vary, or a model that was fitted")
+        raise InputError(
+            "lift(X) is 0 all over the interior: give samples that vary, or a model that was fitted"
+        )
     return math.sqrt(error / size)
 
 
@@ -94,7 +102,8 @@ def _interior(grid: Grid, shift: Sequence[float], margin: int) -> tuple[slice, .
         first, last = margin + max(0, round(t)), length - margin + min(0, round(t))
         if not wraps and (margin < 0 or first >= last):
             raise InputError(
-                f"shift {t} and margin {margin} leave no point of open axis {axis} ({length}): give smaller ones"
+                f"shift {t} and margin {margin} leave no point of open axis {axis} ({length}): give"
+                " smaller ones"
             )
         parts.append(slice(None) if wraps else slice(first, last))
     return tuple(parts)

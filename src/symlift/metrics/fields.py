@@ -22,7 +22,9 @@ def as_grid(grid: GridLike, periodic: bool | Sequence[bool] = False) -> Grid:
     if isinstance(grid, Grid):
         return grid
     sizes = (grid,) if isinstance(grid, int | np.integer) else grid
-    return Grid(tuple(sizes), periodic if isinstance(periodic, bool | np.bool_) else tuple(periodic))
+    return Grid(
+        tuple(sizes), periodic if isinstance(periodic, bool | np.bool_) else tuple(periodic)
+    )
 
 
 def as_fields(name: str, values: ArrayLike, grid: Grid) -> NDArray[Any]:
@@ -32,7 +34,9 @@ def as_fields(name: str, values: ArrayLike, grid: Grid) -> NDArray[Any]:
         raise InputError(f"{name} has dtype {array.dtype}: give real numbers")
     if array.ndim < 2 or array.shape[1:] not in ((grid.size,), grid.shape):
         shaped = ", ".join(map(str, grid.shape))
-        raise InputError(f"{name} has shape {array.shape}: a {grid} grid needs (n, {grid.size}) or (n, {shaped})")
+        raise InputError(
+            f"{name} has shape {array.shape}: a {grid} grid needs (n, {grid.size}) or (n, {shaped})"
+        )
     if len(array) == 0:
         raise InputError(f"{name} is empty: give at least one sample")
     return array.reshape(len(array), grid.size)
@@ -46,7 +50,8 @@ def batches(name: str, fields: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
         if not np.isfinite(batch).all():
             row, column = np.argwhere(~np.isfinite(batch))[0]
             raise InputError(
-                f"{name} has NaN or infinity at row {start + row}, column {column}: drop or repair that sample"
+                f"{name} has NaN or infinity at row {start + row}, column {column}: drop or repair"
+                " that sample"
             )
         yield batch
 

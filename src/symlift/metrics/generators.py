@@ -47,7 +47,9 @@ def derivative(length: int, periodic: bool, truth: str = "difference") -> NDArra
         # Σ_k (2πik/N) exp(2πik(n-m)/N)/N over |k| < N/2, with ±k taken together
         k = np.arange(1, (length + 1) // 2)
         step = 2 * np.pi / length
-        column: NDArray[np.float64] = -(2 * step / length) * np.sin(step * np.outer(np.arange(length), k)) @ k
+        column: NDArray[np.float64] = (
+            -(2 * step / length) * np.sin(step * np.outer(np.arange(length), k)) @ k
+        )
         return column[np.mod(lag, length)]
     return np.divide(np.where(lag % 2, -1.0, 1.0), lag, out=np.zeros(lag.shape), where=lag != 0)
 
@@ -66,7 +68,10 @@ def low_band(length: int, bandwidth: float) -> NDArray[np.float64]:
         if 2 * k == length:
             columns.append(np.cos(angle) / math.sqrt(length))
         else:
-            columns += [np.cos(angle) * math.sqrt(2 / length), np.sin(angle) * math.sqrt(2 / length)]
+            columns += [
+                np.cos(angle) * math.sqrt(2 / length),
+                np.sin(angle) * math.sqrt(2 / length),
+            ]
     return np.stack(columns, axis=1)
 
 
@@ -139,7 +144,9 @@ def generator_similarity(
     ]
     for axis, banded in enumerate(truths):
         if not np.linalg.norm(banded) > 1e-12:
-            raise InputError(f"bandwidth {bandwidth} keeps no derivative on axis {axis} of grid {grid}: raise it")
+            raise InputError(
+                f"bandwidth {bandwidth} keeps no derivative on axis {axis} of grid {grid}: raise it"
+            )
     table = np.array([_similarities(matrix, bands, truths) for matrix in native])
     learned, axis_of = linear_sum_assignment(table, maximize=True)
     scores = np.empty(grid.ndim)
@@ -151,7 +158,8 @@ def _check_generators(generators: ArrayLike, grid: Grid) -> NDArray[np.float64]:
     matrices = np.asarray(generators, dtype=np.float64)
     if matrices.shape != (grid.ndim, grid.size, grid.size):
         raise InputError(
-            f"generators have shape {matrices.shape}: a {grid} grid needs ({grid.ndim}, {grid.size}, {grid.size})"
+            f"generators have shape {matrices.shape}: a {grid} grid needs ({grid.ndim},"
+            f" {grid.size}, {grid.size})"
         )
     if not np.isfinite(matrices).all():
         raise InputError("generators have NaN or infinity: the fit failed, use those of another")
@@ -164,16 +172,22 @@ def _to_native(matrices: NDArray[np.float64], transform: ArrayLike | None) -> ND
         return matrices
     a = np.asarray(transform, dtype=np.float64).T
     if a.shape != matrices.shape[1:]:
-        raise InputError(f"transform has shape {a.T.shape}: generators of this size need {matrices.shape[1:]}")
+        raise InputError(
+            f"transform has shape {a.T.shape}: generators of this size need {matrices.shape[1:]}"
+        )
     if not np.isfinite(a).all():
-        raise InputError("transform has NaN or infinity: give the matrix with X = latent @ transform")
+        raise InputError(
+            "transform has NaN or infinity: give the matrix with X = latent @ transform"
+        )
     try:
         inverse = np.linalg.inv(a)
         condition = float(np.linalg.norm(a, 1) * np.linalg.norm(inverse, 1))
     except np.linalg.LinAlgError:
         condition = math.inf
     if not condition < WORST_CONDITION:
-        raise InputError("transform is singular: its generators cannot be carried back, give an invertible one")
+        raise InputError(
+            "transform is singular: its generators cannot be carried back, give an invertible one"
+        )
     return inverse @ matrices @ a
 
 

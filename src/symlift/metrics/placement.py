@@ -13,7 +13,11 @@ __all__ = ["placement_agreement"]
 
 
 def placement_agreement(
-    first: NDArray, second: NDArray, grid: Grid, among: NDArray[np.bool_] | None = None, shift_open: bool = False
+    first: NDArray,
+    second: NDArray,
+    grid: Grid,
+    among: NDArray[np.bool_] | None = None,
+    shift_open: bool = False,
 ) -> float:
     """Share of columns that two placements put on the same point, up to the grid's symmetries.
 
@@ -76,5 +80,7 @@ def _shifts(apart: NDArray, grid: Grid, shift_open: bool) -> list[tuple[int, ...
         wanted = apart[:, axis] % length if wraps else apart[:, axis]
         wanted = wanted[np.abs(wanted) <= reach]
         values, counts = np.unique(wanted, return_counts=True)
-        choices.append([0, *(int(v) for v in values[np.argsort(-counts, kind="stable")[:3]] if v != 0)])
+        choices.append(
+            [0, *(int(v) for v in values[np.argsort(-counts, kind="stable")[:3]] if v != 0)]
+        )
     return list(itertools.product(*choices))

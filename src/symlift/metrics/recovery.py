@@ -126,7 +126,9 @@ def signal_recovery(
     grid = as_grid(grid, periodic)
     f, y = as_fields("latent", latent, grid), as_fields("recovered", recovered, grid)
     if len(f) != len(y):
-        raise InputError(f"latent has {len(f)} samples and recovered {len(y)}: give the same rows of both")
+        raise InputError(
+            f"latent has {len(f)} samples and recovered {len(y)}: give the same rows of both"
+        )
     return _global(f, y, grid) if protocol == "global" else _paper(f, y, grid)
 
 
@@ -169,7 +171,9 @@ def _best_alignment(sums: CorrelationSums) -> tuple[float, Alignment]:
     return _refine(best_sums, best_sums.lag_sums(lags), alignment)
 
 
-def _refine(sums: CorrelationSums, lag_sums: NDArray[np.float64], coarse: Alignment) -> tuple[float, Alignment]:
+def _refine(
+    sums: CorrelationSums, lag_sums: NDArray[np.float64], coarse: Alignment
+) -> tuple[float, Alignment]:
     """Climb from the best tenth of a step on the periodic axes, at most one tenth; set the sign."""
 
     def signed(shift: Sequence[float]) -> float:
@@ -188,7 +192,9 @@ def _refine(sums: CorrelationSums, lag_sums: NDArray[np.float64], coarse: Alignm
     if rings:
         start = [shift[axis] for axis in rings]
         near = Bounds([t - 1 / STEPS for t in start], [t + 1 / STEPS for t in start])
-        result = minimize(loss, start, method="L-BFGS-B", bounds=near, options={"ftol": 1e-15, "gtol": 1e-10})
+        result = minimize(
+            loss, start, method="L-BFGS-B", bounds=near, options={"ftol": 1e-15, "gtol": 1e-10}
+        )
         # an optimum on a tenth is kept exactly: a gain as small as rounding does not change it
         if -result.fun > abs(r) + TIE:
             shift = moved(result.x)
@@ -196,13 +202,18 @@ def _refine(sums: CorrelationSums, lag_sums: NDArray[np.float64], coarse: Alignm
     return abs(r), replace(coarse, shift=shift, sign=1 if r >= 0 else -1)
 
 
-def _per_sample(latent: NDArray[Any], recovered: NDArray[Any], alignment: Alignment, grid: Grid) -> tuple[float, float]:
+def _per_sample(
+    latent: NDArray[Any], recovered: NDArray[Any], alignment: Alignment, grid: Grid
+) -> tuple[float, float]:
     """Mean Pearson of samples under ``alignment``, without nearly empty ones, and r of details."""
     target = (slice(None), *window(grid, alignment.shift)[1])
     spread, r, sums = [], [], np.zeros(3)
     for f, y in paired_batches(latent, recovered):
         spread.append(deviation(f)[1])
-        pair = (v.reshape(-1, *grid.shape)[target].reshape(len(v), -1) for v in (f, align(y, alignment, grid)))
+        pair = (
+            v.reshape(-1, *grid.shape)[target].reshape(len(v), -1)
+            for v in (f, align(y, alignment, grid))
+        )
         (a, a_norm), (b, b_norm) = (deviation(v) for v in pair)
         inner = np.einsum("np,np->n", a, b)
         r.append(ratio(inner, a_norm * b_norm))
@@ -224,12 +235,16 @@ def _paper(latent: NDArray[Any], recovered: NDArray[Any], grid: Grid) -> Recover
         scores.append(ratio(best(f, y, grid), f_norm * y_norm)[varies])
     r = np.concatenate(scores)
     if not len(r):
-        raise InputError("latent is constant in every sample: there is no signal to recover, give data that vary")
+        raise InputError(
+            "latent is constant in every sample: there is no signal to recover, give data that vary"
+        )
     mean = float(np.minimum(r, 1.0).mean())
     return Recovery(mean, mean, mean, None)
 
 
-def _best_waveforms(f: NDArray[np.float64], y: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
+def _best_waveforms(
+    f: NDArray[np.float64], y: NDArray[np.float64], grid: Grid
+) -> NDArray[np.float64]:
     """max |Σ_p f_p y'_p| over all cyclic shifts y' of y and of its mirror image, by FFT."""
     spectrum, other = np.fft.rfft(f), np.fft.rfft(y)
     best = np.zeros(len(f))

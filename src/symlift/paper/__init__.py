@@ -1,9 +1,18 @@
-"""The paper's rows as data: a registry of experiments, jobs that measure any method on them, and the tables they fill."""
+"""The paper's rows as data: a registry of experiments, jobs that measure any method on them, and
+the tables they fill.
+"""
 
 from symlift.paper.registry import EXPERIMENTS, Experiment, experiments_with, get_experiment
 from symlift.paper.runner import run_baseline, run_experiment
 
-__all__ = ["EXPERIMENTS", "Experiment", "experiments_with", "get_experiment", "run_baseline", "run_experiment"]
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "experiments_with",
+    "get_experiment",
+    "run_baseline",
+    "run_experiment",
+]
 
 
 def __dir__() -> list[str]:

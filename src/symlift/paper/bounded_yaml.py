@@ -40,7 +40,14 @@ def read_yaml(text: str) -> Any:
         raise ValueError(f"not YAML: {' '.join(str(error).split())[:300]}") from None
     # dates that no calendar has, numbers of thousands of digits, mappings that merge with no
     # mapping
-    except (TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+    except (
+        TypeError,
+        AttributeError,
+        KeyError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"not YAML: {type(error).__name__}") from None
     _check_plain(value)
     return value
@@ -64,7 +71,9 @@ def _check_events(events: Iterator[Any]) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             size = 1
             if len(event.value) > _MAX_SCALAR:
-                raise ValueError(f"a text of {len(event.value)} characters, more than {_MAX_SCALAR}")
+                raise ValueError(
+                    f"a text of {len(event.value)} characters, more than {_MAX_SCALAR}"
+                )
             if event.anchor:
                 sizes[event.anchor] = 1
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
@@ -100,4 +109,7 @@ def _check_plain(value: Any) -> None:
         if not -_MAX_WHOLE <= value < _MAX_WHOLE:
             raise ValueError("a whole number beyond 64 bits")
     elif value is not None and not isinstance(value, str):
-        raise ValueError(f"a value of type {type(value).__name__}, where text, numbers, lists and mappings are allowed")
+        raise ValueError(
+            f"a value of type {type(value).__name__}, where text, numbers, lists and mappings are"
+            " allowed"
+        )

@@ -1,4 +1,6 @@
-"""A job is one method on one experiment with one seed: what it is, by content; what it gave, as plain numbers."""
+"""A job is one method on one experiment with one seed: what it is, by content; what it gave, as
+plain numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from symlift.solvers.registry import DEFAULT, TRAINED
 
 __all__ = ["Job", "baseline_jobs", "ceiling_jobs", "printed_jobs", "solver_jobs", "training_jobs"]
 
-#: changes when entries made before can no longer be compared with new ones; the release is no part of a key, so that a new one
-#: finds what older ones measured
+#: changes when entries made before can no longer be compared with new ones; the release is no part
+#: of a key, so that a new one finds what older ones measured
 FORMAT = 2
 #: seconds that a plan expects of a method that nothing is known about
 UNKNOWN_COST = 60.0
@@ -26,9 +28,9 @@ UNKNOWN_COST = 60.0
 class Job(BaseModel):
     """One method on one experiment.
 
-    ``settings`` are those of a training (they replace single entries of a preset), or the one configuration of a baseline
-    that is not to be searched.  ``steps`` and ``seconds`` bound a training; ``preset``
-    None is ours.
+    ``settings`` are those of a training (they replace single entries of a preset), or the one
+    configuration of a baseline that is not to be searched. ``steps`` and ``seconds`` bound a
+    training; ``preset`` None is ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,7 +47,8 @@ class Job(BaseModel):
 
     @property
     def key(self) -> str:
-        """Sixteen hexadecimal digits of the content: whatever can change the result, and nothing else.
+        """Sixteen hexadecimal digits of the content: whatever can change the result, and nothing
+        else.
 
         What is None is left out, so that a new field with that default changes no key.
 
@@ -59,7 +62,9 @@ class Job(BaseModel):
         descriptive = {"title", "block", "paper", "cost", "seeds", "training", "printed", "solver"}
         if self.kind != "baseline":
             descriptive |= {"baselines", "baseline_n"}
-        content["experiment"] = self.experiment.model_dump(mode="json", exclude=descriptive, exclude_none=True)
+        content["experiment"] = self.experiment.model_dump(
+            mode="json", exclude=descriptive, exclude_none=True
+        )
         if self.kind == "baseline":
             searched = content["experiment"].pop("baselines")
             content["search"] = {} if self.settings else searched.get(self.method, {})
@@ -76,7 +81,9 @@ class Job(BaseModel):
     @property
     def cost(self) -> float:
         """Seconds that it will take, as far as the registry knows."""
-        known = self.experiment.cost.get(self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST)
+        known = self.experiment.cost.get(
+            self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST
+        )
         return known if self.seconds is None else min(known, self.seconds)
 
     def run(self, folder: Path | None = None) -> dict[str, Any]:
@@ -87,7 +94,12 @@ class Job(BaseModel):
             return run_inverse(self.experiment, self.seed, self.n)
         options: dict[str, Any] = {}
         if self.method in TRAINED:
-            options = {"settings": self.settings, "steps": self.steps, "seconds": self.seconds, "folder": folder}
+            options = {
+                "settings": self.settings,
+                "steps": self.steps,
+                "seconds": self.seconds,
+                "folder": folder,
+            }
             options |= {"preset": self.preset} if self.preset else {}
         return run_experiment(self.experiment, self.method, self.seed, self.n, options)
 
@@ -96,14 +108,20 @@ def solver_jobs(experiment: Experiment, solver: str = "auto", n: int | None = No
     """The experiment's own solver, or another one, on all of its seeds."""
     chosen = experiment.solver if solver == "auto" else solver
     method = DEFAULT if chosen == "auto" else chosen  # the same work has one name
-    return [Job(experiment=experiment, kind="solver", method=method, seed=seed, n=n) for seed in experiment.seeds]
+    return [
+        Job(experiment=experiment, kind="solver", method=method, seed=seed, n=n)
+        for seed in experiment.seeds
+    ]
 
 
 def ceiling_jobs(experiment: Experiment) -> list[Job]:
     """What the inverse of the true transform would read, where there is a transform."""
     if experiment.source in ("mnist-bits", "recording", "file"):
         return []
-    return [Job(experiment=experiment, kind="ceiling", method="inverse", seed=seed) for seed in experiment.seeds]
+    return [
+        Job(experiment=experiment, kind="ceiling", method="inverse", seed=seed)
+        for seed in experiment.seeds
+    ]
 
 
 def training_jobs(experiment: Experiment) -> list[Job]:
@@ -111,7 +129,13 @@ def training_jobs(experiment: Experiment) -> list[Job]:
     if experiment.training is None:
         return []
     return [
-        Job(experiment=experiment, kind="solver", method="neural", seed=seed, seconds=experiment.training.seconds)
+        Job(
+            experiment=experiment,
+            kind="solver",
+            method="neural",
+            seed=seed,
+            seconds=experiment.training.seconds,
+        )
         for seed in experiment.training.seeds
     ]
 
@@ -122,7 +146,14 @@ def printed_jobs(experiment: Experiment) -> list[Job]:
         return []
     settings = {"steps": experiment.printed.steps}
     return [
-        Job(experiment=experiment, kind="solver", method="neural", seed=seed, settings=settings, preset="paper")
+        Job(
+            experiment=experiment,
+            kind="solver",
+            method="neural",
+            seed=seed,
+            settings=settings,
+            preset="paper",
+        )
         for seed in experiment.printed.seeds
     ]
 

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
 from symlift.core.grid import Grid
-from symlift.datasets import Observations, gsn, image_crops, ising, load_mnist, load_recording, scrambled_bits
+from symlift.datasets import (
+    Observations,
+    gsn,
+    image_crops,
+    ising,
+    load_mnist,
+    load_recording,
+    scrambled_bits,
+)
 from symlift.errors import InputError
 from symlift.estimator import LatentDomain
 from symlift.paper.bounded_yaml import MAX_BYTES, read_yaml
@@ -135,7 +143,8 @@ class Experiment(_Frozen):
     block: Literal["generators", "waveforms", "images", "bits", "recordings", "own"] = "own"
     source: Literal["gsn", "ising", "mnist", "mnist-bits", "recording", "file"]
     shape: Annotated[
-        tuple[Annotated[int, Field(ge=2, le=MAX_ROWS, strict=True)], ...], Field(min_length=1, max_length=3)
+        tuple[Annotated[int, Field(ge=2, le=MAX_ROWS, strict=True)], ...],
+        Field(min_length=1, max_length=3),
     ]
     periodic: bool = False
     transform: str = "permutation"
@@ -157,10 +166,14 @@ class Experiment(_Frozen):
         check_solver(self.solver)
         points = math.prod(self.shape)
         if points * max(self.n, self.baseline_n) > MAX_NUMBERS or points * points > MAX_NUMBERS:
-            raise ValueError(f"{self.n} rows of {points} points are too many: give a smaller n or shape")
+            raise ValueError(
+                f"{self.n} rows of {points} points are too many: give a smaller n or shape"
+            )
         for name, search in self.baselines.items():
             if math.prod(len(values) for values in search.values()) > MAX_SEARCH:
-                raise ValueError(f"the search of {name[:40]!r} has more than {MAX_SEARCH} combinations")
+                raise ValueError(
+                    f"the search of {name[:40]!r} has more than {MAX_SEARCH} combinations"
+                )
         return self
 
     def observe(self, seed: int, n: int | None = None) -> Observations:
@@ -188,34 +201,55 @@ class Experiment(_Frozen):
         except InputError:
             raise
         # options are passed to the data set unchanged: an error there is a mistake in the file
-        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as error:
+        except (
+            TypeError,
+            ValueError,
+            LookupError,
+            ArithmeticError,
+            AttributeError,
+            MemoryError,
+        ) as error:
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise InputError(
                 f"experiment {self.name!r}: its data cannot be made ({reason}): check its options"
             ) from None
         if not (np.isfinite(data.X).all() and np.isfinite(data.latent).all()):
-            raise InputError(f"experiment {self.name!r}: its data hold NaN or infinity: check its options")
+            raise InputError(
+                f"experiment {self.name!r}: its data hold NaN or infinity: check its options"
+            )
         return data
 
     def _made(self, seed: int, n: int | None) -> Observations:
         count = self.n if n is None else n
         if count * math.prod(self.shape) > MAX_NUMBERS:
             raise InputError(
-                f"experiment {self.name!r}: {count} rows of {self.shape} points are too many: give a smaller -n"
+                f"experiment {self.name!r}: {count} rows of {self.shape} points are too many: give"
+                " a smaller -n"
             )
         if self.source == "gsn":
             return gsn(
-                count, self.shape, periodic=self.periodic, transform=self.transform, random_state=seed, **self.options
+                count,
+                self.shape,
+                periodic=self.periodic,
+                transform=self.transform,
+                random_state=seed,
+                **self.options,
             )
         if self.source == "ising":
-            return ising(count, self.shape, transform=self.transform, random_state=seed, **self.options)
+            return ising(
+                count, self.shape, transform=self.transform, random_state=seed, **self.options
+            )
         if self.source in ("recording", "file"):
             data = load_recording(**self.options) if self.source == "recording" else self._stored()
             return replace(data, X=data.X[:n], latent=data.latent[:n])
         images = load_mnist().images
         if self.source == "mnist-bits":
-            return scrambled_bits(image_crops(images, self.shape, count, random_state=seed), random_state=seed)
-        return image_crops(images, self.shape, count, transform=self.transform, random_state=seed, **self.options)
+            return scrambled_bits(
+                image_crops(images, self.shape, count, random_state=seed), random_state=seed
+            )
+        return image_crops(
+            images, self.shape, count, transform=self.transform, random_state=seed, **self.options
+        )
 
     def estimator(self, seed: int, solver: str) -> LatentDomain:
         """Return the estimator for this row, not yet fitted.
@@ -232,12 +266,17 @@ class Experiment(_Frozen):
         LatentDomain
             An estimator with the grid of this row.
         """
-        return LatentDomain(grid=self.shape, periodic=self.periodic, solver=solver, random_state=seed)
+        return LatentDomain(
+            grid=self.shape, periodic=self.periodic, solver=solver, random_state=seed
+        )
 
     def _stored(self) -> Observations:
         unknown = set(self.options) - {"path"}
         if unknown:
-            raise InputError(f"experiment {self.name!r}: option {min(unknown)[:40]!r} is unknown: give path: an .npz")
+            raise InputError(
+                f"experiment {self.name!r}: option {min(unknown)[:40]!r} is unknown: give path: an"
+                " .npz"
+            )
         path = Path(str(self.options.get("path", "")))
         try:
             arrays = _stored_arrays(path, ("X", "latent", "transform"))
@@ -252,29 +291,41 @@ class Experiment(_Frozen):
         ) as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(
-                f"experiment {self.name!r}: {path} cannot be read ({reason}): give options: {{path: an .npz}}"
+                f"experiment {self.name!r}: {path} cannot be read ({reason}): give options: {{path:"
+                " an .npz}"
             ) from None
         if not {"X", "latent"} <= set(arrays):
-            raise InputError(f"experiment {self.name!r}: {path} must hold arrays X and latent (and may hold transform)")
+            raise InputError(
+                f"experiment {self.name!r}: {path} must hold arrays X and latent (and may hold"
+                " transform)"
+            )
         grid = Grid(self.shape, self.periodic)
         self._check_arrays(path, grid, **arrays)
-        return Observations(arrays["X"], arrays["latent"], arrays.get("transform"), grid, grid.periodic, self.name)
+        return Observations(
+            arrays["X"], arrays["latent"], arrays.get("transform"), grid, grid.periodic, self.name
+        )
 
     def _check_arrays(
         self, path: Path, grid: Grid, X: NDArray, latent: NDArray, transform: NDArray | None = None
     ) -> None:
         """Refuse arrays whose rows, columns and grid points do not match."""
         wrong = ""
-        if any(a.dtype.kind not in "fiub" for a in (X, latent) + (() if transform is None else (transform,))):
+        if any(
+            a.dtype.kind not in "fiub"
+            for a in (X, latent) + (() if transform is None else (transform,))
+        ):
             wrong = "arrays that are not of numbers"
         elif X.ndim != 2 or len(X) < 2 or X.shape[1] < 2:
             wrong = f"X of shape {X.shape}, where (n, d) is needed"
         elif len(latent) != len(X) or latent.size not in (len(X), len(X) * grid.size):
             wrong = (
-                f"latent of shape {latent.shape}, where ({len(X)}, {grid.size}) is needed, or one angle for each row"
+                f"latent of shape {latent.shape}, where ({len(X)}, {grid.size}) is needed, or one"
+                " angle for each row"
             )
         elif transform is not None and transform.shape != (grid.size, X.shape[1]):
-            wrong = f"transform of shape {transform.shape}, where ({grid.size}, {X.shape[1]}) is needed"
+            wrong = (
+                f"transform of shape {transform.shape}, where ({grid.size}, {X.shape[1]}) is needed"
+            )
         elif transform is not None and not np.isfinite(transform).all():
             wrong = "a transform with NaN or infinity"
         if wrong:
@@ -307,9 +358,13 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
     try:
         rows = read_yaml(text)
     except ValueError as error:
-        raise InputError(f"{source} cannot be used ({error}): give a list of experiments in YAML") from None
+        raise InputError(
+            f"{source} cannot be used ({error}): give a list of experiments in YAML"
+        ) from None
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise InputError(f"{source} must be a list of experiments, each with name, title, source and shape")
+        raise InputError(
+            f"{source} must be a list of experiments, each with name, title, source and shape"
+        )
     found: dict[str, Experiment] = {}
     for row in rows:
         try:
@@ -318,7 +373,9 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])[:80] or "as a whole"
             message = " ".join(first["msg"].removeprefix("Value error, ").split())
-            raise InputError(f"{source}, experiment {str(row.get('name'))[:64]!r}, {where}: {message}") from None
+            raise InputError(
+                f"{source}, experiment {str(row.get('name'))[:64]!r}, {where}: {message}"
+            ) from None
         if experiment.name in found:
             raise InputError(f"{source} has two experiments called {experiment.name!r}: rename one")
         found[experiment.name] = experiment
@@ -326,7 +383,9 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
 
 
 #: the paper's rows, and one of our own
-EXPERIMENTS = read_experiments((files(__package__) / "paper.yaml").read_text(encoding="utf-8"), "paper.yaml")
+EXPERIMENTS = read_experiments(
+    (files(__package__) / "paper.yaml").read_text(encoding="utf-8"), "paper.yaml"
+)
 
 
 def get_experiment(name: str, file: Path | None = None) -> Experiment:
@@ -356,7 +415,9 @@ def get_experiment(name: str, file: Path | None = None) -> Experiment:
     """
     known = experiments_with(file)
     if name not in known:
-        raise InputError(f"experiment {name!r} is unknown: `symlift experiment list` shows them all")
+        raise InputError(
+            f"experiment {name!r} is unknown: `symlift experiment list` shows them all"
+        )
     return known[name]
 
 
@@ -388,12 +449,16 @@ def experiments_with(file: Path | None = None) -> dict[str, Experiment]:
     try:
         own = read_experiments(_text(file), str(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read ({error}): give a YAML file of experiments") from None
+        raise InputError(
+            f"{file} cannot be read ({error}): give a YAML file of experiments"
+        ) from None
     for experiment in own.values():
         _check_baselines(experiment, file)
     taken = sorted(set(own) & set(EXPERIMENTS))
     if taken:
-        raise InputError(f"{file}: {taken[0]!r} is one of the paper's experiments: choose another name")
+        raise InputError(
+            f"{file}: {taken[0]!r} is one of the paper's experiments: choose another name"
+        )
     return EXPERIMENTS | own
 
 
@@ -414,5 +479,6 @@ def _check_baselines(experiment: Experiment, file: Path) -> None:
         for setting in search:
             if setting not in list(taken)[3:] and not wide:
                 raise InputError(
-                    f"{file}, experiment {experiment.name!r}: {name} has no setting {setting[:40]!r}: leave it out"
+                    f"{file}, experiment {experiment.name!r}: {name} has no setting"
+                    f" {setting[:40]!r}: leave it out"
                 )

@@ -1,4 +1,6 @@
-"""From experiments to what is printed and committed: one result, tables, and the page of all results."""
+"""From experiments to what is printed and committed: one result, tables, and the page of all
+results.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,11 @@ def one_experiment(
     fresh: bool = False,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """The figures of one solver on one experiment and, where asked for, of its baselines within what is left of the budget.
+    """The figures of one solver on one experiment and, where asked for, of its baselines within
+    what is left of the budget.
 
-    A solver that trains is stopped at the end of the budget; ``left_out`` names baselines that did not fit into it.
+    A solver that trains is stopped at the end of the budget; ``left_out`` names baselines that did
+    not fit into it.
     """
     job = solver_jobs(experiment, solver, n)[0].model_copy(update={"seed": seed})
     if budget is not None and job.method in TRAINED:
@@ -47,7 +51,9 @@ def one_experiment(
     jobs = [job]
     if baselines:
         # one seed, that of the solver; those that train are run for the tables
-        rivals = [b.model_copy(update={"seed": seed}) for b in baseline_jobs(experiment, slow=False, n=n)]
+        rivals = [
+            b.model_copy(update={"seed": seed}) for b in baseline_jobs(experiment, slow=False, n=n)
+        ]
         jobs += by_turns(list({b.key: b for b in rivals}.values()))
     store.settle()
     if fresh:
@@ -59,7 +65,9 @@ def one_experiment(
         left = None if budget is None else max(0.0, budget - (time.monotonic() - start))
         rest = run_jobs(jobs[1:], store, workers, left, progress)
     if baselines:
-        result["baselines"] = [rest.entries[b.key]["result"] for b in jobs[1:] if b.key in rest.entries]
+        result["baselines"] = [
+            rest.entries[b.key]["result"] for b in jobs[1:] if b.key in rest.entries
+        ]
         result["left_out"] = rest.left_out | rest.failed
     return result
 
@@ -97,7 +105,10 @@ def fill_tables(
     rows = [name for name in names if name not in STUDIES]
     for name in rows:
         if name not in known:
-            raise InputError(f"{name!r} is neither an experiment nor a study: `symlift experiment list` shows them all")
+            raise InputError(
+                f"{name!r} is neither an experiment nor a study: `symlift experiment list` shows"
+                " them all"
+            )
     chosen = [known[name] for name in rows] if names else list(known.values())
     jobs = [job for name in studies for job in STUDIES[name].jobs()] + table1_jobs(chosen, full)
     store = Cache(default_cache() if cache is None else cache)
@@ -173,7 +184,13 @@ def _measured(entries: Iterable[Entry]) -> str:
     for entry in entries:
         machine = entry["machine"]
         versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-        where = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {versions}"
+        where = (
+            f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']},"
+            f" {versions}"
+        )
         groups.setdefault(where, []).append(entry["date"])
-    lines = [f"- {where}: {len(days)} runs, {min(days)} to {max(days)}." for where, days in sorted(groups.items())]
+    lines = [
+        f"- {where}: {len(days)} runs, {min(days)} to {max(days)}."
+        for where, days in sorted(groups.items())
+    ]
     return "\n".join(lines) + "\n"

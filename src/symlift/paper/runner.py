@@ -133,14 +133,23 @@ def run_baseline(
         protocol: choose(name, trials, data, protocol)
         for protocol in (("paper", "global") if baseline.finds == "signals" else ("paper",))
     }
-    figure = {"signals": "r_paper", "phases": "circular_correlation", "generators": "similarity_exact"}[baseline.finds]
-    scores = {figure: best["paper"].score} | ({"r": best["global"].score} if "global" in best else {})
+    figure = {
+        "signals": "r_paper",
+        "phases": "circular_correlation",
+        "generators": "similarity_exact",
+    }[baseline.finds]
+    scores = {figure: best["paper"].score} | (
+        {"r": best["global"].score} if "global" in best else {}
+    )
     return {
         "experiment": experiment.name,
         "baseline": name,
         "seed": seed,
         **dict.fromkeys(_FIGURES),
-        **{key: [round(v, 5)] if key.startswith("similarity") else round(v, 5) for key, v in scores.items()},
+        **{
+            key: [round(v, 5)] if key.startswith("similarity") else round(v, 5)
+            for key, v in scores.items()
+        },
         "settings": best["paper"].settings,
         "configurations": len(trials),
         "tuned_with_truth": len(trials) > 1,
@@ -151,26 +160,36 @@ def run_baseline(
 
 
 def run_inverse(experiment: Experiment, seed: int = 0, n: int | None = None) -> dict[str, Any]:
-    """What a perfect method would read: the signals behind X by the inverse of the true transform, with the noise that X has.
+    """What a perfect method would read: the signals behind X by the inverse of the true transform,
+    with the noise that X has.
 
-    Under the paper's protocol this is far below 1 where some windows are nearly empty: their noise has no signal to follow.
+    Under the paper's protocol this is far below 1 where some windows are nearly empty: their noise
+    has no signal to follow.
     """
     data = experiment.observe(seed, n)
     if data.transform is None:
         raise InputError(f"{experiment.name} has no transform that could be inverted")
     start = time.perf_counter()
-    figures = _recovery(data, np.linalg.solve(np.asarray(data.transform, dtype=np.float64).T, data.X.T).T)
+    figures = _recovery(
+        data, np.linalg.solve(np.asarray(data.transform, dtype=np.float64).T, data.X.T).T
+    )
     return {
-        "experiment": experiment.name, "seed": seed, **dict.fromkeys(_FIGURES), **figures,
-        "seconds": round(time.perf_counter() - start, 2), "n": len(data.X), "d": int(data.X.shape[1]),
-    }  # fmt: skip
+        "experiment": experiment.name,
+        "seed": seed,
+        **dict.fromkeys(_FIGURES),
+        **figures,
+        "seconds": round(time.perf_counter() - start, 2),
+        "n": len(data.X),
+        "d": int(data.X.shape[1]),
+    }
 
 
 def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
     """The configurations that the experiment names, or the baseline's own."""
     if baseline.name not in experiment.baselines:
         raise InputError(
-            f"{baseline.name} is no baseline of {experiment.name}: it has {', '.join(experiment.baselines) or 'none'}"
+            f"{baseline.name} is no baseline of {experiment.name}: it has"
+            f" {', '.join(experiment.baselines) or 'none'}"
         )
     return baseline.configurations(experiment.baselines[baseline.name])
 
@@ -178,20 +197,31 @@ def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
 #: what is kept of how a training went
 _TRACED = ("ended", "steps", "best_step")
 _FIGURES = (
-    "r", "r_per_sample", "r_paper", "similarity", "similarity_exact", "similarity_half", "circular_correlation",
-)  # fmt: skip
+    "r",
+    "r_per_sample",
+    "r_paper",
+    "similarity",
+    "similarity_exact",
+    "similarity_half",
+    "circular_correlation",
+)
 
 
 def _angles(data: Observations, estimator: LatentDomain) -> dict[str, Any]:
     """Where the truth is one angle for each row: how well the phase follows it, up to its sense."""
     truth, found = np.ravel(data.latent), estimator.phase(data.X)
-    # the authors' own form, about circular means, stands beside the paper's figures; it misleads on balanced angles
+    # the authors' own form, about circular means, stands beside the paper's figures; it misleads on
+    # balanced angles
     forms = {"circular_correlation": "fisher-lee", "circular_correlation_means": "jammalamadaka"}
-    scores = {key: abs(circular_correlation(truth, found, method=form)) for key, form in forms.items()}
+    scores = {
+        key: abs(circular_correlation(truth, found, method=form)) for key, form in forms.items()
+    }
     return dict.fromkeys(_FIGURES) | {key: round(float(score), 5) for key, score in scores.items()}
 
 
-def signal_figures(data: Observations, recovered: NDArray, generators: Callable[[], NDArray]) -> dict[str, Any]:
+def signal_figures(
+    data: Observations, recovered: NDArray, generators: Callable[[], NDArray]
+) -> dict[str, Any]:
     """Figures of ``recovered`` signals and, where the data have a transform, of ``generators``."""
 
     def similarity(**options: Any) -> list[float] | None:
@@ -209,7 +239,9 @@ def signal_figures(data: Observations, recovered: NDArray, generators: Callable[
 
 
 def _recovery(data: Observations, recovered: NDArray) -> dict[str, float]:
-    """r of all samples under one alignment, with and without pooling, and of the first ones each aligned by itself."""
+    """r of all samples under one alignment, with and without pooling, and of the first ones each
+    aligned by itself.
+    """
     found = signal_recovery(data.latent, recovered, data.grid)
     rows = slice(0, SCORED["paper"])
     paper = signal_recovery(data.latent[rows], recovered[rows], data.grid, protocol="paper")

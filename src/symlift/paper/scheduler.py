@@ -76,7 +76,9 @@ def run_jobs(
         elif job.key in todo:
             continue
         elif job.cost > min(room, math.inf if budget is None else budget):
-            outcome.left_out[job.label] = f"needs about {job.cost:.0f} s, more than was left of the budget"
+            outcome.left_out[job.label] = (
+                f"needs about {job.cost:.0f} s, more than was left of the budget"
+            )
         else:
             todo[job.key] = job
             room -= job.cost
@@ -112,7 +114,9 @@ def cluster(address: str | None) -> Iterator[None]:
     try:
         client = Client(None if address == "local" else address, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at {address!r} ({error}): start one, or leave it out") from None
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} ({error}): start one, or leave it out"
+        ) from None
     with client, parallel_config(backend="dask"):
         yield
 

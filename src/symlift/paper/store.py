@@ -55,11 +55,15 @@ def machine() -> dict[str, Any]:
         names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
         model = names[0] if names else model
     packages = [
-        p for p in ("numpy", "scipy", "torch", "scikit-learn", "python-picard") if find_spec(_MODULES.get(p, p))
+        p
+        for p in ("numpy", "scipy", "torch", "scikit-learn", "python-picard")
+        if find_spec(_MODULES.get(p, p))
     ]
     return {
         "processor": model,
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        ),
         "python": platform.python_version(),
         "versions": {"symlift": __version__} | {name: metadata.version(name) for name in packages},
     }
@@ -76,7 +80,11 @@ def source_digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package)
-        if name.parts[0] not in presentation or "baselines" in name.parts or name.name == "runner.py":
+        if (
+            name.parts[0] not in presentation
+            or "baselines" in name.parts
+            or name.name == "runner.py"
+        ):
             digest.update(f"{name.as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -85,7 +93,10 @@ def made_entry(job: Job, result: dict[str, Any]) -> Entry:
     """The entry of a job that was just run here."""
     return {
         "key": job.key,
-        "job": job.model_dump(mode="json", exclude={"experiment"}) | {"experiment": job.experiment.name},
+        "job": (
+            job.model_dump(mode="json", exclude={"experiment"})
+            | {"experiment": job.experiment.name}
+        ),
         "result": plain(result),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
@@ -101,7 +112,10 @@ class Cache:
 
     def path(self, job: Job) -> Path:
         """The path of a job's entry, which need not exist yet."""
-        return self.folder / f"{job.experiment.name}.{job.method}.{job.seed}.{job.key}.{source_digest()}.json"
+        return (
+            self.folder
+            / f"{job.experiment.name}.{job.method}.{job.seed}.{job.key}.{source_digest()}.json"
+        )
 
     def get(self, job: Job) -> Entry | None:
         """The entry of a job, if it was finished before."""
@@ -112,7 +126,8 @@ class Cache:
             return None
         except (OSError, ValueError) as error:
             raise InputError(
-                f"the cached result {path} cannot be read ({_brief(error)}): delete it and run again"
+                f"the cached result {path} cannot be read ({_brief(error)}): delete it and run"
+                " again"
             ) from None
         if entry["key"] != job.key:
             raise InputError(f"the cached result {path} is of another run: delete it and run again")
@@ -182,7 +197,8 @@ class Archive:
             return {key: _entry(entry) for key, entry in raw.items()}
         except (OSError, ValueError) as error:
             raise InputError(
-                f"the archived results {path} cannot be read ({_brief(error)}): mend or move the file away"
+                f"the archived results {path} cannot be read ({_brief(error)}): mend or move the"
+                " file away"
             ) from None
 
     def add(self, entries: Iterable[Entry]) -> None:
@@ -200,7 +216,9 @@ class Archive:
         entries = self._read(path) if path.is_file() else {}
         # one line per entry, sorted by job: a diff then shows what changed
         ordered = sorted((entries | new).items(), key=lambda item: (_what(item[1]), item[0]))
-        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered)
+        lines = ",\n".join(
+            f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in ordered
+        )
         text = "{\n" + lines + "\n}\n"
         with write_atomically(path) as temporary:
             temporary.write_text(text, encoding="utf-8")

@@ -12,7 +12,14 @@ import numpy as np
 from symlift.errors import InputError
 from symlift.paper.baselines import get_baseline
 from symlift.paper.baselines.figures import PAPER_TICA
-from symlift.paper.jobs import Job, baseline_jobs, ceiling_jobs, printed_jobs, solver_jobs, training_jobs
+from symlift.paper.jobs import (
+    Job,
+    baseline_jobs,
+    ceiling_jobs,
+    printed_jobs,
+    solver_jobs,
+    training_jobs,
+)
 from symlift.paper.registry import EXPERIMENTS, Experiment
 from symlift.paper.store import Entry
 from symlift.paper.tables import Spread, Table, spread
@@ -24,7 +31,9 @@ Entries = Mapping[str, Entry]
 
 @dataclass(frozen=True)
 class Study:
-    """One study of the paper: the jobs behind it, and how their entries become the rows of its tables."""
+    """One study of the paper: the jobs behind it, and how their entries become the rows of its
+    tables.
+    """
 
     name: str
     title: str
@@ -46,15 +55,28 @@ def _missing(jobs: Sequence[Job], entries: Entries) -> list[str]:
     for job in jobs:
         method = f"{job.method}, as printed" if job.preset == "paper" else job.method
         counts.setdefault(f"{job.experiment.name} / {method}", []).append(job.key in entries)
-    left = [f"{name} ({done.count(False)} of {len(done)})" for name, done in sorted(counts.items()) if not all(done)]
+    left = [
+        f"{name} ({done.count(False)} of {len(done)})"
+        for name, done in sorted(counts.items())
+        if not all(done)
+    ]
     return [f"Not run: {', '.join(left)}."] if left else []
 
 
-# -- Table 1 ------------------------------------------------------------------------------------------------------------
+# -- Table 1 ---------------------------------------------------------------------------------------
 
 COLUMNS = (
-    "experiment", "figure", "paper", "as printed", "ours, trained", "fast", "baseline here", "one alignment", "seeds", "seconds",
-)  # fmt: skip
+    "experiment",
+    "figure",
+    "paper",
+    "as printed",
+    "ours, trained",
+    "fast",
+    "baseline here",
+    "one alignment",
+    "seeds",
+    "seconds",
+)
 #: what is compared in each part of the table: (name of the figure, where results and paper keep it)
 _BLOCKS = {
     "generators": (("S exact", "similarity_exact"), ("r", "r_paper")),
@@ -65,7 +87,11 @@ _BLOCKS = {
         ("circular correlation, all pairs", "circular_correlation"),
         ("circular correlation, about means", "circular_correlation_means"),
     ),
-    "own": (("r", "r_paper"), ("S", "similarity"), ("circular correlation", "circular_correlation")),
+    "own": (
+        ("r", "r_paper"),
+        ("S", "similarity"),
+        ("circular correlation", "circular_correlation"),
+    ),
 }
 #: figures that one baseline is measured by, in the order in which they are looked for
 _OF_BASELINES = (
@@ -76,23 +102,36 @@ _OF_BASELINES = (
 
 
 def table1_jobs(experiments: Sequence[Experiment], full: bool = False) -> list[Job]:
-    """The fast solver and the cheap baselines on every row; with ``full``, training and slow baselines too."""
-    jobs = [job for e in experiments for job in (*solver_jobs(e), *ceiling_jobs(e), *baseline_jobs(e, slow=False))]
+    """The fast solver and the cheap baselines on every row; with ``full``, training and slow
+    baselines too.
+    """
+    jobs = [
+        job
+        for e in experiments
+        for job in (*solver_jobs(e), *ceiling_jobs(e), *baseline_jobs(e, slow=False))
+    ]
     if full:
         jobs += [job for e in experiments for job in _slow_jobs(e)]
     return jobs
 
 
 def _slow_jobs(experiment: Experiment) -> list[Job]:
-    return [*training_jobs(experiment), *printed_jobs(experiment), *baseline_jobs(experiment, slow=True)]
+    return [
+        *training_jobs(experiment),
+        *printed_jobs(experiment),
+        *baseline_jobs(experiment, slow=True),
+    ]
 
 
 def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
-    """Signal and generator recovery next to the baselines: one row for each number of ours and for each baseline."""
+    """Signal and generator recovery next to the baselines: one row for each number of ours and for
+    each baseline.
+    """
     rows: list[dict[str, Any]] = []
     for experiment in experiments:
         fast, trained, printed = (
-            _results(jobs(experiment), entries) for jobs in (solver_jobs, training_jobs, printed_jobs)
+            _results(jobs(experiment), entries)
+            for jobs in (solver_jobs, training_jobs, printed_jobs)
         )
         ours = {"as printed": printed, "ours, trained": trained, "fast": fast}
         for figure, key in _BLOCKS[experiment.block]:
@@ -101,21 +140,34 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
                 continue
             rows.append(
                 {
-                    "experiment": experiment.name, "figure": figure, "paper": _paper(experiment, key), **cells,
-                    "one alignment": spread((run["r"] for run in fast or trained), 4) if key == "r_paper" else None,
+                    "experiment": experiment.name,
+                    "figure": figure,
+                    "paper": _paper(experiment, key),
+                    **cells,
+                    "one alignment": spread((run["r"] for run in fast or trained), 4)
+                    if key == "r_paper"
+                    else None,
                     "seeds": " / ".join(str(len(runs)) for runs in ours.values()),
                     "seconds": " / ".join(_told(_seconds(runs)) or "–" for runs in ours.values()),
                 }
-            )  # fmt: skip
+            )
         perfect = _results(ceiling_jobs(experiment), entries)
         if perfect:
             rows.append(_baseline_row(experiment, "perfect inverse", perfect))
         for name in experiment.baselines:
-            runs = _results([job for job in _all_baselines(experiment) if job.method == name], entries)
+            runs = _results(
+                [job for job in _all_baselines(experiment) if job.method == name], entries
+            )
             if runs:
                 rows.append(_baseline_row(experiment, name, runs))
     jobs = table1_jobs(experiments, full=True)
-    return Table("table1", "Signals and generators, next to the baselines", COLUMNS, rows, _missing(jobs, entries))
+    return Table(
+        "table1",
+        "Signals and generators, next to the baselines",
+        COLUMNS,
+        rows,
+        _missing(jobs, entries),
+    )
 
 
 def _all_baselines(experiment: Experiment) -> list[Job]:
@@ -125,15 +177,23 @@ def _all_baselines(experiment: Experiment) -> list[Job]:
 def _baseline_row(experiment: Experiment, name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     figure, key = next((f, k) for f, k in _OF_BASELINES if runs[0][k] is not None)
     return {
-        "experiment": experiment.name, "figure": f"{figure}, {name}", "paper": experiment.paper.baselines.get(name),
+        "experiment": experiment.name,
+        "figure": f"{figure}, {name}",
+        "paper": experiment.paper.baselines.get(name),
         "baseline here": spread(run[key] for run in runs),
-        "one alignment": spread(run["r"] for run in runs), "seeds": str(len(runs)), "seconds": _told(_seconds(runs)),
-    }  # fmt: skip
+        "one alignment": spread(run["r"] for run in runs),
+        "seeds": str(len(runs)),
+        "seconds": _told(_seconds(runs)),
+    }
 
 
 def _paper(experiment: Experiment, key: str) -> str | None:
     # the paper's circular correlation is the one about means
-    kept = {"r_paper": "r", "circular_correlation_means": "circular_correlation", "circular_correlation": ""}
+    kept = {
+        "r_paper": "r",
+        "circular_correlation_means": "circular_correlation",
+        "circular_correlation": "",
+    }
     value = getattr(experiment.paper, kept.get(key, key), None)
     if isinstance(value, tuple):
         return " / ".join(f"{v:g}" for v in value) or None
@@ -145,13 +205,16 @@ def _seconds(runs: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _told(*counts: float) -> str:
-    return " / ".join(f"{count:,.0f}" if count >= 100 else f"{count:.3g}" for count in counts if count)
+    return " / ".join(
+        f"{count:,.0f}" if count >= 100 else f"{count:.3g}" for count in counts if count
+    )
 
 
-# -- Table 2: ablation --------------------------------------------------------------------------------------------------
+# -- Table 2: ablation -----------------------------------------------------------------------------
 
 TERMS = ("stationarity", "resolution", "infomax")
-#: what the paper reports when a term is removed: (S, r) for Legendre and Gaussian pulses on 63 points, identity
+#: what the paper reports when a term is removed: (S, r) for Legendre and Gaussian pulses on 63
+#: points, identity
 PAPER_ABLATION = {
     "none": ((0.964, 0.981), (0.961, 0.850)),
     "stationarity": ((0.997, 0.012), (0.781, 0.031)),
@@ -198,7 +261,9 @@ def ablation_table(entries: Entries) -> Table:
     columns = ("experiment", "training", "removed", "figure", "paper", "here", "steps", "seconds")
     jobs, rows = ablation_jobs(), []
     for name, term in product(ABLATED, ("none", *TERMS)):
-        runs = _results([job for job in jobs if job.experiment.name == name and _removed(job) == term], entries)
+        runs = _results(
+            [job for job in jobs if job.experiment.name == name and _removed(job) == term], entries
+        )
         if not runs:
             continue
         ring = name == RING
@@ -207,12 +272,16 @@ def ablation_table(entries: Entries) -> Table:
         for place, (figure, key) in enumerate((first, ("r", "r_paper"))):
             rows.append(
                 {
-                    "experiment": name, "training": training, "removed": term, "figure": figure,
+                    "experiment": name,
+                    "training": training,
+                    "removed": term,
+                    "figure": figure,
                     "paper": None if ring else PAPER_ABLATION[term]["gaussian" in name][place],
-                    "here": spread((run[key] for run in runs), 3), "steps": _told(max(run["steps"] for run in runs)),
+                    "here": spread((run[key] for run in runs), 3),
+                    "steps": _told(max(run["steps"] for run in runs)),
                     "seconds": _told(_seconds(runs)),
                 }
-            )  # fmt: skip
+            )
     title = "Ablation of the three terms, at equal budgets"
     return Table("ablation", title, columns, rows, _missing(jobs, entries))
 
@@ -221,10 +290,11 @@ def _removed(job: Job) -> str:
     return next((term for term in TERMS if job.settings.get(term) == 0.0), "none")
 
 
-# -- Morris -------------------------------------------------------------------------------------------------------------
+# -- Morris ----------------------------------------------------------------------------------------
 
 TRAJECTORIES, LEVELS, MORRIS_STEPS = 6, 8, 3_000
-#: setting → bounds: those of the paper, for learning rates relative to ours as the paper's are to its own
+#: setting → bounds: those of the paper, for learning rates relative to ours as the paper's are to
+#: its own
 MORRIS = {
     "estimator_rate": (2.5e-3, 7.5e-3),
     "rate": (5e-4, 1.5e-3),
@@ -243,7 +313,11 @@ PAPER_MORRIS = {
 
 
 def _problem() -> dict[str, Any]:
-    return {"num_vars": len(MORRIS), "names": list(MORRIS), "bounds": [list(b) for b in MORRIS.values()]}
+    return {
+        "num_vars": len(MORRIS),
+        "names": list(MORRIS),
+        "bounds": [list(b) for b in MORRIS.values()],
+    }
 
 
 def morris_design() -> np.ndarray:
@@ -251,7 +325,9 @@ def morris_design() -> np.ndarray:
     try:
         from SALib.sample.morris import sample
     except ImportError:
-        raise InputError("the Morris study needs SALib: `pip install 'symlift[sensitivity]'`") from None
+        raise InputError(
+            "the Morris study needs SALib: `pip install 'symlift[sensitivity]'`"
+        ) from None
     return np.asarray(sample(_problem(), TRAJECTORIES, num_levels=LEVELS, seed=0))
 
 
@@ -259,11 +335,16 @@ def morris_jobs() -> list[Job]:
     """The ring of 15 from the paper's start with the settings of each point of the design."""
     return [
         Job(
-            experiment=EXPERIMENTS[RING], kind="solver", method="neural", steps=MORRIS_STEPS,
-            settings={name: float(f"{value:.6g}") for name, value in zip(MORRIS, point, strict=True)},
+            experiment=EXPERIMENTS[RING],
+            kind="solver",
+            method="neural",
+            steps=MORRIS_STEPS,
+            settings={
+                name: float(f"{value:.6g}") for name, value in zip(MORRIS, point, strict=True)
+            },
         )
         for point in morris_design()
-    ]  # fmt: skip
+    ]
 
 
 def morris_table(entries: Entries) -> Table:
@@ -272,12 +353,15 @@ def morris_table(entries: Entries) -> Table:
     columns = ("run", *MORRIS, "r", "S exact", "seconds")
     rows = [
         {
-            "run": number, **job.settings, "r": entries[job.key]["result"]["r"],
-            "S exact": entries[job.key]["result"]["similarity_exact"][0], "seconds": entries[job.key]["result"]["seconds"],
+            "run": number,
+            **job.settings,
+            "r": entries[job.key]["result"]["r"],
+            "S exact": entries[job.key]["result"]["similarity_exact"][0],
+            "seconds": entries[job.key]["result"]["seconds"],
         }
         for number, job in enumerate(jobs, start=1)
         if job.key in entries
-    ]  # fmt: skip
+    ]
     title = f"Morris design on the ring of 15, {MORRIS_STEPS:,} steps from the paper's start"
     return Table("morris", title, columns, rows, _missing(jobs, entries))
 
@@ -307,7 +391,7 @@ def effects_table(entries: Entries) -> Table:
     return Table("morris-effects", title, columns, rows, _missing(jobs, entries))
 
 
-# -- topographic ICA ----------------------------------------------------------------------------------------------------
+# -- topographic ICA -------------------------------------------------------------------------------
 
 
 def tica_jobs() -> list[Job]:
@@ -321,7 +405,16 @@ def tica_jobs() -> list[Job]:
 
 def tica_table(entries: Entries) -> Table:
     """r of each configuration, next to the paper's and the fast solver's on the same row."""
-    columns = ("experiment", "rate", "pool", "paper", "baseline here", "one alignment", "fast", "seconds")
+    columns = (
+        "experiment",
+        "rate",
+        "pool",
+        "paper",
+        "baseline here",
+        "one alignment",
+        "fast",
+        "seconds",
+    )
     jobs, rows = tica_jobs(), []
     for job in jobs:
         if job.key not in entries:
@@ -330,20 +423,33 @@ def tica_table(entries: Entries) -> Table:
         fast = _results(solver_jobs(job.experiment), entries)
         rows.append(
             {
-                "experiment": job.experiment.name, "rate": settings["rate"], "pool": settings["pool"],
+                "experiment": job.experiment.name,
+                "rate": settings["rate"],
+                "pool": settings["pool"],
                 "paper": PAPER_TICA[job.experiment.name].get((settings["rate"], settings["pool"])),
-                "baseline here": run["r_paper"], "one alignment": run["r"],
-                "fast": spread((f["r_paper"] for f in fast), 4), "seconds": run["seconds"],
+                "baseline here": run["r_paper"],
+                "one alignment": run["r"],
+                "fast": spread((f["r_paper"] for f in fast), 4),
+                "seconds": run["seconds"],
             }
-        )  # fmt: skip
-    return Table("tica", "Topographic ICA, all configurations", columns, rows, _missing(jobs, entries))
+        )
+    return Table(
+        "tica", "Topographic ICA, all configurations", columns, rows, _missing(jobs, entries)
+    )
 
 
 STUDIES = {
     study.name: study
     for study in (
-        Study("ablation", "Table 2: the objective without one of its terms", ablation_jobs, (ablation_table,)),
-        Study("morris", "sensitivity to settings, 36 runs", morris_jobs, (morris_table, effects_table)),
+        Study(
+            "ablation",
+            "Table 2: the objective without one of its terms",
+            ablation_jobs,
+            (ablation_table,),
+        ),
+        Study(
+            "morris", "sensitivity to settings, 36 runs", morris_jobs, (morris_table, effects_table)
+        ),
         Study("tica", "topographic ICA, 24 configurations", tica_jobs, (tica_table,)),
     )
 }

@@ -53,7 +53,11 @@ def spread(values: Iterable[float | Sequence[float] | None], digits: int = 3) ->
     >>> spread([[0.9, 0.7], [0.8, 0.8], None]), spread([None])
     (0.800 (0.800), None)
     """
-    numbers = [statistics.fmean(v) if isinstance(v, Sequence) else v for v in values if v is not None and v != []]
+    numbers = [
+        statistics.fmean(v) if isinstance(v, Sequence) else v
+        for v in values
+        if v is not None and v != []
+    ]
     return Spread(tuple(float(v) for v in numbers), digits) if numbers else None
 
 
@@ -71,13 +75,25 @@ class Table:
     def markdown(self) -> str:
         """A table for people: medians with the worst seed in brackets."""
         lines = ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
-        lines += ["| " + " | ".join(_text(row.get(column)) for column in self.columns) + " |" for row in self.rows]
-        return "\n".join([*lines, *([""] if self.notes else []), *(f"- {note}" for note in self.notes)]) + "\n"
+        lines += [
+            "| " + " | ".join(_text(row.get(column)) for column in self.columns) + " |"
+            for row in self.rows
+        ]
+        return (
+            "\n".join(
+                [*lines, *([""] if self.notes else []), *(f"- {note}" for note in self.notes)]
+            )
+            + "\n"
+        )
 
     def csv(self) -> str:
         """A table for programs: a spread has three columns, median, worst and number of seeds."""
         wide = [c for c in self.columns if any(isinstance(row.get(c), Spread) for row in self.rows)]
-        header = [n for c in self.columns for n in ((c, f"{c}: worst", f"{c}: seeds") if c in wide else (c,))]
+        header = [
+            n
+            for c in self.columns
+            for n in ((c, f"{c}: worst", f"{c}: seeds") if c in wide else (c,))
+        ]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(header)

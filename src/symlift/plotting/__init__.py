@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symlift.core.grid import Grid
-from symlift.plotting.displays import plot_diagnosis, plot_generators, plot_placement, plot_ring, plot_signals
+from symlift.plotting.displays import (
+    plot_diagnosis,
+    plot_generators,
+    plot_placement,
+    plot_ring,
+    plot_signals,
+)
 from symlift.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -134,9 +140,19 @@ def bit_figure(structure: BitStructure, slopes: ArrayLike | None = None, title: 
         for k in range(1, b):
             left.axvline(k, color=GREY, linewidth=0.6)
         places = np.arange(b)
-        right.errorbar(places, structure.mean, structure.deviation, fmt="o", capsize=3, markersize=4, label="weight")
+        right.errorbar(
+            places,
+            structure.mean,
+            structure.deviation,
+            fmt="o",
+            capsize=3,
+            markersize=4,
+            label="weight",
+        )
         seen = structure.mean > 0
-        level = np.exp(np.mean(np.log(structure.mean[seen]) + places[seen] * np.log(structure.base)))
+        level = np.exp(
+            np.mean(np.log(structure.mean[seen]) + places[seen] * np.log(structure.base))
+        )
         right.plot(places, level * structure.base**-places, color="#999999", linewidth=1, zorder=0)
         if slopes is not None:
             measured = np.asarray(slopes, dtype=np.float64)
@@ -154,7 +170,9 @@ def bit_figure(structure: BitStructure, slopes: ArrayLike | None = None, title: 
         right.set_xticks(places)
         right.set_xlabel("bit, the most significant first")
         right.set_ylabel("relative to the heaviest")
-        right.set_title(f"number system of base {structure.base:.3f}\n(bars: deviation over pixels)")
+        right.set_title(
+            f"number system of base {structure.base:.3f}\n(bars: deviation over pixels)"
+        )
     return figure
 
 

@@ -59,11 +59,15 @@ def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
     placement = _fitted(est).placement_
     if placement is None:
         raise InputError(
-            "this fit has no placement, its columns are not points: plot_signals shows the recovered signals"
+            "this fit has no placement, its columns are not points: plot_signals shows the"
+            " recovered signals"
         )
     axes = _axes(ax)
     left_out = int(placement.left_out.sum())
-    axes.set_title(f"{len(placement.point) - left_out} columns placed" + (f", {left_out} left out" if left_out else ""))
+    axes.set_title(
+        f"{len(placement.point) - left_out} columns placed"
+        + (f", {left_out} left out" if left_out else "")
+    )
     if placement.grid.ndim == 1:
         _along(axes, placement)
     elif placement.grid.ndim == 2 and _between_points(placement):
@@ -82,14 +86,22 @@ def _scattered(axes: Axes, placement: Placement) -> None:
     """Columns at their places between the points of a plane."""
     on = np.flatnonzero(~placement.left_out)
     y, x = placement.coordinates[on].T
-    dots = axes.scatter(x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2)
+    dots = axes.scatter(
+        x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
+    )
     _colour_bar(axes, dots, "confidence")
     rows, columns = placement.grid.shape
     axes.set(xlabel="axis 2", ylabel="axis 1", xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
     axes.grid(alpha=0.3)
     if len(on) <= _MOST_NAMES:
         for column, a, b in zip(on.tolist(), x, y, strict=True):
-            axes.annotate(_name(placement, column), (a, b), (3, 3), textcoords="offset points", fontsize="x-small")
+            axes.annotate(
+                _name(placement, column),
+                (a, b),
+                (3, 3),
+                textcoords="offset points",
+                fontsize="x-small",
+            )
 
 
 def _along(axes: Axes, placement: Placement) -> None:
@@ -105,16 +117,24 @@ def _along(axes: Axes, placement: Placement) -> None:
     else:
         x, y, rotation = at, np.zeros(len(at)), np.full(len(at), 60.0)
         axes.set(ylim=(-0.5, 1.2), yticks=[], xlabel="grid step")
-    dots = axes.scatter(x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2)
+    dots = axes.scatter(
+        x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
+    )
     _colour_bar(axes, dots, "confidence")
     if len(on) <= _MOST_NAMES:
         for column, a, b, angle in zip(on.tolist(), x, y, rotation, strict=True):
             ring = placement.grid.is_ring
             left = ring and a < -1e-9
             axes.text(
-                a * 1.1 if ring else a, b * 1.1 if ring else 0.12, _name(placement, column), fontsize="small",
-                rotation=angle + 180 if left else angle, rotation_mode="anchor", ha="right" if left else "left", va="center",
-            )  # fmt: skip
+                a * 1.1 if ring else a,
+                b * 1.1 if ring else 0.12,
+                _name(placement, column),
+                fontsize="small",
+                rotation=angle + 180 if left else angle,
+                rotation_mode="anchor",
+                ha="right" if left else "left",
+                va="center",
+            )
 
 
 def _on_plane(axes: Axes, placement: Placement) -> None:
@@ -125,17 +145,30 @@ def _on_plane(axes: Axes, placement: Placement) -> None:
     np.fmax.at(sure, placement.point[on], placement.confidence[on])
     image = axes.imshow(_flat_picture(sure, grid), cmap="Blues", vmin=0, vmax=1)
     _colour_bar(axes, image, "confidence")
-    axes.set(xlabel="axis 2" if grid.ndim == 2 else "slices along axis 1, side by side", ylabel=f"axis {grid.ndim - 1}")
+    axes.set(
+        xlabel="axis 2" if grid.ndim == 2 else "slices along axis 1, side by side",
+        ylabel=f"axis {grid.ndim - 1}",
+    )
     if grid.ndim == 2 and grid.size <= _MOST_NAMES:
         # the first of several columns at a point
         first = {int(placement.point[c]): c for c in reversed(on.tolist())}
         for point, column in sorted(first.items()):
             row, across = divmod(point, grid.shape[1])
             colour = "white" if sure[point] > 0.6 else "black"
-            axes.text(across, row, _name(placement, column), ha="center", va="center", fontsize="x-small", color=colour)
+            axes.text(
+                across,
+                row,
+                _name(placement, column),
+                ha="center",
+                va="center",
+                fontsize="x-small",
+                color=colour,
+            )
 
 
-def plot_signals(est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, count: int = 8) -> Axes:
+def plot_signals(
+    est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, count: int = 8
+) -> Axes:
     """Plot recovered signals: curves on a line or ring, grey images on a plane or in a volume.
 
     Parameters
@@ -194,7 +227,9 @@ def plot_signals(est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None 
     return axes
 
 
-def plot_generators(est: LatentDomain, axis: int = 0, ax: Axes | None = None, *, on_grid: bool = True) -> Axes:
+def plot_generators(
+    est: LatentDomain, axis: int = 0, ax: Axes | None = None, *, on_grid: bool = True
+) -> Axes:
     """Plot the generator of translations along one axis as a matrix.
 
     In the order of the grid's points it looks like a derivative.
@@ -232,7 +267,9 @@ def plot_generators(est: LatentDomain, axis: int = 0, ax: Axes | None = None, *,
     """
     grid = _fitted(est).grid_
     if not 0 <= axis < grid.ndim:
-        raise InputError(f"axis {axis} does not exist, the grid {grid} has {grid.ndim}: count from 0")
+        raise InputError(
+            f"axis {axis} does not exist, the grid {grid} has {grid.ndim}: count from 0"
+        )
     L, name = est.generators_[axis], "column"
     if on_grid:
         W = est.lifting_map_
@@ -246,7 +283,11 @@ def plot_generators(est: LatentDomain, axis: int = 0, ax: Axes | None = None, *,
 
 
 def plot_ring(
-    est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, labels: ArrayLike | None = None
+    est: LatentDomain,
+    X: ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    labels: ArrayLike | None = None,
 ) -> Axes:
     """Plot phase and amplitude of each row on a ring: the first point at the top, clockwise.
 
@@ -286,7 +327,10 @@ def plot_ring(
         phase, amplitude = phase[:, 0], amplitude[:, 0]  # the first of two angles
     hue = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if hue.shape != phase.shape:
-        raise InputError(f"labels have shape {hue.shape}: give one angle in radians for each of the {len(rows)} rows")
+        raise InputError(
+            f"labels have shape {hue.shape}: give one angle in radians for each of the {len(rows)}"
+            " rows"
+        )
     axes = _axes(ax)
     dots = axes.scatter(
         amplitude * np.sin(phase),
@@ -339,7 +383,9 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
     tests = [
         t
         for t in diagnosis.tests
-        if t.threshold is not None and t.value is not None and np.isfinite([t.value, t.threshold]).all()
+        if t.threshold is not None
+        and t.value is not None
+        and np.isfinite([t.value, t.threshold]).all()
     ]
     axes = _axes(ax)
     for number, test in enumerate(tests):
@@ -350,10 +396,18 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
         axes.plot([limit, limit], [number - 0.38, number + 0.38], color="black", linewidth=2)
         sign = "≥" if larger_is_better(test) else "≤"
         axes.text(
-            1.02, number, f"{_number(test.value)} ({sign} {_number(test.threshold)})", va="center", fontsize="small"
+            1.02,
+            number,
+            f"{_number(test.value)} ({sign} {_number(test.threshold)})",
+            va="center",
+            fontsize="small",
         )
     axes.set_yticks(range(len(tests)), [test.name.replace("_", " ") for test in tests])
-    axes.set(xlim=(0, 1), xticks=[], title=f"{diagnosis.verdict.value}, confidence {diagnosis.confidence:.2f}")
+    axes.set(
+        xlim=(0, 1),
+        xticks=[],
+        title=f"{diagnosis.verdict.value}, confidence {diagnosis.confidence:.2f}",
+    )
     axes.invert_yaxis()
     return axes
 

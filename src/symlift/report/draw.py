@@ -69,7 +69,9 @@ def png(indices: NDArray[np.uint8], colours: NDArray[np.uint8]) -> str:
     raw = np.concatenate([np.zeros((height, 1), np.uint8), indices], axis=1).tobytes()
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
     data = b"".join(
         [
@@ -90,14 +92,18 @@ def _levels(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.
     return np.round(np.where(np.isnan(unit), 0, unit) * (GAP - 1)).astype(np.uint8)
 
 
-def field_png(values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float) -> str:
+def field_png(
+    values: NDArray[np.float64], pixels: NDArray[np.int32], low: float, high: float
+) -> str:
     """A signal drawn by ``pixels`` (see `pixel_map`), black at ``low`` and white at ``high``.
 
     Large pictures are subsampled.
     """
     every = math.ceil(max(pixels.shape) / _MOST_PIXELS)
     pixels = pixels[::every, ::every]
-    return png(np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), GREY)
+    return png(
+        np.where(pixels < 0, np.uint8(GAP), _levels(values[np.maximum(pixels, 0)], low, high)), GREY
+    )
 
 
 def heat_png(matrix: NDArray[np.float64]) -> tuple[str, float]:
@@ -105,11 +111,15 @@ def heat_png(matrix: NDArray[np.float64]) -> tuple[str, float]:
 
     That value is the 99.5th percentile of the absolute entries.
     """
-    limit = float(np.percentile(np.abs(matrix), 99.5)) or float(np.abs(matrix).max(initial=0.0)) or 1.0
+    limit = (
+        float(np.percentile(np.abs(matrix), 99.5)) or float(np.abs(matrix).max(initial=0.0)) or 1.0
+    )
     return png(_levels(matrix, -limit, limit), DIVERGING), limit
 
 
-def colour_bar(colours: NDArray[np.uint8], low: float, high: float, kind: str, label: str) -> Markup:
+def colour_bar(
+    colours: NDArray[np.uint8], low: float, high: float, kind: str, label: str
+) -> Markup:
     """Colour bar of a picture: a strip of colours between the lowest and the highest value."""
     strip = png(np.arange(GAP, dtype=np.uint8)[None, :], colours)
     return Markup(
@@ -216,9 +226,18 @@ def bars(values: NDArray[np.float64], low: float, high: float, label: str) -> Ma
     left, _, right, _ = _SMALL
     x = left + (np.arange(len(values)) + 0.5) * (right - left) / len(values)
     zero = _up(np.zeros(1), low, high)[0]
-    path = "".join(f"M{a:.1f},{zero:.1f}V{b:.1f}" for a, b in zip(x, _up(values, low, high), strict=True))
+    path = "".join(
+        f"M{a:.1f},{zero:.1f}V{b:.1f}" for a, b in zip(x, _up(values, low, high), strict=True)
+    )
     width = min(6.0, (right - left) / len(values) * 0.62)
-    return _small(f'<path class="bars" stroke-width="{width:.2f}" d="{path}"/>', low, high, last, "column", label)
+    return _small(
+        f'<path class="bars" stroke-width="{width:.2f}" d="{path}"/>',
+        low,
+        high,
+        last,
+        "column",
+        label,
+    )
 
 
 def _up(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
@@ -230,15 +249,27 @@ def _small(body: str, low: float, high: float, last: int, name: str, label: str)
     left, top, right, bottom = _SMALL
     zero = _up(np.zeros(1), low, high)[0]
     return Markup(
-        '<svg class="signal" viewBox="0 0 200 108" role="img" aria-label="{}">'
-        '<path class="axis" d="M{l},{t}V{b}"/><path class="base" d="M{l},{z}H{r}"/>{}'
-        '<text class="tick end" x="{i}" y="{u}">{}</text><text class="tick end" x="{i}" y="{b}">{}</text>'
-        '<text class="tick" x="{l}" y="93">0</text><text class="tick end" x="{r}" y="93">{}</text>'
-        '<text class="name mid" x="{m}" y="104">{}</text></svg>'
+        '<svg class="signal" viewBox="0 0 200 108" role="img" aria-label="{}"><path class="axis"'
+        ' d="M{l},{t}V{b}"/><path class="base" d="M{l},{z}H{r}"/>{}<text class="tick end" x="{i}"'
+        ' y="{u}">{}</text><text class="tick end" x="{i}" y="{b}">{}</text><text class="tick"'
+        ' x="{l}" y="93">0</text><text class="tick end" x="{r}" y="93">{}</text><text class="name'
+        ' mid" x="{m}" y="104">{}</text></svg>'
     ).format(
-        label, Markup(body), short(high), short(low), last, name,  # noqa: S704 - numbers only, made here
-        l=left, t=top, r=right, b=bottom, z=f"{zero:.1f}", i=left - 4, u=top + 7, m=(left + right) / 2,
-    )  # fmt: skip
+        label,
+        Markup(body),  # noqa: S704 - numbers only, made here
+        short(high),
+        short(low),
+        last,
+        name,
+        l=left,
+        t=top,
+        r=right,
+        b=bottom,
+        z=f"{zero:.1f}",
+        i=left - 4,
+        u=top + 7,
+        m=(left + right) / 2,
+    )
 
 
 def ring(values: NDArray[np.float64], low: float, high: float, label: str) -> Markup:
@@ -269,12 +300,14 @@ def sparkline(values: Sequence[float], label: str) -> Markup:
     x = np.linspace(2, 158, len(series))
     y = _height(series, float(series.min()), float(series.max()), 40, 4)
     return Markup(
-        '<svg class="signal spark" viewBox="0 0 160 44" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<path class="line" d="{}"/></svg>'
+        '<svg class="signal spark" viewBox="0 0 160 44" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}"><path class="line" d="{}"/></svg>'
     ).format(label, polyline(x, y))
 
 
-def _height(values: NDArray[np.float64], low: float, high: float, bottom: float, top: float) -> NDArray[np.float64]:
+def _height(
+    values: NDArray[np.float64], low: float, high: float, bottom: float, top: float
+) -> NDArray[np.float64]:
     span = high - low
     unit = np.clip((values - low) / span, 0, 1) if span > 0 else np.full(len(values), 0.5)
     return bottom + (top - bottom) * unit
@@ -326,17 +359,26 @@ def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
     for value, text in x.ticks:
         at, _ = place(np.array([value]), np.array([y.low]), x, y)
         parts.append(f'<path class="axis" d="M{at[0]:.1f},{bottom}v4"/>')
-        parts.append(f'<text class="tick mid" x="{at[0]:.1f}" y="{bottom + 16}">{escape(text)}</text>')
+        parts.append(
+            f'<text class="tick mid" x="{at[0]:.1f}" y="{bottom + 16}">{escape(text)}</text>'
+        )
     for value, text in y.ticks:
         _, at = place(np.array([x.low]), np.array([value]), x, y)
         parts.append(f'<path class="axis" d="M{left},{at[0]:.1f}h-4"/>')
-        parts.append(f'<text class="tick end" x="{left - 7}" y="{at[0] + 3.5:.1f}">{escape(text)}</text>')
+        parts.append(
+            f'<text class="tick end" x="{left - 7}" y="{at[0] + 3.5:.1f}">{escape(text)}</text>'
+        )
     middle = (top + bottom) / 2
-    parts.append(f'<text class="name mid" x="{(left + right) / 2}" y="{HEIGHT - 4}">{escape(x.name)}</text>')
     parts.append(
-        f'<text class="name mid" transform="rotate(-90 10 {middle})" x="10" y="{middle}">{escape(y.name)}</text>'
+        f'<text class="name mid" x="{(left + right) / 2}" y="{HEIGHT - 4}">{escape(x.name)}</text>'
     )
-    return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+    parts.append(
+        f'<text class="name mid" transform="rotate(-90 10 {middle})" x="10"'
+        f' y="{middle}">{escape(y.name)}</text>'
+    )
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(
         WIDTH,
         HEIGHT,
         label,
@@ -344,7 +386,9 @@ def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
     )
 
 
-def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def place(
+    x: NDArray, y: NDArray, xs: Scale, ys: Scale
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Convert data coordinates to drawing coordinates."""
     left, top, right, bottom = _BOX
     px = left + (right - left) * (np.asarray(x, dtype=np.float64) - xs.low) / (xs.high - xs.low)
@@ -352,13 +396,23 @@ def place(x: NDArray, y: NDArray, xs: Scale, ys: Scale) -> tuple[NDArray[np.floa
     return px, py
 
 
-def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: bool = False, most: int = 3000) -> str:
+def dots(
+    x: NDArray,
+    y: NDArray,
+    weight: NDArray,
+    xs: Scale,
+    ys: Scale,
+    stems: bool = False,
+    most: int = 3000,
+) -> str:
     """Points, the stronger ones darker.
 
     There are four strengths, each one path of round strokes of length zero.
     """
     # weights that differ by rounding alone are equal, and of equal ones the first are drawn
-    order = np.argsort(-np.round(weight / (weight.max(initial=0.0) or 1.0), 9), kind="stable")[:most]
+    order = np.argsort(-np.round(weight / (weight.max(initial=0.0) or 1.0), 9), kind="stable")[
+        :most
+    ]
     px, py = place(x[order], y[order], xs, ys)
     strength = weight[order] / (weight.max(initial=0.0) or 1.0)
     size = 6.0 if len(order) <= 60 else 4.5 if len(order) <= 400 else 3.0
@@ -366,11 +420,15 @@ def dots(x: NDArray, y: NDArray, weight: NDArray, xs: Scale, ys: Scale, stems: b
     if stems:
         base = _BOX[3]
         parts.append(
-            '<path class="stem" d="' + "".join(f"M{a:.1f},{base}V{b:.1f}" for a, b in zip(px, py, strict=True)) + '"/>'
+            '<path class="stem" d="'
+            + "".join(f"M{a:.1f},{base}V{b:.1f}" for a, b in zip(px, py, strict=True))
+            + '"/>'
         )
     for step in range(4):
         chosen = (strength > step / 4) & (strength <= (step + 1) / 4) if step else strength <= 0.25
         if chosen.any():
-            path = "".join(f"M{a:.1f},{b:.1f}h0" for a, b in zip(px[chosen], py[chosen], strict=True))
+            path = "".join(
+                f"M{a:.1f},{b:.1f}h0" for a, b in zip(px[chosen], py[chosen], strict=True)
+            )
             parts.append(f'<path class="dot s{step}" stroke-width="{size}" d="{path}"/>')
     return "".join(parts)

@@ -17,7 +17,14 @@ from symlift.solvers.contract import Evidence, Stage, Trace
 
 __all__ = ["Blocks", "cut", "flat", "of_evidence", "of_trace", "pretty", "show"]
 
-_MOST_FACTS, _MOST_ROWS, _MOST_COLUMNS, _MOST_TEXT, _MOST_SERIES, _MOST_SETTINGS = 24, 24, 8, 80, 6, 80
+_MOST_FACTS, _MOST_ROWS, _MOST_COLUMNS, _MOST_TEXT, _MOST_SERIES, _MOST_SETTINGS = (
+    24,
+    24,
+    8,
+    80,
+    6,
+    80,
+)
 # this many consecutive stages of one name are steps of one process, and drawn as curves
 _MANY = 5
 _ROUNDING = 5e-7
@@ -54,7 +61,9 @@ class Blocks:
             return
         first, last = show(values[0]), show(values[-1])
         svg = sparkline(values, f"{pretty(name)}: {len(values)} values from {first} to {last}")
-        self.series.append({"name": pretty(name), "svg": svg, "first": first, "last": last, "n": len(values)})
+        self.series.append(
+            {"name": pretty(name), "svg": svg, "first": first, "last": last, "n": len(values)}
+        )
 
     def add_table(self, title: str, rows: list[dict[str, str]]) -> None:
         """Add a table with one line for each of ``rows``.
@@ -67,9 +76,14 @@ class Blocks:
         for row in rows:
             for column in row:
                 filled[column] = filled.get(column, 0) + 1
-        columns = [column for column, count in filled.items() if 2 * count > len(rows)][:_MOST_COLUMNS]
+        columns = [column for column, count in filled.items() if 2 * count > len(rows)][
+            :_MOST_COLUMNS
+        ]
         cells = [[row.get(column, "") for column in columns] for row in rows]
-        details = [", ".join(f"{_last(k)} {v}" for k, v in row.items() if k not in columns)[:240] for row in rows]
+        details = [
+            ", ".join(f"{_last(k)} {v}" for k, v in row.items() if k not in columns)[:240]
+            for row in rows
+        ]
         names = [_last(column) for column in columns]
         if any(details):
             names.append("details")
@@ -86,7 +100,13 @@ def of_trace(trace: Trace) -> Blocks:
         stages = list(run)
         if len(stages) >= _MANY:
             _add_curves(stages, blocks)
-            single.append({"stage": pretty(name), "seconds": show(stages[-1].seconds), "times": show(len(stages))})
+            single.append(
+                {
+                    "stage": pretty(name),
+                    "seconds": show(stages[-1].seconds),
+                    "times": show(len(stages)),
+                }
+            )
         else:
             single += [_row(stage, blocks) for stage in stages]
     if single:
@@ -95,7 +115,11 @@ def of_trace(trace: Trace) -> Blocks:
         blocks.add_facts([("chosen", show(trace.chosen))])
     training, settings = trace.training, dict(trace.settings)
     if training is not None:
-        shown_training = {key: value for key, value in vars(training).items() if key not in ("restarts", "settings")}
+        shown_training = {
+            key: value
+            for key, value in vars(training).items()
+            if key not in ("restarts", "settings")
+        }
         blocks.add_facts(("training, " + key, show(value)) for key, value in shown_training.items())
         if len(training.restarts) > 1:
             blocks.add_table("Restarts", [flat(restart) for restart in training.restarts])
@@ -112,7 +136,11 @@ def of_evidence(evidence: Evidence, but: Iterable[str] = ()) -> list[tuple[str, 
     The page shows the latter already, computed from other rows.
     """
     left_out = {"found", *but}
-    known = ((entry.name, getattr(evidence, entry.name)) for entry in fields(evidence) if entry.name not in left_out)
+    known = (
+        (entry.name, getattr(evidence, entry.name))
+        for entry in fields(evidence)
+        if entry.name not in left_out
+    )
     return [(name, show(value)) for name, value in known if value not in (None, "", ())]
 
 
@@ -130,7 +158,11 @@ def _row(stage: Stage, blocks: Blocks) -> dict[str, str]:
     """A stage as one line of a table; its long lists of numbers become curves."""
     words: dict[str, Any] = {}
     for key, value in stage.values.items():
-        numbers = [_plain(item) for item in value] if isinstance(value, list | tuple) and len(value) > 4 else []
+        numbers = (
+            [_plain(item) for item in value]
+            if isinstance(value, list | tuple) and len(value) > 4
+            else []
+        )
         if numbers and None not in numbers:
             blocks.add_series(key, [item for item in numbers if item is not None])
         else:
@@ -190,7 +222,9 @@ def show(value: Any) -> str:
     if isinstance(value, list | tuple):
         if len(value) > 4:
             numbers = [item for item in value if _plain(item) is not None]
-            ends = f" ({show(numbers[0])} → {show(numbers[-1])})" if len(numbers) == len(value) else ""
+            ends = (
+                f" ({show(numbers[0])} → {show(numbers[-1])})" if len(numbers) == len(value) else ""
+            )
             return f"{len(value)} values{ends}"
         return cut(", ".join(show(item) for item in value)) or "–"
     if isinstance(value, dict):

@@ -84,7 +84,11 @@ class RunContents:
         if self.record is not None:
             spent = self.record.timings.fit
         else:
-            spent = sum(stage.seconds for stage in trace.stages) if trace.training is None else trace.training.seconds
+            spent = (
+                sum(stage.seconds for stage in trace.stages)
+                if trace.training is None
+                else trace.training.seconds
+            )
         return number(spent) if spent else None
 
     @property
@@ -110,7 +114,9 @@ class RunContents:
     @cached_property
     def decomposed(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Singular value decomposition of the lifting map, which two panels need."""
-        U, singular, V = np.linalg.svd(self.model.lifting_map().astype(np.float64), full_matrices=False)
+        U, singular, V = np.linalg.svd(
+            self.model.lifting_map().astype(np.float64), full_matrices=False
+        )
         return U, singular, V
 
 
@@ -125,11 +131,15 @@ def number(value: float | None) -> float | None:
 def read_run(folder: Path) -> RunContents:
     """Read everything of a run that can be read; raise InputError where there is no model."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder: give the run folder that `symlift recover` wrote")
+        raise InputError(
+            f"{folder} is not a folder: give the run folder that `symlift recover` wrote"
+        )
     model = load_model(folder)
     notes: dict[str, str] = {}
     record = _read(folder / RECORD, lambda: open_run(folder).record, notes)
-    estimator = _read(folder / ESTIMATOR_FILE, lambda: read_estimator(folder), notes) or EstimatorRecord()
+    estimator = (
+        _read(folder / ESTIMATOR_FILE, lambda: read_estimator(folder), notes) or EstimatorRecord()
+    )
     try:
         samples = read_samples(folder, model.n_features)
     except SamplesError as error:

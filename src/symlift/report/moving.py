@@ -39,7 +39,8 @@ def move_panel(run: RunContents) -> dict[str, Any] | None:
         "open": not all(grid.periodic),
         "observation": payload["observation"] is not None,
         # an embedding that drops dimensions returns a projection, even for a shift of zero
-        "lossy": payload["observation"] is not None and np.linalg.matrix_rank(run.model.E) < run.model.n_features,
+        "lossy": payload["observation"] is not None
+        and np.linalg.matrix_rank(run.model.E) < run.model.n_features,
         "json": script_json(payload),
     }
 
@@ -81,7 +82,11 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         "observation": None,
     }
     # the first of several channels does not determine the values of the columns
-    if run.observed is not None and model.channels == 1 and model.n_features * D <= _MOST_OBSERVATION_NUMBERS:
+    if (
+        run.observed is not None
+        and model.channels == 1
+        and model.n_features * D <= _MOST_OBSERVATION_NUMBERS
+    ):
         E = model.E.astype(np.float64)
         back = model.scale * (np.linalg.pinv(E, rcond=1e-10) @ group.Q)
         unit = float(np.abs(back).max()) / 32767 or 1.0
@@ -90,7 +95,9 @@ def move_payload(run: RunContents) -> dict[str, Any]:
             "unit": unit,
             "matrix": _bytes(np.round(back / unit).astype("<i2")),
             "mean": _floats(model.mean),
-            "pixels": _pixels(draw.pixel_map(model.n_features, grid.shape)) if kind == "image" else None,
+            "pixels": _pixels(draw.pixel_map(model.n_features, grid.shape))
+            if kind == "image"
+            else None,
         }
     return payload
 

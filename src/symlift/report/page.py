@@ -64,7 +64,9 @@ def write_page(
     """Write the page of a fit that is in memory."""
     target = Path(path)
     notes = {"samples": "no rows were kept with this fit"} if samples is None else {}
-    return _write(RunContents(Path(target.stem), model, None, estimator, placement, samples, notes), target)
+    return _write(
+        RunContents(Path(target.stem), model, None, estimator, placement, samples, notes), target
+    )
 
 
 def _write(run: RunContents, target: Path) -> Path:
@@ -75,7 +77,8 @@ def _write(run: RunContents, target: Path) -> Path:
             temporary.write_bytes(page.encode("utf-8", "replace"))
     except OSError as error:
         raise InputError(
-            f"{target} cannot be written ({error.strerror}): check the folder's permissions and space"
+            f"{target} cannot be written ({error.strerror}): check the folder's permissions and"
+            " space"
         ) from None
     return target
 
@@ -89,7 +92,8 @@ def render(run: RunContents) -> str:
         save=Markup(save),  # noqa: S704
         # the browser runs these scripts and no other, whatever a name may contain
         hashes=[
-            base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (move, save)
+            base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+            for text in (move, save)
         ],
         header=_header(run),
         alternatives=_alternatives(run),
@@ -118,7 +122,11 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
     names = ("report.css", "report.js", "save.js", "template.html.j2")
     css, move, save, text = (here.joinpath(name).read_text(encoding="utf-8") for name in names)
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, loader=None
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        loader=None,
     )
     return css, move, save, environment.from_string(text)
 
@@ -127,16 +135,21 @@ def _header(run: RunContents) -> dict[str, Any]:
     n_features = f"{facts.show(run.model.n_features)} columns"
     entries = [
         ("Domain", _shape(run.model.grid)),
-        ("Data", n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}"),
+        (
+            "Data",
+            n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}",
+        ),
         ("Channels", facts.show(run.model.channels) if run.model.channels > 1 else None),
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
     sentence = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
     return {
-        "name": facts.cut(run.name, 200), "answer": sentence, "entries": [(k, v) for k, v in entries if v],
+        "name": facts.cut(run.name, 200),
+        "answer": sentence,
+        "entries": [(k, v) for k, v in entries if v],
         "status": _status(run),
-    }  # fmt: skip
+    }
 
 
 def _alternatives(run: RunContents) -> dict[str, Any] | None:
@@ -148,15 +161,26 @@ def _alternatives(run: RunContents) -> dict[str, Any] | None:
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [
-        {"name": _other_words(test.name), "value": facts.show(test.value),
-         "words": "explains less, as it should" if test.passed else "does as well: see the next steps",
-         "bar": evidence_bar(test)}
-        for test in tests if test.name.startswith(_OTHER)
-    ]  # fmt: skip
+        {
+            "name": _other_words(test.name),
+            "value": facts.show(test.value),
+            "words": (
+                "explains less, as it should" if test.passed else "does as well: see the next steps"
+            ),
+            "bar": evidence_bar(test),
+        }
+        for test in tests
+        if test.name.startswith(_OTHER)
+    ]
     if not others and not compared and sure is None:
         return None
     origin = "given" if sure is None else f"proposed from the data, confidence {sure:.2f}"
-    return {"found": _shape(grid), "how": origin, "others": others, "runners": _runners(compared, grid)}
+    return {
+        "found": _shape(grid),
+        "how": origin,
+        "others": others,
+        "runners": _runners(compared, grid),
+    }
 
 
 def _other_words(name: str) -> str:
@@ -166,7 +190,11 @@ def _other_words(name: str) -> str:
     ('Line', '4 × 6 grid')
     """
     grid = facts.pretty(name.removeprefix(_OTHER))
-    return grid.removeprefix("a ").capitalize() if grid.startswith("a ") else f"{grid.replace('x', ' × ')} grid"
+    return (
+        grid.removeprefix("a ").capitalize()
+        if grid.startswith("a ")
+        else f"{grid.replace('x', ' × ')} grid"
+    )
 
 
 def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
@@ -175,12 +203,17 @@ def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, An
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)
         other = Grid(one.shape, one.periodic)
-        bar = Markup('<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img" aria-label="{}">'
-                     '<rect class="track" x="0" y="3" width="300" height="10"/>'
-                     '<rect class="amount" x="0" y="3" width="{}" height="10"/></svg>').format(
-            f"{_shape(other)} explains {facts.show(share)}", f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}"
-        )  # fmt: skip
-        shown.append({"name": _shape(other), "value": facts.show(share), "taken": other == grid, "bar": bar})
+        bar = Markup(
+            '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
+            ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
+            ' class="amount" x="0" y="3" width="{}" height="10"/></svg>'
+        ).format(
+            f"{_shape(other)} explains {facts.show(share)}",
+            f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}",
+        )
+        shown.append(
+            {"name": _shape(other), "value": facts.show(share), "taken": other == grid, "bar": bar}
+        )
     return shown
 
 
@@ -214,7 +247,11 @@ def _notes(run: RunContents) -> list[str]:
     if len(warnings) > _MOST_WARNINGS:
         lines.append(f"{len(warnings) - _MOST_WARNINGS} more warnings are in run.json.")
     # a saved estimator has no record, and nothing is wrong with that
-    missing = [text for name, text in run.notes.items() if name != "samples" and text != f"{RECORD} is missing"]
+    missing = [
+        text
+        for name, text in run.notes.items()
+        if name != "samples" and text != f"{RECORD} is missing"
+    ]
     return lines + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
 
 
@@ -225,10 +262,14 @@ def _large(run: RunContents) -> str | None:
     left_out = ["moving a sample", "generators", "frequencies", "correlations"]
     if run.model.grid.is_ring:
         left_out.insert(0, "the ring's pictures")
-    size = f"{facts.show(run.model.n_features)} columns in {facts.show(run.model.group.dimension)} dimensions"
+    size = (
+        f"{facts.show(run.model.n_features)} columns in {facts.show(run.model.group.dimension)}"
+        " dimensions"
+    )
     words = f"{', '.join(left_out[:-1])} and {left_out[-1]}"
     return (
-        f"This model is large ({size}). {words[:1].upper() + words[1:]} need matrices of that size, and are left out."
+        f"This model is large ({size}). {words[:1].upper() + words[1:]} need matrices of that size,"
+        " and are left out."
     )
 
 
@@ -246,9 +287,16 @@ def _convergence(run: RunContents) -> facts.Blocks:
         score = number(run.record.score)
         if score is not None:
             blocks.add_facts(
-                [("score, higher is better: for fits of the same rows on the same grid", facts.show(score))]
+                [
+                    (
+                        "score, higher is better: for fits of the same rows on the same grid",
+                        facts.show(score),
+                    )
+                ]
             )
-        blocks.add_facts((f"seconds, {name}", facts.show(value)) for name, value in run.record.timings if value)
+        blocks.add_facts(
+            (f"seconds, {name}", facts.show(value)) for name, value in run.record.timings if value
+        )
     return blocks
 
 
@@ -256,14 +304,25 @@ def _footer(run: RunContents) -> list[tuple[str, str]]:
     record, grid = run.record, run.model.grid
     seed = run.estimator.random_state if record is None else record.settings.seed
     versions = {} if record is None else record.versions
-    packages = ", ".join(f"{facts.show(k)} {facts.show(v)}" for k, v in list(versions.items())[:_MOST_VERSIONS])
+    packages = ", ".join(
+        f"{facts.show(k)} {facts.show(v)}" for k, v in list(versions.items())[:_MOST_VERSIONS]
+    )
     sure = number(grid.confidence)
     entries = [
         ("Seed", "none recorded" if seed is None else str(seed)[:40]),
-        ("Input SHA-256", "none recorded" if record is None else facts.cut(record.input.sha256, 128)),
+        (
+            "Input SHA-256",
+            "none recorded" if record is None else facts.cut(record.input.sha256, 128),
+        ),
         ("Grid chosen", None if sure is None else f"by symlift, confidence {sure:.2g}"),
-        ("Embedding", f"{run.model.kind}, {run.model.n_features} → {run.model.group.dimension} dimensions"),
-        ("Versions", packages or f"none recorded; this report was made by symlift {symlift.__version__}"),
+        (
+            "Embedding",
+            f"{run.model.kind}, {run.model.n_features} → {run.model.group.dimension} dimensions",
+        ),
+        (
+            "Versions",
+            packages or f"none recorded; this report was made by symlift {symlift.__version__}",
+        ),
         ("Run", None if record is None else facts.show(record.ended or record.started)),
         ("Report", f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC"),
     ]

@@ -38,11 +38,15 @@ def places_panel(run: RunContents) -> dict[str, Any] | None:
     grid, names = placement.grid, _names(placement)
     empty = int(np.sum(placement.coverage() == 0))
     named = grid.ndim <= 2 and grid.size <= _MOST_CELLS
-    prefix = _common([name for name, left_out in zip(names, placement.left_out, strict=True) if not left_out])
+    prefix = _common(
+        [name for name, left_out in zip(names, placement.left_out, strict=True) if not left_out]
+    )
     cells = _cells(placement, names, len(prefix)) if named else []
     width = grid.shape[-1] if grid.ndim == 2 else 0
     return {
-        "rows": [cells[start : start + width] for start in range(0, len(cells), width)] if width else [],
+        "rows": (
+            [cells[start : start + width] for start in range(0, len(cells), width)] if width else []
+        ),
         "line": cells if grid.ndim == 1 else [],
         "ring": grid.is_ring,
         "prefix": prefix,
@@ -62,7 +66,11 @@ def places_panel(run: RunContents) -> dict[str, Any] | None:
 
 def _names(placement: Placement) -> list[str]:
     given = placement.names
-    return [f"x{i}" for i in range(len(placement.point))] if given is None else [cut(name) or "–" for name in given]
+    return (
+        [f"x{i}" for i in range(len(placement.point))]
+        if given is None
+        else [cut(name) or "–" for name in given]
+    )
 
 
 def _common(names: list[str]) -> str:
@@ -95,7 +103,9 @@ def _cells(placement: Placement, names: list[str], skip: int) -> list[dict[str, 
             "number": number,
             "name": cut(names[columns[0]][skip:], _NAME) or "–" if columns else "",
             "more": len(columns) - 1 if columns else 0,
-            "title": cut(", ".join(f"{names[c]} ({placement.confidence[c]:.2f})" for c in columns[:20]), 240),
+            "title": cut(
+                ", ".join(f"{names[c]} ({placement.confidence[c]:.2f})" for c in columns[:20]), 240
+            ),
             "sure": _sureness(placement, columns),
             "unsure": any(not placement.confidence[column] >= _UNSURE for column in columns),
         }
@@ -119,9 +129,15 @@ def _scattered(placement: Placement, names: list[str], skip: int) -> Markup | No
     wide, tall = step * (grid.shape[-1] + 1), step * (grid.shape[0] + 1) if grid.ndim == 2 else 84.0
     x = step * (at[:, -1] + 1)
     y = step * (at[:, 0] + 1) if grid.ndim == 2 else np.full(len(on), 60.0)
-    lines = [f"M{step * (i + 1):.0f},{0.6 * step:.0f}V{tall - 0.6 * step:.0f}" for i in range(grid.shape[-1])]
+    lines = [
+        f"M{step * (i + 1):.0f},{0.6 * step:.0f}V{tall - 0.6 * step:.0f}"
+        for i in range(grid.shape[-1])
+    ]
     if grid.ndim == 2:
-        lines += [f"M{0.6 * step:.0f},{step * (i + 1):.0f}H{wide - 0.6 * step:.0f}" for i in range(grid.shape[0])]
+        lines += [
+            f"M{0.6 * step:.0f},{step * (i + 1):.0f}H{wide - 0.6 * step:.0f}"
+            for i in range(grid.shape[0])
+        ]
     body = [Markup('<path class="base" d="{}"/>').format("".join(lines))]
     for column, a, b in zip(on.tolist(), x, y, strict=True):
         name = cut(names[column][skip:], _NAME) or "–"
@@ -133,11 +149,25 @@ def _scattered(placement: Placement, names: list[str], skip: int) -> Markup | No
         sure, offset = _sureness(placement, [column]), (5, 3) if grid.ndim == 2 else (0, -8)
         body.append(
             Markup(
-                '<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="3.5"/><text class="tick" x="{}" y="{}"{}>{}</text>'
-            ).format(sure, f"{a:.1f}", f"{b:.1f}", f"{a + offset[0]:.1f}", f"{b + offset[1]:.1f}", turned, name)
+                '<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="3.5"/><text'
+                ' class="tick" x="{}" y="{}"{}>{}</text>'
+            ).format(
+                sure,
+                f"{a:.1f}",
+                f"{b:.1f}",
+                f"{a + offset[0]:.1f}",
+                f"{b + offset[1]:.1f}",
+                turned,
+                name,
+            )
         )
-    return Markup('<svg class="scattered" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        f"{wide:.0f}", f"{tall:.0f}", f"{len(on)} columns between the points of the grid", Markup("").join(body)
+    return Markup(
+        '<svg class="scattered" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(
+        f"{wide:.0f}",
+        f"{tall:.0f}",
+        f"{len(on)} columns between the points of the grid",
+        Markup("").join(body),
     )
 
 
@@ -146,22 +176,35 @@ def ring_map(cells: list[dict[str, Any]]) -> Markup:
     words = [cell["name"] + (f" +{cell['more']}" if cell["more"] else "") for cell in cells]
     radius, room = 100, 16 + 6.2 * max(map(len, words))
     middle = radius + room
-    body = [Markup('<circle class="base" cx="{m}" cy="{m}" r="{r}"/>').format(m=f"{middle:g}", r=radius)]
+    body = [
+        Markup('<circle class="base" cx="{m}" cy="{m}" r="{r}"/>').format(m=f"{middle:g}", r=radius)
+    ]
     for cell, name in zip(cells, words, strict=True):
         turn = 2 * np.pi * cell["number"] / len(cells)
         left = np.sin(turn) < -1e-9  # so that names read from left to right
         x, y = middle + radius, middle  # right of the middle, before the rotation
         degrees = np.rad2deg(turn) - 90
-        spot = Markup('<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="4.5"/>').format(cell["sure"], x, y)
-        text = Markup('<text class="tick{}" x="{}" y="{}"{}>{}</text>').format(
-            " end" if left else "", f"{x - 9 if left else x + 9:g}", f"{y + 3.5:g}",
-            Markup(' transform="rotate(180 {} {})"').format(f"{x:g}", f"{y:g}") if left else "", name,
-        )  # fmt: skip
-        body.append(
-            Markup('<g transform="rotate({} {m} {m})">{}{}</g>').format(f"{degrees:.2f}", spot, text, m=f"{middle:g}")
+        spot = Markup('<circle class="place" style="--sure:{}" cx="{}" cy="{}" r="4.5"/>').format(
+            cell["sure"], x, y
         )
-    return Markup('<svg class="ring-map" viewBox="0 0 {s} {s}" role="img" aria-label="{}">{}</svg>').format(
-        f"The columns around a ring of {len(cells)} points", Markup("").join(body), s=f"{2 * middle:g}"
+        text = Markup('<text class="tick{}" x="{}" y="{}"{}>{}</text>').format(
+            " end" if left else "",
+            f"{x - 9 if left else x + 9:g}",
+            f"{y + 3.5:g}",
+            Markup(' transform="rotate(180 {} {})"').format(f"{x:g}", f"{y:g}") if left else "",
+            name,
+        )
+        body.append(
+            Markup('<g transform="rotate({} {m} {m})">{}{}</g>').format(
+                f"{degrees:.2f}", spot, text, m=f"{middle:g}"
+            )
+        )
+    return Markup(
+        '<svg class="ring-map" viewBox="0 0 {s} {s}" role="img" aria-label="{}">{}</svg>'
+    ).format(
+        f"The columns around a ring of {len(cells)} points",
+        Markup("").join(body),
+        s=f"{2 * middle:g}",
     )
 
 
@@ -175,10 +218,13 @@ def _confidence_map(placement: Placement) -> dict[str, Any]:
     np.maximum.at(sure, placement.point[on], np.nan_to_num(placement.confidence[on]).clip(0, 1))
     where = draw.pixel_map(grid.size, grid.shape)
     return {
-        "uri": draw.field_png(sure, where, 0.0, 1.0), "rows": where.shape[0], "columns": where.shape[1],
-        "bar": draw.colour_bar(draw.GREY, 0.0, 1.0, "field", "Confidence"), "slices": grid.ndim == 3,
+        "uri": draw.field_png(sure, where, 0.0, 1.0),
+        "rows": where.shape[0],
+        "columns": where.shape[1],
+        "bar": draw.colour_bar(draw.GREY, 0.0, 1.0, "field", "Confidence"),
+        "slices": grid.ndim == 3,
         "alt": f"Confidence of the columns' places at the {grid.size} points of the grid {grid}",
-    }  # fmt: skip
+    }
 
 
 def _reasons(placement: Placement, names: list[str]) -> list[dict[str, str]]:
@@ -187,7 +233,12 @@ def _reasons(placement: Placement, names: list[str]) -> list[dict[str, str]]:
     out = []
     for reason, words in _REASONS.items():
         if counts[reason]:
-            chosen = [cut(names[i], 24) for i in np.flatnonzero(placement.reason == reason)[:_MOST_NAMED].tolist()]
+            chosen = [
+                cut(names[i], 24)
+                for i in np.flatnonzero(placement.reason == reason)[:_MOST_NAMED].tolist()
+            ]
             more = ", …" if counts[reason] > _MOST_NAMED else ""
-            out.append({"count": f"{counts[reason]:,}", "words": words, "names": ", ".join(chosen) + more})
+            out.append(
+                {"count": f"{counts[reason]:,}", "words": words, "names": ", ".join(chosen) + more}
+            )
     return out

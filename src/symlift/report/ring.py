@@ -16,9 +16,17 @@ from symlift.errors import InputError
 from symlift.report.draw import polyline, short, smooth_ring, thinned
 
 __all__ = [
-    "RingCode", "energy_distance", "output_curves", "overlap", "polar_code", "principal_components", "ring_code",
-    "ring_panel", "stratified", "transport",
-]  # fmt: skip
+    "RingCode",
+    "energy_distance",
+    "output_curves",
+    "overlap",
+    "polar_code",
+    "principal_components",
+    "ring_code",
+    "ring_panel",
+    "stratified",
+    "transport",
+]
 
 _SIDE, _MARGIN = 240, 26
 _MOST_CURVES, _MOST_CURVE_POINTS, _MOST_DOTS = 48, 240, 600
@@ -40,7 +48,8 @@ def energy_distance(A: ArrayLike, B: ArrayLike) -> float:
     n, m = len(a), len(b)
     if min(n, m) < 2 or a.shape[1] != b.shape[1]:
         raise InputError(
-            f"clouds of shape {a.shape} and {b.shape} have no distance: give two or more rows, equal columns"
+            f"clouds of shape {a.shape} and {b.shape} have no distance: give two or more rows,"
+            " equal columns"
         )
     within = sum(_distances(c, c).sum() / (len(c) * (len(c) - 1)) for c in (a, b))
     return float(2 * _distances(a, b).mean() - within)
@@ -59,19 +68,24 @@ def overlap(A: ArrayLike, B: ArrayLike, neighbours: int = 5) -> float:
     n = min(len(a), len(b))
     if n < 2 or a.shape[1] != b.shape[1]:
         raise InputError(
-            f"clouds of shape {a.shape} and {b.shape} have no overlap: give two or more rows, equal columns"
+            f"clouds of shape {a.shape} and {b.shape} have no overlap: give two or more rows, equal"
+            " columns"
         )
     both = np.concatenate([c[np.linspace(0, len(c) - 1, n).astype(int)] for c in (a, b)])
     distances = _distances(both, both)
     np.fill_diagonal(distances, np.inf)
     # distances that differ only by rounding are equal, and of equal ones the first counts
-    keys = np.round(distances / (np.max(distances, where=np.isfinite(distances), initial=0.0) or 1.0), 7)
+    keys = np.round(
+        distances / (np.max(distances, where=np.isfinite(distances), initial=0.0) or 1.0), 7
+    )
     nearest = np.argsort(keys, axis=1, kind="stable")[:, : min(neighbours, 2 * n - 2)]
     other = (nearest < n) != (np.arange(2 * n)[:, None] < n)
     return float(other.mean() / (n / (2 * n - 1)))
 
 
-def principal_components(X: NDArray, moved: NDArray, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def principal_components(
+    X: NDArray, moved: NDArray, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """X (n, d) and ``moved`` (m, d) in the first ``count`` principal components of X.
 
     >>> principal_components(np.array([[3.0, 0.0], [-3.0, 0.0]]), np.array([[0.0, 2.0]]), 1)[1]
@@ -120,7 +134,9 @@ def _colour(angle: float) -> str:
 
 
 def _svg(body: list[str], label: str, extra: float = 0) -> Markup:
-    return Markup('<svg class="ring-figure" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+    return Markup(
+        '<svg class="ring-figure" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(
         _SIDE,
         f"{_SIDE + extra:g}",
         label,
@@ -129,7 +145,9 @@ def _svg(body: list[str], label: str, extra: float = 0) -> Markup:
 
 
 def _text(x: float, y: float, words: str, kind: str = "tick mid") -> str:
-    return str(Markup('<text class="{}" x="{}" y="{}">{}</text>').format(kind, f"{x:g}", f"{y:g}", words))
+    return str(
+        Markup('<text class="{}" x="{}" y="{}">{}</text>').format(kind, f"{x:g}", f"{y:g}", words)
+    )
 
 
 def output_curves(Y: NDArray, angles: NDArray) -> Markup:
@@ -146,11 +164,18 @@ def output_curves(Y: NDArray, angles: NDArray) -> Markup:
         fine = np.append(fine, fine[0])
         x = np.linspace(left, right, len(fine))
         y = middle - (middle - _MARGIN) * fine / reach
-        body.append(f'<path style="fill:none;stroke:{_colour(angles[i])};stroke-width:1" d="{polyline(x, y)}"/>')
+        body.append(
+            f'<path style="fill:none;stroke:{_colour(angles[i])};stroke-width:1"'
+            f' d="{polyline(x, y)}"/>'
+        )
     for turn in (0, 90, 180, 270, 360):
         body.append(_text(left + (right - left) * turn / 360, _SIDE - 10, f"{turn}°"))
     for level in (1, 0, -1):
-        body.append(_text(left - 4, middle - level * (middle - _MARGIN) + 3, short(level * reach), "tick end"))
+        body.append(
+            _text(
+                left - 4, middle - level * (middle - _MARGIN) + 3, short(level * reach), "tick end"
+            )
+        )
     return _svg(body, f"{len(chosen)} signals along the ring, coloured by angle")
 
 
@@ -162,11 +187,22 @@ def polar_code(phase: NDArray, amplitude: NDArray, angles: NDArray) -> Markup:
     middle, radius = _SIDE / 2, _SIDE / 2 - _MARGIN
     length = radius * np.minimum(amplitude[chosen] / reach, 1.0)
     x, y = middle + length * np.sin(phase[chosen]), middle - length * np.cos(phase[chosen])
-    body = [f'<circle class="axis" fill="none" cx="{middle}" cy="{middle}" r="{r:.1f}"/>' for r in (radius / 2, radius)]
-    body.append(f'<path class="axis" d="M{middle},{_MARGIN}V{_SIDE - _MARGIN}M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>')
+    body = [
+        f'<circle class="axis" fill="none" cx="{middle}" cy="{middle}" r="{r:.1f}"/>'
+        for r in (radius / 2, radius)
+    ]
+    body.append(
+        '<path class="axis"'
+        f' d="M{middle},{_MARGIN}V{_SIDE - _MARGIN}M{_MARGIN},{middle}H{_SIDE - _MARGIN}"/>'
+    )
     body += _dots(x, y, [_colour(a) for a in angles[chosen]])
-    body += [_text(middle, 18, "0°"), _text(_SIDE - 11, middle + 4, "90°"), _text(middle, _SIDE - 12, "180°"),
-             _text(12, middle + 4, "270°"), _text(middle + 3, middle - radius - 2 + 12, short(reach), "tick")]  # fmt: skip
+    body += [
+        _text(middle, 18, "0°"),
+        _text(_SIDE - 11, middle + 4, "90°"),
+        _text(middle, _SIDE - 12, "180°"),
+        _text(12, middle + 4, "270°"),
+        _text(middle + 3, middle - radius - 2 + 12, short(reach), "tick"),
+    ]
     return _svg(body, f"Phase and amplitude of {len(chosen)} samples, coloured by angle")
 
 
@@ -174,7 +210,9 @@ def _dots(x: NDArray, y: NDArray, colours: list[str], hollow: bool = False) -> l
     size = 3.2 if len(x) <= 100 else 2.2
     # the page's style sheet also styles circles, and overrides attributes but not inline styles
     paint = (
-        'style="fill:none;stroke:{0};stroke-width:1.1"' if hollow else 'style="fill:{0};fill-opacity:0.75;stroke:none"'
+        'style="fill:none;stroke:{0};stroke-width:1.1"'
+        if hollow
+        else 'style="fill:{0};fill-opacity:0.75;stroke:none"'
     )
     return [
         f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{size}" {paint.format(c)}/>'
@@ -188,7 +226,8 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
     reach = np.maximum(np.percentile(np.abs(np.concatenate([real, made])), 99, axis=0), 1e-12)
     middle, half = _SIDE / 2, _SIDE / 2 - _MARGIN
     body = [
-        f'<path class="axis" d="M{_MARGIN},{_SIDE - _MARGIN}V{_MARGIN}M{_MARGIN},{_SIDE - _MARGIN}H{_SIDE - _MARGIN}"/>'
+        '<path class="axis"'
+        f' d="M{_MARGIN},{_SIDE - _MARGIN}V{_MARGIN}M{_MARGIN},{_SIDE - _MARGIN}H{_SIDE - _MARGIN}"/>'
     ]
     for points, hues, hollow in ((real, angles, False), (made, moved_angles, True)):
         chosen = np.linspace(0, len(points) - 1, min(len(points), _MOST_DOTS)).astype(int)
@@ -196,7 +235,9 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
         body += _dots(place[:, 0], place[:, 1], [_colour(a) for a in hues[chosen]], hollow)
     body += [_text(middle, _SIDE - 10, "first component"), f'<g transform="rotate(-90 14 {middle})">'
              + _text(14, middle, "second component") + "</g>"]  # fmt: skip
-    return _svg(body, "Real samples as dots and moved samples as circles, in two principal components")
+    return _svg(
+        body, "Real samples as dots and moved samples as circles, in two principal components"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +262,9 @@ class RingCode:
     unmoved: float | None
 
 
-def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None) -> RingCode:
+def ring_code(
+    model: LiftedModel, X: NDArray, labels: NDArray | None = None, step: float | None = None
+) -> RingCode:
     """The code of samples X (n, d) on the ring of ``model``.
 
     ``labels`` are angles in radians that colour the samples; without them the recovered phase
@@ -231,27 +274,42 @@ def ring_code(model: LiftedModel, X: NDArray, labels: NDArray | None = None, ste
     """
     grid = model.grid
     if not grid.is_ring:
-        raise InputError(f"these pictures are of a ring, but the grid is {grid}: fit with grid=(N,), periodic=True")
+        raise InputError(
+            f"these pictures are of a ring, but the grid is {grid}: fit with grid=(N,),"
+            " periodic=True"
+        )
     X = np.asarray(X, dtype=np.float64)
     N = grid.size
     kinds = 0 if labels is None else len(np.unique(np.round(np.mod(labels, 2 * np.pi), 3)))
-    turn = 2 * np.pi / N * step if step is not None else 2 * np.pi / (kinds if 3 <= kinds <= 12 else 6)
+    turn = (
+        2 * np.pi / N * step if step is not None else 2 * np.pi / (kinds if 3 <= kinds <= 12 else 6)
+    )
     moved = model.act(X, [turn * N / (2 * np.pi)])
     Y = model.lift(X)
     code = fundamental(Y)
     phase = np.angle(code)
     angles = phase if labels is None else np.asarray(labels, dtype=np.float64)
     if angles.shape != (len(X),):
-        raise InputError(f"labels have shape {angles.shape}: give one angle in radians for each of the {len(X)} rows")
+        raise InputError(
+            f"labels have shape {angles.shape}: give one angle in radians for each of the {len(X)}"
+            " rows"
+        )
     # labels may increase in the opposite direction of the phase; a tie is decided by rule, not by
     # rounding
     along, against = (abs(_turning(phase, way * angles)) for way in (1, -1))
     sense = 1.0 if labels is None or along >= against - 1e-9 else -1.0
     moved_phase = np.angle(fundamental(model.lift(moved)))
     return RingCode(
-        Y, phase, np.abs(code), angles, moved, angles + sense * turn, turn,
-        overlap=_overlap_of(X, moved, phase, moved_phase, overlap), unmoved=_overlap_of(X, X, phase, phase + turn, overlap),
-    )  # fmt: skip
+        Y,
+        phase,
+        np.abs(code),
+        angles,
+        moved,
+        angles + sense * turn,
+        turn,
+        overlap=_overlap_of(X, moved, phase, moved_phase, overlap),
+        unmoved=_overlap_of(X, X, phase, phase + turn, overlap),
+    )
 
 
 def ring_panel(
@@ -265,7 +323,9 @@ def ring_panel(
     return {
         "curves": output_curves(code.Y, code.angles),
         "polar": polar_code(code.phase, code.amplitude, code.angles),
-        "transport": transport(np.asarray(X, dtype=np.float64), code.moved, code.angles, code.moved_angles),
+        "transport": transport(
+            np.asarray(X, dtype=np.float64), code.moved, code.angles, code.moved_angles
+        ),
         "overlap": None if code.overlap is None else f"{code.overlap:.2f}",
         "unmoved": None if code.unmoved is None else f"{code.unmoved:.2f}",
         "labelled": labels is not None,
@@ -279,7 +339,12 @@ def _turning(a: NDArray, b: NDArray) -> complex:
 
 
 def _overlap_of(
-    X: NDArray, moved: NDArray, phase: NDArray, moved_phase: NDArray, measure: Callable[..., float], sectors: int = 6
+    X: NDArray,
+    moved: NDArray,
+    phase: NDArray,
+    moved_phase: NDArray,
+    measure: Callable[..., float],
+    sectors: int = 6,
 ) -> float | None:
     """Mean of ``measure`` over sectors of the ring, of real and moved samples in the same sector.
 

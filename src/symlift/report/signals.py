@@ -30,7 +30,11 @@ def shown_samples(run: RunContents) -> NDArray[np.int64]:
     count = max(1, min(_SHOWN, _MOST_NUMBERS // (model.n_features + model.grid.size)))
     if model.grid.is_ring:
         return stratified(np.angle(fundamental(run.signals)), count)
-    return np.sort(np.random.default_rng(0).choice(len(run.observed), min(count, len(run.observed)), replace=False))
+    return np.sort(
+        np.random.default_rng(0).choice(
+            len(run.observed), min(count, len(run.observed)), replace=False
+        )
+    )
 
 
 def gallery_panel(run: RunContents) -> dict[str, Any] | None:
@@ -53,22 +57,38 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
         if grid.ndim == 1:
             line = draw.ring if grid.is_ring else draw.curve
             low, high = _with_zero(spans[0])
-            pictures = [draw.bars(raw, low, high, labels[0]), line(signal[:, 0], *_with_zero(spans[1]), labels[1])]
+            pictures = [
+                draw.bars(raw, low, high, labels[0]),
+                line(signal[:, 0], *_with_zero(spans[1]), labels[1]),
+            ]
         else:
             pictures = [
                 Markup('<img class="field" src="{}" width="{}" height="{}" alt="{}">').format(
                     draw.field_png(values, where, *span), where.shape[1], where.shape[0], label
                 )
-                for values, where, span, label in zip((raw, signal.T.ravel()), pixels, spans, labels, strict=True)
+                for values, where, span, label in zip(
+                    (raw, signal.T.ravel()), pixels, spans, labels, strict=True
+                )
             ]
         pairs.append({"index": index, "observed": pictures[0], "recovered": pictures[1]})
     kind = "ring" if grid.is_ring else ("line", "image", "slices")[grid.ndim - 1]
-    scales = [] if grid.ndim == 1 else [draw.colour_bar(draw.GREY, *span, "field", "Grey levels") for span in spans]
+    scales = (
+        []
+        if grid.ndim == 1
+        else [draw.colour_bar(draw.GREY, *span, "field", "Grey levels") for span in spans]
+    )
     return {
-        "kind": kind, "pairs": pairs, "kept": len(run.observed), "channels": model.channels, "drawn": channels,
-        "scales": scales, "total": run.n_rows, "reach": draw.short(max(map(abs, spans[1]))), "shape": grid.shape,
+        "kind": kind,
+        "pairs": pairs,
+        "kept": len(run.observed),
+        "channels": model.channels,
+        "drawn": channels,
+        "scales": scales,
+        "total": run.n_rows,
+        "reach": draw.short(max(map(abs, spans[1]))),
+        "shape": grid.shape,
         "same_units": run.placement is not None and abs(model.scale - 1) < 1e-9,
-    }  # fmt: skip
+    }
 
 
 def _side_by_side(shape: tuple[int, ...], channels: int) -> NDArray[np.int32]:
@@ -92,7 +112,13 @@ def _with_zero(span: tuple[float, float]) -> tuple[float, float]:
 def ring_of(run: RunContents) -> dict[str, Any] | None:
     """Curves, polar code and moved samples, for a ring of one channel with saved samples."""
     model = run.model
-    if run.samples is None or len(run.samples.row) < 2 or not model.grid.is_ring or model.channels > 1 or run.is_large:
+    if (
+        run.samples is None
+        or len(run.samples.row) < 2
+        or not model.grid.is_ring
+        or model.channels > 1
+        or run.is_large
+    ):
         return None
     return ring_panel(model, run.samples.observed, run.samples.label)
 
@@ -103,7 +129,10 @@ def moments_panel(run: RunContents) -> dict[str, Any]:
     if run.observed is None or count < _ENOUGH_FOR_MOMENTS:
         return {"pictures": [], "kept": count, "needed": _ENOUGH_FOR_MOMENTS}
     pictures = []
-    for rows, words, name in ((run.observed, "observed", "column"), (run.signals, "recovered", "grid point")):
+    for rows, words, name in (
+        (run.observed, "observed", "column"),
+        (run.signals, "recovered", "grid point"),
+    ):
         some = rows[:, :: -(-rows.shape[1] // _MOST_COLUMNS)].astype(np.float64)
         deviation = some.std(axis=0)
         # a column that differs from its mean only by rounding is constant
@@ -112,7 +141,16 @@ def moments_panel(run: RunContents) -> dict[str, Any]:
         folded = draw.fold(unit.T @ unit / count)
         uri, limit = draw.heat_png(folded)
         bar = draw.colour_bar(draw.DIVERGING, -limit, limit, "map", "Correlation")
-        pictures.append({"uri": uri, "rows": len(folded), "columns": folded.shape[1], "words": words, "bar": bar,
-                         "name": name, "last": rows.shape[1] - 1,
-                         "alt": f"Correlations of the {rows.shape[1]} {words} columns"})  # fmt: skip
+        pictures.append(
+            {
+                "uri": uri,
+                "rows": len(folded),
+                "columns": folded.shape[1],
+                "words": words,
+                "bar": bar,
+                "name": name,
+                "last": rows.shape[1] - 1,
+                "alt": f"Correlations of the {rows.shape[1]} {words} columns",
+            }
+        )
     return {"pictures": pictures, "kept": count, "needed": _ENOUGH_FOR_MOMENTS}

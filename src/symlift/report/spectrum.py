@@ -48,7 +48,10 @@ def generators_panel(run: RunContents) -> list[dict[str, Any]]:
                     "bar": draw.colour_bar(draw.DIVERGING, -limit, limit, "map", "Entries"),
                     "name": name,
                     "last": matrix.shape[0] - 1,
-                    "alt": f"Heat map of generator {axis + 1}, {words}, {matrix.shape[0]} by {matrix.shape[1]}",
+                    "alt": (
+                        f"Heat map of generator {axis + 1}, {words}, {matrix.shape[0]} by"
+                        f" {matrix.shape[1]}"
+                    ),
                 }
             )
         out.append({"number": axis + 1, "pictures": pictures})
@@ -91,7 +94,9 @@ def _frequency_charts(theta: NDArray, r: NDArray) -> list[dict[str, Any]]:
     if len(theta) == 1:
         order = np.argsort(np.round(np.abs(theta[0]), 9), kind="stable")
         x, y = (
-            Scale(0, len(order) + 1, "plane, by frequency", ((1, "1"), (len(order), str(len(order))))),
+            Scale(
+                0, len(order) + 1, "plane, by frequency", ((1, "1"), (len(order), str(len(order))))
+            ),
             Scale.angle(reach, "|θ|, radians per step", signed=False),
         )
         body = draw.dots(np.arange(1, len(order) + 1), np.abs(theta[0][order]), r[order], x, y)
@@ -100,12 +105,17 @@ def _frequency_charts(theta: NDArray, r: NDArray) -> list[dict[str, Any]]:
     charts = []
     for a in range(len(theta)):
         for b in range(a + 1, len(theta)):
-            x, y = Scale.angle(reach, f"θ along axis {b + 1}"), Scale.angle(reach, f"θ along axis {a + 1}")
+            x, y = (
+                Scale.angle(reach, f"θ along axis {b + 1}"),
+                Scale.angle(reach, f"θ along axis {a + 1}"),
+            )
             # a plane and its conjugate are the same plane: both are drawn
             across, up = (np.concatenate([theta[axis], -theta[axis]]) for axis in (b, a))
             body = draw.dots(across, up, np.concatenate([r, r]), x, y)
             words = f"Frequencies, axes {a + 1} and {b + 1}"
-            charts.append({"svg": draw.chart(x, y, body, f"{words}: {theta.shape[1]} planes"), "words": words})
+            charts.append(
+                {"svg": draw.chart(x, y, body, f"{words}: {theta.shape[1]} planes"), "words": words}
+            )
     return charts
 
 
@@ -122,8 +132,16 @@ def _filter_chart(theta: NDArray, r: NDArray, lone: NDArray) -> Markup:
 def _singular_chart(singular: NDArray, condition: float | None) -> Markup:
     floor = max(-8.0, float(np.floor(np.log10(max(singular[-1] / singular[0], 1e-8)) - 1e-9)))
     level = np.log10(np.maximum(singular / singular[0], 10.0**floor))
-    ticks = tuple((float(v), f"1e{int(v)}".replace("-", "−") if v else "1") for v in np.linspace(0, floor, 3).round())
-    y = Scale(floor - 0.04 * abs(floor), 0.06 * abs(floor), "singular value / largest", tuple(dict(ticks).items()))
+    ticks = tuple(
+        (float(v), f"1e{int(v)}".replace("-", "−") if v else "1")
+        for v in np.linspace(0, floor, 3).round()
+    )
+    y = Scale(
+        floor - 0.04 * abs(floor),
+        0.06 * abs(floor),
+        "singular value / largest",
+        tuple(dict(ticks).items()),
+    )
     x = Scale(0, len(singular) + 1, "number", ((1, "1"), (len(singular), str(len(singular)))))
     px, py = draw.place(np.arange(1, len(singular) + 1), level, x, y)
     body = f'<path class="line" d="{draw.polyline(px, py)}"/>'
@@ -150,5 +168,15 @@ def _kernel(grid: Grid, theta: NDArray, r: NDArray) -> dict[str, Any]:
         return {"svg": draw.chart(x, y, body, label), "uri": None}
     where = draw.pixel_map(grid.size, grid.shape)
     low, high = min(0.0, float(values.min())), float(values.max())
-    uri, bar = draw.field_png(values, where, low, high), draw.colour_bar(draw.GREY, low, high, "field", "Kernel")
-    return {"svg": None, "uri": uri, "bar": bar, "rows": where.shape[0], "columns": where.shape[1], "alt": label}
+    uri, bar = (
+        draw.field_png(values, where, low, high),
+        draw.colour_bar(draw.GREY, low, high, "field", "Kernel"),
+    )
+    return {
+        "svg": None,
+        "uri": uri,
+        "bar": bar,
+        "rows": where.shape[0],
+        "columns": where.shape[1],
+        "alt": label,
+    }

@@ -28,22 +28,42 @@ def take_panel(run: RunContents) -> dict[str, Any]:
     links = []
     if run.placement is not None and len(run.placement.point) <= _MOST_NUMBERS // 8:
         links.append(
-            _link("placement.csv", "Placement", "where each column sits, how sure that is", _places(run.placement))
+            _link(
+                "placement.csv",
+                "Placement",
+                "where each column sits, how sure that is",
+                _places(run.placement),
+            )
         )
     if run.observed is not None and (shown := _signals(run)):
-        links.append(_link("signals-shown.csv", "Signals", "the recovered signals of the rows shown above", shown))
+        links.append(
+            _link(
+                "signals-shown.csv",
+                "Signals",
+                "the recovered signals of the rows shown above",
+                shown,
+            )
+        )
     if run.diagnosis is not None:
         lines = [("test", "value", "threshold", "passed", "reading")]
         lines += [(t.name, t.value, t.threshold, t.passed, t.reading) for t in run.diagnosis.tests]  # type: ignore[misc]
         links.append(_link("evidence.csv", "Evidence", "the tests behind the verdict", _csv(lines)))
     files = [
-        (name, words) for name, words in _FILES.items() if run.record is not None and (run.folder / name).is_file()
+        (name, words)
+        for name, words in _FILES.items()
+        if run.record is not None and (run.folder / name).is_file()
     ]
     return {
-        "links": links, "files": files, "command": None if run.record is None else command(run.record),
+        "links": links,
+        "files": files,
+        "command": None if run.record is None else command(run.record),
         "call": python_call(run.model.grid, run.estimator),
-        "transform": None if run.record is None else f"symlift transform {run.folder.resolve().name} DATA --out signals.npy",
-    }  # fmt: skip
+        "transform": (
+            None
+            if run.record is None
+            else f"symlift transform {run.folder.resolve().name} DATA --out signals.npy"
+        ),
+    }
 
 
 def _link(name: str, title: str, words: str, text: str) -> dict[str, str]:
@@ -63,7 +83,10 @@ def _signals(run: RunContents) -> str:
     if len(chosen) * len(names) > _MOST_NUMBERS:
         return ""
     rows = run.fields[chosen].reshape(len(chosen), -1)
-    numbers = ([index, *(f"{v:.6g}" for v in row)] for index, row in zip(run.rows[chosen].tolist(), rows, strict=True))
+    numbers = (
+        [index, *(f"{v:.6g}" for v in row)]
+        for index, row in zip(run.rows[chosen].tolist(), rows, strict=True)
+    )
     return _csv([("row", *names), *map(tuple, numbers)])
 
 

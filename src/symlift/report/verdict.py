@@ -22,34 +22,46 @@ _MEANING = {
     Verdict.PRESENT: (
         "yes",
         "A symmetry is there",
-        "The data carry a translation symmetry, and what was found of it held when it was checked. "
-        "The pictures below can be taken as a reconstruction, up to the ambiguities listed at the end.",
+        (
+            "The data carry a translation symmetry, and what was found of it held when it was"
+            " checked. The pictures below can be taken as a reconstruction, up to the ambiguities"
+            " listed at the end."
+        ),
     ),
     Verdict.ORDERED: (
         "ordered",
         "In order, but no symmetry",
-        "Where the columns sit held when it was checked, but the statistics are not the same everywhere. "
-        "Take the places as found; moving a sample along the grid shows what the model does, not what the data "
-        "could be.",
+        (
+            "Where the columns sit held when it was checked, but the statistics are not the same"
+            " everywhere. Take the places as found; moving a sample along the grid shows what the"
+            " model does, not what the data could be."
+        ),
     ),
     Verdict.UNIDENTIFIABLE: (
         "partly",
         "There, but not identifiable",
-        "There are signs of a symmetry, but these data do not single out one answer: other reconstructions explain "
-        "them as well. Take the pictures below as one of several possibilities.",
+        (
+            "There are signs of a symmetry, but these data do not single out one answer: other"
+            " reconstructions explain them as well. Take the pictures below as one of several"
+            " possibilities."
+        ),
     ),
     Verdict.ABSENT: (
         "no",
         "No evidence of a symmetry",
-        "Nothing found here stands out from what the method makes of structureless data. "
-        "The pictures below are most likely the method's own invention; do not build on them.",
+        (
+            "Nothing found here stands out from what the method makes of structureless data. "
+            "The pictures below are most likely the method's own invention; do not build on them."
+        ),
     ),
 }
 _UNCHECKED = (
     "none",
     "No diagnosis was run",
-    "It has not been checked yet whether this result is real: a method like this always returns a picture. "
-    "Run est.diagnose(X) before relying on it.",
+    (
+        "It has not been checked yet whether this result is real: a method like this always returns"
+        " a picture. Run est.diagnose(X) before relying on it."
+    ),
 )
 
 
@@ -58,9 +70,16 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
     diagnosis = run.diagnosis
     kind, badge, sentence = _UNCHECKED if diagnosis is None else _MEANING[diagnosis.verdict]
     panel: dict[str, Any] = {
-        "kind": kind, "badge": badge, "sentence": sentence, "said": None, "confidence": None, "deciding": [],
-        "informing": [], "steps": [], "tally": "",
-    }  # fmt: skip
+        "kind": kind,
+        "badge": badge,
+        "sentence": sentence,
+        "said": None,
+        "confidence": None,
+        "deciding": [],
+        "informing": [],
+        "steps": [],
+        "tally": "",
+    }
     return panel if diagnosis is None else panel | _diagnosed(diagnosis)
 
 
@@ -102,19 +121,25 @@ def evidence_bar(test: Test) -> Markup:
     along, limit, top = on_scale(value, threshold)
     length, tick = 300 * along, 300 * limit
     arrow = '<path class="beyond" d="M300,3L308,8L300,13Z"/>' if value > top else ""
-    label = f"{pretty(test.name)}: {show(test.value)} on a scale from 0 to {show(top)}, threshold {show(threshold)}"
+    label = (
+        f"{pretty(test.name)}: {show(test.value)} on a scale from 0 to {show(top)}, threshold"
+        f" {show(threshold)}"
+    )
     return Markup(
-        '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<rect class="track" x="0" y="3" width="300" height="10"/><rect class="amount" x="0" y="3" width="{}" height="10"/>'
-        '{}<path class="tick-mark" d="M{},0V16"/></svg>'
+        '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
+        ' class="amount" x="0" y="3" width="{}" height="10"/>{}<path class="tick-mark"'
+        ' d="M{},0V16"/></svg>'
     ).format(label, f"{length:.1f}", Markup(arrow), f"{tick:.1f}")  # noqa: S704 - our own
 
 
 def _step(step: NextStep) -> dict[str, str]:
     text = cut(step.text, _MOST_WORDS)
     return {
-        "text": text[:1].upper() + text[1:], "call": _call(step.params), "command": cut(step.command, _MOST_WORDS),
-    }  # fmt: skip
+        "text": text[:1].upper() + text[1:],
+        "call": _call(step.params),
+        "command": cut(step.command, _MOST_WORDS),
+    }
 
 
 def _call(params: Mapping[str, Any]) -> str:
@@ -125,8 +150,12 @@ def _call(params: Mapping[str, Any]) -> str:
     """
     if not params:
         return ""
-    given = ((key, tuple(value) if isinstance(value, list) else value) for key, value in params.items())
-    return cut(f"LatentDomain({', '.join(f'{key}={value!r}' for key, value in given)})", _MOST_WORDS)
+    given = (
+        (key, tuple(value) if isinstance(value, list) else value) for key, value in params.items()
+    )
+    return cut(
+        f"LatentDomain({', '.join(f'{key}={value!r}' for key, value in given)})", _MOST_WORDS
+    )
 
 
 def how_to_read(grid: Grid) -> list[tuple[str, str]]:
@@ -136,31 +165,56 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
     return [
         (
             "What was assumed",
-            "That the signals live on a regular grid of the shape named above, and that their statistics are the same "
-            "everywhere on it: moving a signal along the grid gives another signal that is as likely. Nothing was "
-            "assumed of the order of the columns.",
+            (
+                "That the signals live on a regular grid of the shape named above, and that their"
+                " statistics are the same everywhere on it: moving a signal along the grid gives"
+                " another signal that is as likely. Nothing was assumed of the order of the"
+                " columns."
+            ),
         ),
         (
             "Direction",
             "A signal and its mirror image explain the data equally well"
-            + (", on each axis separately; the order of axes of equal length is open, too." if several else "."),
+            + (
+                ", on each axis separately; the order of axes of equal length is open, too."
+                if several
+                else "."
+            ),
         ),
-        ("Sign", "A signal and its negative cannot be distinguished: high may be low. All samples share one sign."),
+        (
+            "Sign",
+            (
+                "A signal and its negative cannot be distinguished: high may be low. All samples"
+                " share one sign."
+            ),
+        ),
         (
             "Origin",
-            ("A ring has no first point: the whole set may be turned by any amount. " if ring else "")
-            + ("" if ring and all(grid.periodic) else "On an open axis all signals may sit a step or so off. ")
+            (
+                "A ring has no first point: the whole set may be turned by any amount. "
+                if ring
+                else ""
+            )
+            + (
+                ""
+                if ring and all(grid.periodic)
+                else "On an open axis all signals may sit a step or so off. "
+            )
             + "It is the same offset for all samples.",
         ),
         (
             "Sharpness",
-            "Blurring every signal alike keeps all the symmetry. Of all filters, the modulus is the one that distorts "
-            "the observations least, and the phase the one that resolves best. Both are choices, and they show in the "
-            "kernel.",
+            (
+                "Blurring every signal alike keeps all the symmetry. Of all filters, the modulus is"
+                " the one that distorts the observations least, and the phase the one that resolves"
+                " best. Both are choices, and they show in the kernel."
+            ),
         ),
         (
             "Scale",
-            "Where columns are points, recovered values are the data's own. Elsewhere their zero and their unit are chosen, "
-            "not measured. All samples share one scale.",
+            (
+                "Where columns are points, recovered values are the data's own. Elsewhere their"
+                " zero and their unit are chosen, not measured. All samples share one scale."
+            ),
         ),
     ]

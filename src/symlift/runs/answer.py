@@ -36,7 +36,9 @@ def domain_words(grid: Grid, columns: int) -> str:
     return f"a {words}" if grid.ndim == 2 else f"a {words.replace('grid', 'volume')}"
 
 
-def answer(grid: Grid, columns: int, placement: Placement | None, diagnosis: Diagnosis | None) -> str:
+def answer(
+    grid: Grid, columns: int, placement: Placement | None, diagnosis: Diagnosis | None
+) -> str:
     """Describe the result in one sentence, without a full stop.
 
     >>> placed = Placement.at_points(Grid((4,)), [1, 0, 3, 2])
@@ -50,13 +52,19 @@ def answer(grid: Grid, columns: int, placement: Placement | None, diagnosis: Dia
     placed = columns if placement is None else int(np.sum(~placement.left_out))
     domain = domain_words(grid, placed)
     if diagnosis is None:
-        return f"{columns:,} columns were fitted to {domain}{_order(grid, placement)}; nothing has been checked yet"
+        return (
+            f"{columns:,} columns were fitted to {domain}{_order(grid, placement)}; nothing has"
+            " been checked yet"
+        )
     verdict, confidence = diagnosis.verdict, diagnosis.confidence
     sure = f"; confidence {confidence:.2f}" if math.isfinite(confidence) else ""
     if verdict is Verdict.ABSENT:
         return f"No evidence that the {columns:,} columns lie on {domain}{sure}"
     if verdict is Verdict.UNIDENTIFIABLE:
-        return f"The {columns:,} columns show signs of {domain}, but these data do not single out one answer{sure}"
+        return (
+            f"The {columns:,} columns show signs of {domain}, but these data do not single out one"
+            f" answer{sure}"
+        )
     count = f"{placed:,} of {columns:,}" if placed < columns else f"{columns:,}"
     if placement is None:
         return f"{count} columns carry signals on {domain}{sure}"
@@ -92,10 +100,14 @@ def command(record: RunRecord) -> str:
     """
     words = ["symlift", "recover", record.input.name]
     reading, read_by_default = asdict(record.input.reading), asdict(ReadOptions())
-    words += _flags({name: value for name, value in reading.items() if value != read_by_default[name]})
+    words += _flags(
+        {name: value for name, value in reading.items() if value != read_by_default[name]}
+    )
     usual = RunSettings().model_dump()
     settings = record.settings.model_dump()
-    words += _flags({name: value for name, value in settings.items() if value != usual[name] or name == "seed"})
+    words += _flags(
+        {name: value for name, value in settings.items() if value != usual[name] or name == "seed"}
+    )
     return shlex.join(words)
 
 
@@ -109,7 +121,10 @@ def _flags(given: dict[str, Any]) -> list[str]:
         elif name in ("columns", "drop"):
             words += [word for one in value for word in (flag, str(one))]
         elif value is not None:
-            words += [flag, ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
+            words += [
+                flag,
+                ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value),
+            ]
     return words
 
 

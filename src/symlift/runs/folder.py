@@ -28,9 +28,16 @@ TRAINING, LOCK, NEXT, SWAP = "training", ".lock", ".next", ".swap"
 #: the files of a run, next to its record; metrics.jsonl was written by symlift 0.1.  The model's
 #: header is removed last: if it is missing, so is everything that was saved with it
 OUTPUTS = (
-    "model.json", "model.safetensors", "estimator.json", "gaps.safetensors", "placement.csv", "metrics.jsonl", "samples.npz",
-    "signals.npy", "report.html",
-)  # fmt: skip
+    "model.json",
+    "model.safetensors",
+    "estimator.json",
+    "gaps.safetensors",
+    "placement.csv",
+    "metrics.jsonl",
+    "samples.npz",
+    "signals.npy",
+    "report.html",
+)
 
 
 def may_hold_a_run(out: Path) -> bool:
@@ -41,7 +48,9 @@ def may_hold_a_run(out: Path) -> bool:
         if not out.exists() and not out.is_symlink():
             return False
     except OSError as error:
-        raise InputError(f"{out} cannot be a run folder ({error.strerror}): choose another --out") from None
+        raise InputError(
+            f"{out} cannot be a run folder ({error.strerror}): choose another --out"
+        ) from None
     if not out.is_dir():
         raise InputError(f"{out} is a file: choose another --out for the run folder")
     if any((out / place / RECORD).is_file() for place in ("", NEXT, SWAP)):
@@ -69,7 +78,8 @@ def run_to_continue(out: Path, overwrite: bool, resume: bool) -> Run | None:
     if run.record.status is Status.DONE:
         raise InputError(f"{out} holds a finished run: choose another --out, or give --overwrite")
     raise InputError(
-        f"{out} holds a run that did not finish: continue it with --resume, or start again with --overwrite"
+        f"{out} holds a run that did not finish: continue it with --resume, or start again with"
+        " --overwrite"
     )
 
 
@@ -103,7 +113,9 @@ def settled(folder: Path, to_write: bool = False) -> None:
     try:
         if not any((folder / name).exists() for name in (RECORD, "model.json", NEXT, SWAP)):
             return  # neither a run nor a model
-        if not any(_is_temporary(entry) for entry in folder.iterdir() if entry.name.startswith(".")):
+        if not any(
+            _is_temporary(entry) for entry in folder.iterdir() if entry.name.startswith(".")
+        ):
             return
         with locked(folder):
             _settle(folder)
@@ -134,7 +146,9 @@ def _is_temporary(path: Path) -> bool:
     """Whether a killed run left this: a lock, ``.next``, ``.swap`` or a file not yet renamed."""
     if path.name in (NEXT, SWAP):
         return path.is_dir()
-    ours = path.name == LOCK or any(path.name.startswith(f".{name}.") for name in (RECORD, *OUTPUTS))
+    ours = path.name == LOCK or any(
+        path.name.startswith(f".{name}.") for name in (RECORD, *OUTPUTS)
+    )
     return ours and path.is_file()
 
 
@@ -145,7 +159,12 @@ def _settle(folder: Path) -> None:
         sweep(place / TRAINING)
         for entry in place.iterdir() if place.is_dir() else ():
             # temporary names of symlift 0.1 do not contain the process id
-            if entry.name != LOCK and entry.is_file() and _is_temporary(entry) and is_stale(entry.name) is None:
+            if (
+                entry.name != LOCK
+                and entry.is_file()
+                and _is_temporary(entry)
+                and is_stale(entry.name) is None
+            ):
                 entry.unlink()
     if (folder / SWAP).is_dir() or _is_whole(folder):
         _swap_in(folder)
@@ -220,7 +239,9 @@ class Claim:
         except OSError as error:
             self.release()
             self._remove_folders()
-            raise InputError(f"{folder} cannot be written ({error.strerror}): choose another --out") from None
+            raise InputError(
+                f"{folder} cannot be written ({error.strerror}): choose another --out"
+            ) from None
 
     def begin(self, run: Run) -> None:
         """Write the record of ``run``, which is new or continued."""
@@ -241,7 +262,9 @@ class Claim:
                 _remove_results(self.work)
         except OSError as error:
             self.undo()
-            raise InputError(f"{self.folder} cannot be written ({error.strerror}): choose another --out") from None
+            raise InputError(
+                f"{self.folder} cannot be written ({error.strerror}): choose another --out"
+            ) from None
 
     def clear(self) -> None:
         """Remove the results of an earlier attempt at this run, and no other files."""

@@ -98,12 +98,20 @@ class Inspection:
         out += [f"note: {line}" for line in self.notes]
         worst = sorted(self.columns_with_gaps.items(), key=lambda item: -item[1])[:3]
         where = ", ".join(f"{name} ({count:,})" for name, count in worst)
-        out.append(f"gaps: {self.gaps:,} of {self.rows:,} rows" + (f", most in {where}" if where else ""))
-        for kind, columns in (("constant", self.constant), ("row numbers", self.index_like), ("repeated", self.alike)):
+        out.append(
+            f"gaps: {self.gaps:,} of {self.rows:,} rows" + (f", most in {where}" if where else "")
+        )
+        for kind, columns in (
+            ("constant", self.constant),
+            ("row numbers", self.index_like),
+            ("repeated", self.alike),
+        ):
             out += [f"{kind}: columns {listed(columns, 8)}"] if columns else []
         out += [f"repeated rows: {self.duplicate_rows:,}"] if self.duplicate_rows else []
         if self.independent is not None and self.rank is not None:
-            dependent = ": they follow each other in time" if self.independent < 0.5 * self.rows else ""
+            dependent = (
+                ": they follow each other in time" if self.independent < 0.5 * self.rows else ""
+            )
             out.append(f"rows are worth {self.independent:,.0f} independent ones{dependent}")
             out.append(f"columns use {self.rank:.1f} directions")
         out += [f"problem: {problem}" for problem in self.problems]
@@ -118,7 +126,11 @@ def inspect(path: Path, options: ReadOptions, shown: Path | None = None) -> Insp
         table = read_table(path, options=options)
     except SeveralError as error:
         key = quote(error.names[0].split(" (")[0])
-        return Inspection(str(name), contents=error.names, command=f"symlift inspect {quote(str(name))} --key {key}")
+        return Inspection(
+            str(name),
+            contents=error.names,
+            command=f"symlift inspect {quote(str(name))} --key {key}",
+        )
     gaps, of_column = count_gaps(table.rows)
     constant, infinite = _extremes(table.rows)
     sample = _sample(table.rows)
@@ -126,16 +138,26 @@ def inspect(path: Path, options: ReadOptions, shown: Path | None = None) -> Insp
     few = sample[:, varying]
     index = varying[_ramps(few)]
     counts: dict[str, Any] = {
-        "rows": table.rows.shape[0], "columns": table.rows.shape[1], "dtype": str(table.rows.dtype), "names": table.names,
-        "notes": table.notes, "gaps": int(gaps.sum()), "infinite": infinite,
-        "columns_with_gaps": {_name(table, int(i)): int(of_column[i]) for i in np.flatnonzero(of_column)},
-        "constant": _names(table, np.flatnonzero(constant)), "index_like": _names(table, index),
-        "alike": _names(table, _repeated(sample)), "duplicate_rows": len(sample) - len(np.unique(sample, axis=0)),
-    }  # fmt: skip
+        "rows": table.rows.shape[0],
+        "columns": table.rows.shape[1],
+        "dtype": str(table.rows.dtype),
+        "names": table.names,
+        "notes": table.notes,
+        "gaps": int(gaps.sum()),
+        "infinite": infinite,
+        "columns_with_gaps": {
+            _name(table, int(i)): int(of_column[i]) for i in np.flatnonzero(of_column)
+        },
+        "constant": _names(table, np.flatnonzero(constant)),
+        "index_like": _names(table, index),
+        "alike": _names(table, _repeated(sample)),
+        "duplicate_rows": len(sample) - len(np.unique(sample, axis=0)),
+    }
     if len(varying) and not infinite:
         counts |= {
-            "independent": independent_rows(few) * table.rows.shape[0] / len(few), "rank": effective_rank(few),
-        }  # fmt: skip
+            "independent": independent_rows(few) * table.rows.shape[0] / len(few),
+            "rank": effective_rank(few),
+        }
     problems, remedy = _problems(counts, len(varying))
     command = f"symlift recover {quote(str(name))}{_as_typed(options)}{remedy}"
     return Inspection(str(name), **counts, problems=tuple(problems), command=command)
@@ -158,7 +180,10 @@ def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], int]:
     infinite = 0
     for part in row_batches(*rows.shape):
         block = rows[part]
-        low, high = np.fmin(low, np.fmin.reduce(block, axis=0)), np.fmax(high, np.fmax.reduce(block, axis=0))
+        low, high = (
+            np.fmin(low, np.fmin.reduce(block, axis=0)),
+            np.fmax(high, np.fmax.reduce(block, axis=0)),
+        )
         infinite += int(np.isinf(block).sum()) if block.dtype.kind == "f" else 0
     return ~(np.nan_to_num(high) > np.nan_to_num(low)), infinite
 
@@ -187,7 +212,11 @@ def _ramps(sample: NDArray) -> NDArray[np.bool_]:
 
 def _repeated(sample: NDArray) -> NDArray[np.int64]:
     """Return the columns that equal an earlier one."""
-    first = np.unique(sample, axis=1, return_index=True)[1] if sample.shape[1] < 5_000 else np.arange(sample.shape[1])
+    first = (
+        np.unique(sample, axis=1, return_index=True)[1]
+        if sample.shape[1] < 5_000
+        else np.arange(sample.shape[1])
+    )
     return np.setdiff1d(np.arange(sample.shape[1]), first)
 
 
@@ -209,7 +238,8 @@ def _problems(counts: dict[str, Any], varying: int) -> tuple[list[str], str]:
     if n < 2 or d > n:
         remedy += " --transpose" if d > 4 * n else ""
         problems.append(
-            f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give --transpose"
+            f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give"
+            " --transpose"
         )
     return problems, remedy
 
@@ -224,5 +254,7 @@ def _as_typed(options: ReadOptions) -> str:
         elif value is True:
             words.append(flag)
         else:
-            words += [f"{flag} {quote(str(v))}" for v in (value if isinstance(value, tuple) else (value,))]
+            words += [
+                f"{flag} {quote(str(v))}" for v in (value if isinstance(value, tuple) else (value,))
+            ]
     return "".join(f" {word}" for word in words)

@@ -38,9 +38,19 @@ from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import dumps, read_json
 
 __all__ = [
-    "FORMAT_VERSION", "MAX_SEED", "RECORD", "InputRecord", "Run", "RunRecord", "RunSettings", "Status", "Timings", "finished",
-    "now", "open_run",
-]  # fmt: skip
+    "FORMAT_VERSION",
+    "MAX_SEED",
+    "RECORD",
+    "InputRecord",
+    "Run",
+    "RunRecord",
+    "RunSettings",
+    "Status",
+    "Timings",
+    "finished",
+    "now",
+    "open_run",
+]
 
 FORMAT_VERSION = 2
 RECORD = "run.json"
@@ -100,14 +110,20 @@ class RunSettings(_Part):
         check_solver(self.solver)
         check_mixing(self.mixing)
         if not 0 <= self.seed <= MAX_SEED:
-            raise InputError(f"seed {self.seed} is out of range: give a whole number from 0 to {MAX_SEED}")
+            raise InputError(
+                f"seed {self.seed} is out of range: give a whole number from 0 to {MAX_SEED}"
+            )
         for name in ("preset", "budget"):
             if getattr(self, name) is not None and not self.trains:
                 raise InputError(
-                    f"--{name} is for solvers that train: give --solver {' or '.join(TRAINED)} with it, or leave it out"
+                    f"--{name} is for solvers that train: give --solver {' or '.join(TRAINED)} with"
+                    " it, or leave it out"
                 )
         if self.budget is not None and not 0 < self.budget < math.inf:
-            raise InputError(f"a budget of {self.budget} seconds is not positive: give one such as 90s, 40m or 2h")
+            raise InputError(
+                f"a budget of {self.budget} seconds is not positive: give one such as 90s, 40m"
+                " or 2h"
+            )
 
     @property
     def trains(self) -> bool:
@@ -209,7 +225,9 @@ class Run:
     def write(self) -> None:
         """Write ``run.json``, whole or not at all."""
         with write_atomically(self.folder / RECORD) as temporary:
-            temporary.write_text(dumps(self.record.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+            temporary.write_text(
+                dumps(self.record.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+            )
 
 
 def now() -> str:
@@ -222,20 +240,37 @@ def open_run(folder: Path) -> Run:
     path = folder / RECORD
     if not path.is_file():
         if not folder.exists():
-            raise InputError(f"{folder} does not exist: give a run folder that `symlift recover` made")
-        raise InputError(f"{folder} is not a run folder, it has no {RECORD}: give one that `symlift recover` made")
+            raise InputError(
+                f"{folder} does not exist: give a run folder that `symlift recover` made"
+            )
+        raise InputError(
+            f"{folder} is not a run folder, it has no {RECORD}: give one that `symlift recover`"
+            " made"
+        )
     try:
         raw = read_json(path)
         if not isinstance(raw, dict) or raw.get("format") != "symlift-run":
             raise ValueError("format")
         version = int(raw["version"])
         if version > FORMAT_VERSION:
-            raise InputError(f"{path} has format version {version}, above {FORMAT_VERSION}: upgrade symlift")
+            raise InputError(
+                f"{path} has format version {version}, above {FORMAT_VERSION}: upgrade symlift"
+            )
         record = RunRecord.model_validate(_from_version_1(raw) if version == 1 else raw)
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError) as error:
+    except (
+        ValidationError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        OSError,
+    ) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is damaged ({type(error).__name__}): recover again with --overwrite") from None
+        raise InputError(
+            f"{path} is damaged ({type(error).__name__}): recover again with --overwrite"
+        ) from None
     return Run(folder, record, fresh=False)
 
 
@@ -245,7 +280,8 @@ def finished(folder: Path) -> Run:
     if run.record.status is not Status.DONE:
         state = "has failed" if run.record.status is Status.FAILED else "is not finished"
         raise InputError(
-            f"the run in {folder} {state}: continue it with `symlift recover DATA --out {folder} --resume`"
+            f"the run in {folder} {state}: continue it with `symlift recover DATA --out {folder}"
+            " --resume`"
         )
     return run
 
@@ -253,7 +289,9 @@ def finished(folder: Path) -> Run:
 #: the sentences that version 1 stored as verdicts
 _SENTENCES = {
     "an identifiable translation symmetry is present and stable": Verdict.PRESENT,
-    "a translation symmetry is present, but not identifiable from these data": Verdict.UNIDENTIFIABLE,
+    "a translation symmetry is present, but not identifiable from these data": (
+        Verdict.UNIDENTIFIABLE
+    ),
     "no evidence for a translation symmetry": Verdict.ABSENT,
 }
 
@@ -266,5 +304,7 @@ def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
     diagnosis = raw.get("diagnosis")
     if isinstance(diagnosis, Mapping):
         tests = tuple(Test(name, value) for name, value in (diagnosis.get("figures") or {}).items())
-        record["diagnosis"] = Diagnosis(_SENTENCES[diagnosis["verdict"]], float(diagnosis["confidence"]), tests)
+        record["diagnosis"] = Diagnosis(
+            _SENTENCES[diagnosis["verdict"]], float(diagnosis["confidence"]), tests
+        )
     return record

@@ -30,7 +30,16 @@ from symlift.runs.folder import (
 from symlift.runs.readers import Table, content_hash, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
-from symlift.runs.record import RECORD, InputRecord, Run, RunRecord, RunSettings, Status, Timings, now
+from symlift.runs.record import (
+    RECORD,
+    InputRecord,
+    Run,
+    RunRecord,
+    RunSettings,
+    Status,
+    Timings,
+    now,
+)
 from symlift.runs.signals import lift_to_file, no_note
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.settings import DEFAULT as FAST
@@ -207,7 +216,10 @@ class _Asked:
         else:
             _refuse_other_settings(before, self.given, self.reading, self.out)
             earlier = before.record.settings
-            flags = {"signals": self.signals or earlier.signals, "check": self.check and earlier.check}
+            flags = {
+                "signals": self.signals or earlier.signals,
+                "check": self.check and earlier.check,
+            }
             settings = earlier.model_copy(update=flags)
         settings.refuse_nonsense()
         return settings
@@ -221,20 +233,26 @@ def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table,
     n, d = table.rows.shape
     if n < 2:
         raise InputError(
-            f"{data} has one row only: give more rows than columns, or --transpose where each row is a channel"
+            f"{data} has one row only: give more rows than columns, or --transpose where each row"
+            " is a channel"
         )
     digest = content_hash(data)
     # a run that was killed before it had read its data has no hash yet
     if before is not None and before.record.input.sha256 not in ("", digest):
         raise InputError(
-            f"{data} is not the data that the run in {asked.out} was started with (its hash differs): "
-            "give the same data, or --overwrite"
+            f"{data} is not the data that the run in {asked.out} was started with (its hash"
+            " differs): give the same data, or --overwrite"
         )
     names = None if table.names is None else list(table.names)
     return table, InputRecord(
-        name=data.name, sha256=digest, shape=(n, d), dtype=str(table.rows.dtype), reading=reading, columns=names,
+        name=data.name,
+        sha256=digest,
+        shape=(n, d),
+        dtype=str(table.rows.dtype),
+        reading=reading,
+        columns=names,
         notes=list(table.notes),
-    )  # fmt: skip
+    )
 
 
 def _follow(asked: _Asked) -> None:
@@ -254,10 +272,13 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
     try:
         before = asked.before()
         record = RunRecord(
-            status=Status.RUNNING, started=now() if before is None else before.record.started,
-            resumed=0 if before is None else before.record.resumed + 1, settings=asked.settings(before), versions=_versions(),
+            status=Status.RUNNING,
+            started=now() if before is None else before.record.started,
+            resumed=0 if before is None else before.record.resumed + 1,
+            settings=asked.settings(before),
+            versions=_versions(),
             input=InputRecord(name=asked.data.name, sha256="", shape=(0, 0), reading=asked.reading),
-        )  # fmt: skip
+        )
         run = Run(asked.out, record)
         if before is None and may_hold_a_run(asked.out):
             claim.begin(run)  # from here on, --resume means this request
@@ -274,7 +295,9 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
         raise
     except OSError as error:
         claim.undo()
-        raise InputError(f"{asked.out} cannot be written ({error.strerror}): choose another --out") from None
+        raise InputError(
+            f"{asked.out} cannot be written ({error.strerror}): choose another --out"
+        ) from None
     notes = list(table.notes)
 
     def watch(stage: str, share: float | None) -> None:
@@ -289,14 +312,18 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
     return run
 
 
-def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progress: Progress) -> None:
+def _run(
+    claim: Claim, run: Run, data: Path, table: Table, reading: float, progress: Progress
+) -> None:
     settings = run.record.settings
     try:
         start = time.perf_counter()
         progress("fitting", None)
         if settings.trains:
             wait_for_all()
-        estimator, notes = _fit(table, settings, run.record.input.reading.keep, run.folder, progress)
+        estimator, notes = _fit(
+            table, settings, run.record.input.reading.keep, run.folder, progress
+        )
         fitted = time.perf_counter()
         progress("checking", None)
         _judge(run.record, estimator, table.rows, notes, progress)
@@ -312,7 +339,9 @@ def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progr
         raise InputError(f"{data}: {error}{turned}") from None
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        run.record = run.record.model_copy(update={"status": Status.FAILED, "ended": now(), "error": reason})
+        run.record = run.record.model_copy(
+            update={"status": Status.FAILED, "ended": now(), "error": reason}
+        )
         with contextlib.suppress(OSError):  # a full disk is the likeliest reason to be here
             claim.clear()
             run.write()
@@ -328,11 +357,16 @@ def _run(claim: Claim, run: Run, data: Path, table: Table, reading: float, progr
     )
     run.record = run.record.model_copy(
         update={
-            "status": Status.DONE, "ended": now(), "grid": estimator.grid_.shape, "periodic": estimator.grid_.periodic,
-            "grid_confidence": estimator.grid_.confidence, "solver": estimator.trace_.solver or settings.solver,
-            "warnings": notes, "timings": timings,
+            "status": Status.DONE,
+            "ended": now(),
+            "grid": estimator.grid_.shape,
+            "periodic": estimator.grid_.periodic,
+            "grid_confidence": estimator.grid_.confidence,
+            "solver": estimator.trace_.solver or settings.solver,
+            "warnings": notes,
+            "timings": timings,
         }
-    )  # fmt: skip
+    )
     try:
         claim.finish(run)
     except OSError as error:
@@ -350,18 +384,32 @@ def _fit(
     if keep and canonical(settings.solver) == "fast":  # row numbers stay in the data
         options = {"settings": replace(FAST, place=replace(FAST.place, index=math.inf))}
     if settings.trains:
-        options = {"folder": folder / TRAINING, "preset": settings.preset or "auto", "seconds": settings.budget}
+        options = {
+            "folder": folder / TRAINING,
+            "preset": settings.preset or "auto",
+            "seconds": settings.budget,
+        }
     estimator = LatentDomain(
-        settings.grid, settings.periodic, settings.solver, settings.mixing, random_state=settings.seed,
+        settings.grid,
+        settings.periodic,
+        settings.solver,
+        settings.mixing,
+        random_state=settings.seed,
         solver_options=options,
-    )  # fmt: skip
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FitWarning)
-        estimator.fit(table.rows, progress=lambda stage, share: progress(f"fitting: {stage}", share), names=table.names)
+        estimator.fit(
+            table.rows,
+            progress=lambda stage, share: progress(f"fitting: {stage}", share),
+            names=table.names,
+        )
     return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
 
 
-def _judge(record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str], progress: Progress) -> None:
+def _judge(
+    record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str], progress: Progress
+) -> None:
     """Add score and diagnosis to the record; if they fail, a note is added and the fit is kept."""
 
     def watch(stage: str, share: float | None) -> None:
@@ -376,7 +424,9 @@ def _judge(record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: lis
                 else:
                     record.diagnosis = estimator.diagnose(rows, progress=watch)
             except Exception as error:
-                notes.append(f"{name} failed ({' '.join(f'{type(error).__name__}: {error}'.split())})")
+                notes.append(
+                    f"{name} failed ({' '.join(f'{type(error).__name__}: {error}'.split())})"
+                )
 
 
 def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: Progress) -> None:
@@ -399,8 +449,14 @@ def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:
 
 def _refuse_other_settings(run: Run, given: _Given, reading: ReadOptions, out: Path) -> None:
     """Refuse settings given with --resume that differ from those of the run."""
-    asked = [(name, value, getattr(run.record.settings, name)) for name, value in given.explicit().items()]
-    asked += [(name, value, getattr(run.record.input.reading, name)) for name, value in reading.given().items()]
+    asked = [
+        (name, value, getattr(run.record.settings, name))
+        for name, value in given.explicit().items()
+    ]
+    asked += [
+        (name, value, getattr(run.record.input.reading, name))
+        for name, value in reading.given().items()
+    ]
     for name, value, earlier in asked:
         if earlier != value:
             option = name.replace("_", "-")

@@ -40,7 +40,9 @@ def lift_to_file(
     filler: GapFiller | None = None,
 ) -> None:
     """Stream the signals of ``rows`` into a file, batch by batch; ``filler`` predicts gaps."""
-    with open_rows(path, (len(rows), model.n_outputs), float_type(rows.dtype), key="signals", names=names) as sink:
+    with open_rows(
+        path, (len(rows), model.n_outputs), float_type(rows.dtype), key="signals", names=names
+    ) as sink:
         for part, block in batches_of(rows):
             if filler is not None and has_gaps(block):
                 block = filler.fill(block)
@@ -48,7 +50,9 @@ def lift_to_file(
                 sink[part] = model.lift(block)
             except InputError:
                 bad = part.start + int(np.argmin(np.isfinite(block).all(axis=1)))
-                raise InputError(f"row {bad + 1:,} holds NaN or infinity: drop or impute it first") from None
+                raise InputError(
+                    f"row {bad + 1:,} holds NaN or infinity: drop or impute it first"
+                ) from None
             progress("writing", sink.done / len(rows))
 
 
@@ -78,7 +82,10 @@ def transform(
     progress("reading", None)
     names: list[str] | None = None
     if run is not None:
-        names, reading = run.record.input.columns, _for_another_file(reading, run.record.input.reading, data)
+        names, reading = (
+            run.record.input.columns,
+            _for_another_file(reading, run.record.input.reading, data),
+        )
     nan = nan or ("refuse" if run is None else run.record.settings.nan)
     if nan not in ("refuse", "drop", "mean", "pairwise"):
         raise InputError(f"--nan {nan} is unknown: use drop, mean or pairwise")
@@ -87,14 +94,14 @@ def transform(
         raise InputError(f"{out} is the data file itself: choose another --out")
     if table.rows.shape[1] != estimator.n_features_in_:
         raise InputError(
-            f"{data} has {table.rows.shape[1]} columns, but {folder} was fitted to {estimator.n_features_in_}: "
-            "give data with the same columns"
+            f"{data} has {table.rows.shape[1]} columns, but {folder} was fitted to"
+            f" {estimator.n_features_in_}: give data with the same columns"
         )
     if names is not None and table.names is not None and list(table.names) != names:
         where = next(i for i, (a, b) in enumerate(zip(table.names, names, strict=True)) if a != b)
         raise InputError(
-            f"{data} has {table.names[where]!r} in column {where + 1} where {folder} was fitted to {names[where]!r}: "
-            "give data with the same columns"
+            f"{data} has {table.names[where]!r} in column {where + 1} where {folder} was fitted to"
+            f" {names[where]!r}: give data with the same columns"
         )
     table = without_gaps(data, table, nan, estimator.mean_)
     try:
@@ -111,5 +118,7 @@ def transform(
 def _for_another_file(given: ReadOptions, before: ReadOptions, data: Path) -> ReadOptions:
     """Merge the given options with the run's; omit those that do not apply to ``data``."""
     merged = given.over(before)
-    unfit: dict[str, Any] = {name: None for name in of_no_use(merged, data.suffix.lower()) if name not in given.given()}
+    unfit: dict[str, Any] = {
+        name: None for name in of_no_use(merged, data.suffix.lower()) if name not in given.given()
+    }
     return replace(merged, **unfit)

@@ -30,7 +30,9 @@ _CHUNK = 16 << 20  # bytes
 class RowSink:
     """Write slices of rows to a file, in order, assigned as to an array (``sink[0:9] = rows``)."""
 
-    def __init__(self, shape: tuple[int, int], dtype: DTypeLike, write: Callable[[NDArray], Any]) -> None:
+    def __init__(
+        self, shape: tuple[int, int], dtype: DTypeLike, write: Callable[[NDArray], Any]
+    ) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
         self.done = 0
         self._write = write
@@ -40,7 +42,8 @@ class RowSink:
         start, stop, _ = part.indices(self.shape[0])
         if start != self.done or block.shape != (stop - start, self.shape[1]):
             raise ValueError(
-                f"rows {start}:{stop} of shape {block.shape} do not follow row {self.done} of {self.shape}"
+                f"rows {start}:{stop} of shape {block.shape} do not follow row {self.done} of"
+                f" {self.shape}"
             )
         self._write(block)
         self.done = stop
@@ -50,11 +53,15 @@ def check_writable(path: Path) -> None:
     """Refuse a suffix that cannot be written, a missing folder, or a missing package."""
     suffix = path.suffix.lower()
     if suffix not in WRITABLE:
-        raise InputError(f"{path} has a suffix that cannot be written: use one of {', '.join(WRITABLE)}")
+        raise InputError(
+            f"{path} has a suffix that cannot be written: use one of {', '.join(WRITABLE)}"
+        )
     if path.is_dir() and suffix != ".zarr":
         raise InputError(f"{path} is a folder: give the name of a file")
     if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written, its folder {path.parent} does not exist: make it first")
+        raise InputError(
+            f"{path} cannot be written, its folder {path.parent} does not exist: make it first"
+        )
     if suffix in _NEEDS:
         extra(_NEEDS[suffix], path)
 
@@ -85,7 +92,12 @@ _Write = Callable[[NDArray], Any]
 
 
 def _open_npy(
-    path: Path, shape: tuple[int, int], dtype: np.dtype, key: str, _: Sequence[str] | None, stack: ExitStack
+    path: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    key: str,
+    _: Sequence[str] | None,
+    stack: ExitStack,
 ) -> _Write:
     temporary = stack.enter_context(write_atomically(path))
     file: IO[bytes]
@@ -100,7 +112,12 @@ def _open_npy(
 
 
 def _open_text(
-    path: Path, _: tuple[int, int], dtype: np.dtype, __: str, names: Sequence[str] | None, stack: ExitStack
+    path: Path,
+    _: tuple[int, int],
+    dtype: np.dtype,
+    __: str,
+    names: Sequence[str] | None,
+    stack: ExitStack,
 ) -> _Write:
     temporary = stack.enter_context(write_atomically(path))
     file = stack.enter_context(temporary.open("wb"))
@@ -114,7 +131,12 @@ def _open_text(
 
 
 def _open_parquet(
-    path: Path, shape: tuple[int, int], dtype: np.dtype, _: str, names: Sequence[str] | None, stack: ExitStack
+    path: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    _: str,
+    names: Sequence[str] | None,
+    stack: ExitStack,
 ) -> _Write:
     arrow, parquet = extra("pyarrow", path), extra("pyarrow.parquet", path)
     labels = list(names) if names is not None else [f"x{i}" for i in range(shape[1])]
@@ -127,14 +149,21 @@ def _open_parquet(
 
 
 def _open_zarr(
-    path: Path, shape: tuple[int, int], dtype: np.dtype, _: str, __: Sequence[str] | None, stack: ExitStack
+    path: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    _: str,
+    __: Sequence[str] | None,
+    stack: ExitStack,
 ) -> _Write:
     """Make the array in a temporary folder, which is renamed at the end."""
     zarr = extra("zarr", path)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     stack.push(_swap_in(temporary, path))
     rows = max(1, min(shape[0], _CHUNK // max(shape[1] * dtype.itemsize, 1)))
-    array = zarr.open(str(temporary / "array"), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1]))
+    array = zarr.open(
+        str(temporary / "array"), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1])
+    )
     done = 0
 
     def write(block: NDArray) -> None:
@@ -160,9 +189,13 @@ def _swap_in(temporary: Path, path: Path) -> Callable[..., bool]:
 
 
 _OPEN = {
-    ".npy": _open_npy, ".npz": _open_npy, ".csv": _open_text, ".tsv": _open_text, ".parquet": _open_parquet,
+    ".npy": _open_npy,
+    ".npz": _open_npy,
+    ".csv": _open_text,
+    ".tsv": _open_text,
+    ".parquet": _open_parquet,
     ".zarr": _open_zarr,
-}  # fmt: skip
+}
 
 
 def write_rows(path: str | os.PathLike[str], array: ArrayLike, key: str = "rows") -> None:

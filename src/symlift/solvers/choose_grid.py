@@ -1,4 +1,6 @@
-"""The grid that a fit takes: the one that was given, if the columns can fill it, or the one that the data propose."""
+"""The grid that a fit takes: the one that was given, if the columns can fill it, or the one that
+the data propose.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ def choose_grid(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[Grid, tuple[GridCandidate, ...]]:
-    """The grid, and what it was compared with; ``free``: whether points without a column are no obstacle."""
+    """The grid, and what it was compared with; ``free``: whether points without a column are no
+    obstacle.
+    """
     usable, d = int(varies.sum()), len(varies)
     if given is not None:
         if given.size > usable and not free:
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
-            raise InputError(f"the grid {given} has {given.size} points, but X has {have}: give a smaller grid")
+            raise InputError(
+                f"the grid {given} has {given.size} points, but X has {have}: give a smaller grid"
+            )
         return given, ()
     from symlift.solvers.fast.propose import propose_grid
 
@@ -39,7 +45,8 @@ def choose_grid(
             warnings.warn(proposed.doubt, FitWarning, stacklevel=4)
         return proposed.grid, proposed.candidates
     warnings.warn(
-        f"the grid could not be determined from the data: taking a line of {usable} points; pass grid=(height, width) for images",
+        f"the grid could not be determined from the data: taking a line of {usable} points; pass"
+        " grid=(height, width) for images",
         FitWarning,
         stacklevel=4,
     )

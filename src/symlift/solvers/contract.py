@@ -19,9 +19,21 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 __all__ = [
-    "LEFT_OUT", "REASONS", "Evidence", "Placement", "Progress", "Reach", "Solution", "Solver", "Stage", "Trace", "TrainingSummary",
-    "TunedTo", "no_progress", "part_of",
-]  # fmt: skip
+    "LEFT_OUT",
+    "REASONS",
+    "Evidence",
+    "Placement",
+    "Progress",
+    "Reach",
+    "Solution",
+    "Solver",
+    "Stage",
+    "Trace",
+    "TrainingSummary",
+    "TunedTo",
+    "no_progress",
+    "part_of",
+]
 
 #: called with (stage, share done or None): what a progress bar needs
 Progress = Callable[[str, float | None], None]
@@ -44,9 +56,10 @@ def part_of(progress: Progress, first: float, last: float) -> Progress:
     return report
 
 
-# -- where columns are -------------------------------------------------------------------------------------------------
+# -- where columns are -----------------------------------------------------------------------------
 
-#: why a column has no place of its own: those of :data:`LEFT_OUT` are on no grid point, a duplicate sits where its twin does
+#: why a column has no place of its own: those of :data:`LEFT_OUT` are on no grid point, a duplicate
+#: sits where its twin does
 LEFT_OUT = ("dead", "noise", "index", "unplaced")
 REASONS = ("", *LEFT_OUT, "duplicate")
 
@@ -60,12 +73,13 @@ class Placement:
     grid : Grid
         The grid.
     coordinates : ndarray of shape (d, axes)
-        Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; NaN for
-        columns that are left out.
+        Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; NaN
+        for columns that are left out.
     point : ndarray of int, shape (d,)
         Flat index of the nearest grid point, or -1.
     channel : ndarray of int, shape (d,)
-        Which of the columns of its point a column is (for bits: its significance, 0 the lowest), or -1.
+        Which of the columns of its point a column is (for bits: its significance, 0 the lowest), or
+        -1.
     confidence : ndarray of shape (d,)
         From 0 to 1.
     reason : ndarray of str, shape (d,)
@@ -128,7 +142,9 @@ class Placement:
         """
         point = np.asarray(point, dtype=np.int64)
         on = point >= 0
-        coordinates = np.where(on[:, None], grid.indices()[np.maximum(point, 0)].astype(np.float64), np.nan)
+        coordinates = np.where(
+            on[:, None], grid.indices()[np.maximum(point, 0)].astype(np.float64), np.nan
+        )
         d = len(point)
         return cls(
             grid, coordinates, point,
@@ -164,10 +180,14 @@ class Placement:
             return out
 
         return Placement(
-            self.grid, spread(self.coordinates, np.nan), spread(self.point, -1), spread(self.channel, -1),
-            spread(self.confidence, 1.0), spread(self.reason, "dead"),
+            self.grid,
+            spread(self.coordinates, np.nan),
+            spread(self.point, -1),
+            spread(self.channel, -1),
+            spread(self.confidence, 1.0),
+            spread(self.reason, "dead"),
             spread(np.where(self.twin >= 0, seen[self.twin], -1), -1),
-        )  # fmt: skip
+        )
 
     def coverage(self, channels: int = 1) -> NDArray[np.int64]:
         r"""Count the columns at each point.
@@ -210,11 +230,18 @@ class Placement:
         """
         d = len(self.point)
         names = list(self.names) if self.names is not None else [f"x{i}" for i in range(d)]
-        axes = {f"axis{j}": np.round(self.coordinates[:, j], 4).tolist() for j in range(self.grid.ndim)}
+        axes = {
+            f"axis{j}": np.round(self.coordinates[:, j], 4).tolist() for j in range(self.grid.ndim)
+        }
         return {
-            "column": list(range(d)), "name": names, **axes, "point": self.point.tolist(), "channel": self.channel.tolist(),
-            "confidence": np.round(self.confidence, 4).tolist(), "reason": self.reason.tolist(),
-        }  # fmt: skip
+            "column": list(range(d)),
+            "name": names,
+            **axes,
+            "point": self.point.tolist(),
+            "channel": self.channel.tolist(),
+            "confidence": np.round(self.confidence, 4).tolist(),
+            "reason": self.reason.tolist(),
+        }
 
     def _repr_html_(self) -> str:
         return placement_html(self)
@@ -249,7 +276,7 @@ class Placement:
                 writer.writerow(["" if isinstance(v, float) and np.isnan(v) else v for v in row])
 
 
-# -- what speaks for a result ------------------------------------------------------------------------------------------
+# -- what speaks for a result ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -265,20 +292,21 @@ class Evidence:
     reach : {"coordinates", "components", "general"}, optional
         How far the solver had to go.
     explained : float, optional
-        Share of pairwise statistics (of columns, or of the energies of components) that displacements
-        on the grid explain; about 0 without a domain.
+        Share of pairwise statistics (of columns, or of the energies of components) that
+        displacements on the grid explain; about 0 without a domain.
     ceiling : float, optional
         Share that any model could explain, given the sampling noise between two halves of the rows.
     carried_by : str, default=""
-        Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"), or
-        others.
+        Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"),
+        or others.
     nongaussianity : float, optional
         Standard score of the components; without it no dense mixing can be undone.
     agreement : float, optional
-        Correlation of the phases that two halves of the columns give (ring; torus: the worse of both).
+        Correlation of the phases that two halves of the columns give (ring; torus: the worse of
+        both).
     roundness : float, optional
-        Fourth moment of the plane of the phases, 1 on a circle and 2 in a Gaussian blob (ring; torus:
-        the worse of both).
+        Fourth moment of the plane of the phases, 1 on a circle and 2 in a Gaussian blob (ring;
+        torus: the worse of both).
     ahead : float, optional
         Lead of the plane of the phases over the next best one (ring), or of a torus over all other
         domains (torus), as a share of its likelihood.
@@ -293,7 +321,8 @@ class Evidence:
     confidence : float, optional
         Probability that the result is right, from tests that cost little.
     bit_slopes : tuple of float, default=()
-        What a bit of each significance adds to its neighbours, the heaviest first, if columns are bits.
+        What a bit of each significance adds to its neighbours, the heaviest first, if columns are
+        bits.
 
     Examples
     --------
@@ -323,7 +352,9 @@ class Evidence:
 
     @property
     def locality(self) -> float:
-        """What a control has to stay below: `explained`, or `agreement` on a ring; 0 without either."""
+        """What a control has to stay below: `explained`, or `agreement` on a ring; 0 without
+        either.
+        """
         known = self.explained if self.explained is not None else self.agreement
         return 0.0 if known is None else known
 
@@ -339,7 +370,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """How a training went: the preset, how it ended and after how many steps, and the best model on held-out rows."""
+    """How a training went: the preset, how it ended and after how many steps, and the best model on
+    held-out rows.
+    """
 
     preset: str
     ended: str
@@ -353,7 +386,9 @@ class TrainingSummary:
 
 @dataclass(frozen=True)
 class GridCandidate:
-    """A grid that was tried: its shape, which of its axes close, and the share of what is real that it explains."""
+    """A grid that was tried: its shape, which of its axes close, and the share of what is real that
+    it explains.
+    """
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
@@ -377,7 +412,8 @@ class Trace:
     training : TrainingSummary, optional
         How a training went.
     candidates : tuple of GridCandidate, default=()
-        The grids that ``grid="auto"`` compared: the one that was taken, then the others, best first.
+        The grids that ``grid="auto"`` compared: the one that was taken, then the others, best
+        first.
 
     Examples
     --------
@@ -398,7 +434,9 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver returns: the model, the places of columns where they are points, the evidence, and what each stage did."""
+    """What a solver returns: the model, the places of columns where they are points, the evidence,
+    and what each stage did.
+    """
 
     model: LiftedModel
     evidence: Evidence = field(default_factory=Evidence)

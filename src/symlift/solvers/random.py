@@ -1,4 +1,6 @@
-"""The random baseline: a lifting map with orthonormal rows drawn from the Haar measure.  What any real solver must beat."""
+"""The random baseline: a lifting map with orthonormal rows drawn from the Haar measure. What any
+real solver must beat.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from symlift.solvers.contract import Progress, Solution, Trace, no_progress
 __all__ = ["solve"]
 
 
-def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress) -> Solution:
+def solve(
+    X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress
+) -> Solution:
     """A random lifting map; it looks at X for its mean and its width only."""
     progress("drawing", 0.0)
     d = X.shape[1]

@@ -1,4 +1,6 @@
-"""Fast, then the paper's training from there: what the estimators can still improve, and never worse on held-out rows."""
+"""Fast, then the paper's training from there: what the estimators can still improve, and never
+worse on held-out rows.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,23 @@ _ROWS = 65_536
 
 
 def solve(
-    X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress, **options: Any
+    X: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> Solution:
     """The fast solver's model, trained further; ``options`` are those of the neural solver."""
     # the fast solver looks at some rows only, and wants them in memory
     some = (
-        X[:] if X.size <= MAX_SAMPLE else take_rows(X, np.sort(rng.choice(len(X), min(_ROWS, len(X)), replace=False)))
+        X[:]
+        if X.size <= MAX_SAMPLE
+        else take_rows(X, np.sort(rng.choice(len(X), min(_ROWS, len(X)), replace=False)))
     )
     first = fast.solve(np.asarray(some), grid, rng, progress=part_of(progress, 0.0, 0.1))
-    second = training.solve(X, grid, rng, start=first.model, progress=part_of(progress, 0.1, 1.0), **options)
+    second = training.solve(
+        X, grid, rng, start=first.model, progress=part_of(progress, 0.1, 1.0), **options
+    )
     stages = (*first.trace.stages, *second.trace.stages)
     trace = replace(second.trace, solver="refine", chosen=first.trace.chosen, stages=stages)
     return replace(second, evidence=first.evidence, trace=trace)

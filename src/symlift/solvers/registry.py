@@ -9,9 +9,19 @@ from symlift.errors import InputError
 from symlift.solvers.contract import Solver
 
 __all__ = [
-    "CHECKPOINT", "CURVE", "DEFAULT", "MIXINGS", "SOLVERS", "SPENT", "TRAINED", "TRAINING_FILES", "canonical", "check_mixing",
-    "check_solver", "get_solver",
-]  # fmt: skip
+    "CHECKPOINT",
+    "CURVE",
+    "DEFAULT",
+    "MIXINGS",
+    "SOLVERS",
+    "SPENT",
+    "TRAINED",
+    "TRAINING_FILES",
+    "canonical",
+    "check_mixing",
+    "check_solver",
+    "get_solver",
+]
 
 #: name → module with a `solve` function
 SOLVERS = {
@@ -24,10 +34,16 @@ SOLVERS = {
 DEFAULT = "fast"
 #: solvers that train: they have presets, budgets and checkpoints, and need PyTorch
 TRAINED = ("neural", "refine")
-#: what they keep in their folder: the last checkpoint, a line for each evaluation, and the time that is spent
-CHECKPOINT, CURVE, SPENT = TRAINING_FILES = ("checkpoint.safetensors", "training.jsonl", "spent.json")
+#: what they keep in their folder: the last checkpoint, a line for each evaluation, and the time
+#: that is spent
+CHECKPOINT, CURVE, SPENT = TRAINING_FILES = (
+    "checkpoint.safetensors",
+    "training.jsonl",
+    "spent.json",
+)
 
-#: what is known of how columns came from points: nothing; each is a point; a rotation of them; any invertible map
+#: what is known of how columns came from points: nothing; each is a point; a rotation of them; any
+#: invertible map
 MIXINGS = ("auto", "shuffled", "orthogonal", "linear")
 
 _OLD_NAMES = {"homogeneous": "ring"}
@@ -43,13 +59,16 @@ def canonical(name: str) -> str:
 
 
 def check_solver(name: str) -> str:
-    """The canonical name of a solver that is there and can run here; nothing heavy is imported for that."""
+    """The canonical name of a solver that is there and can run here; nothing heavy is imported for
+    that.
+    """
     chosen = canonical(name)
     if chosen not in SOLVERS:
         raise InputError(f"solver {name!r} is unknown: use one of auto, {', '.join(SOLVERS)}")
     if chosen in TRAINED and find_spec("torch") is None:
         raise InputError(
-            f"solver {name!r} trains and needs PyTorch, which is not installed: pip install 'symlift[train]'"
+            f"solver {name!r} trains and needs PyTorch, which is not installed: pip install"
+            " 'symlift[train]'"
         )
     return chosen
 

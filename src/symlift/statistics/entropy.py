@@ -32,7 +32,10 @@ def marginal_entropies(Y: NDArray) -> NDArray[np.float64]:
 def joint_entropy(Y: NDArray, ridge: float = 1e-10) -> float:
     """Gaussian joint entropy per dimension, ½ log 2πe + Σ log λ / 2N, λ of the covariance."""
     spectrum = np.linalg.eigvalsh(np.cov(Y.T).reshape(Y.shape[1], Y.shape[1]))
-    return float(0.5 * np.log(2 * np.pi * np.e) + 0.5 * np.mean(np.log(np.maximum(spectrum, ridge * spectrum[-1]))))
+    return float(
+        0.5 * np.log(2 * np.pi * np.e)
+        + 0.5 * np.mean(np.log(np.maximum(spectrum, ridge * spectrum[-1])))
+    )
 
 
 def resolution(Y: NDArray) -> float:

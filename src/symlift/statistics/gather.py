@@ -38,14 +38,18 @@ def gathered(X: Any, most: int = MAX_SAMPLE, rows: int = _ROWS, seed: int = 0) -
         )
     n, d = (int(size) for size in X.shape)
     chosen = (
-        np.arange(n) if n * d <= most else np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False))
+        np.arange(n)
+        if n * d <= most
+        else np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False))
     )
     infinite = da.isinf(X).any() if X.dtype.kind == "f" else False
     lazy = X if len(chosen) == n else X[chosen]
     values, any_infinite = dask.compute(lazy, infinite)  # type: ignore[attr-defined, no-untyped-call]
     if any_infinite:
         raise InputError("X holds infinity: drop or impute it first")
-    return np.asarray(values, dtype=values.dtype if values.dtype.kind in "fiub" else float_type(values.dtype))
+    return np.asarray(
+        values, dtype=values.dtype if values.dtype.kind in "fiub" else float_type(values.dtype)
+    )
 
 
 def each_block(function: Any, X: Any, width: int) -> Any:
@@ -53,5 +57,8 @@ def each_block(function: Any, X: Any, width: int) -> Any:
     dtype = float_type(X.dtype)
     whole = X.rechunk({1: X.shape[1]})
     return whole.map_blocks(
-        function, dtype=dtype, chunks=(whole.chunks[0], (width,)), meta=np.empty((0, 0), dtype=dtype)
+        function,
+        dtype=dtype,
+        chunks=(whole.chunks[0], (width,)),
+        meta=np.empty((0, 0), dtype=dtype),
     )

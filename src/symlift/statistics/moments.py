@@ -86,7 +86,9 @@ def stationarity(Y: NDArray, lags: Stationary, folds: int = 8) -> NDArray[np.flo
         residuals = np.stack([M - lags.project(M) for M in moments])
         distance[order] = _squared_norm_of_mean(residuals)
         size[order] = _squared_norm_of_mean(moments)
-    sizes = moment_sizes(max(size[0], 0.0), max(size[2], 0.0), float(np.sum((Z.T @ Z / len(Z)) ** 4)))
+    sizes = moment_sizes(
+        max(size[0], 0.0), max(size[2], 0.0), float(np.sum((Z.T @ Z / len(Z)) ** 4))
+    )
     return distance / np.maximum(sizes, 1e-300)
 
 

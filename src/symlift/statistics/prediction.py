@@ -94,6 +94,8 @@ class GapFiller:
         inner *= present[:, :, None] & present[:, None, :]
         k = np.arange(near.shape[1])
         own = np.maximum(inner[:, k, k], 0.0)
-        inner[:, k, k] = np.where(present, own + _RIDGE * own.mean(axis=1, keepdims=True) + 1e-300, 1.0)
+        inner[:, k, k] = np.where(
+            present, own + _RIDGE * own.mean(axis=1, keepdims=True) + 1e-300, 1.0
+        )
         weights = np.linalg.solve(inner, across[:, :, None])[:, :, 0]
         return self.mean[column] + np.sum(weights * np.where(present, values, 0.0), axis=1)

@@ -138,11 +138,16 @@ def window_of(grid: Grid, most: int = _WINDOW) -> tuple[NDArray[np.int64], Grid]
     for index, n, length in zip(grid.indices().T, grid.shape, lengths, strict=True):
         first = (n - length) // 2
         inside &= (index >= first) & (index < first + length)
-    closed = [wraps and length == n for wraps, length, n in zip(grid.periodic, lengths, grid.shape, strict=True)]
+    closed = [
+        wraps and length == n
+        for wraps, length, n in zip(grid.periodic, lengths, grid.shape, strict=True)
+    ]
     return np.flatnonzero(inside), Grid(lengths, closed)
 
 
-def held_out_in_window(W: Any, X: NDArray, grid: Grid, channels: int = 1, most: int = _WINDOW) -> HeldOut:
+def held_out_in_window(
+    W: Any, X: NDArray, grid: Grid, channels: int = 1, most: int = _WINDOW
+) -> HeldOut:
     """`held_out` of a dense or sparse W (grid points · channels, d) in a window of the grid.
 
     The result is the mean over channels.
@@ -152,6 +157,8 @@ def held_out_in_window(W: Any, X: NDArray, grid: Grid, channels: int = 1, most: 
     terms = []
     for channel in range(channels):
         rows = W[points * channels + channel]
-        terms.append(held_out(rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows), X, lags))
+        terms.append(
+            held_out(rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows), X, lags)
+        )
     mean = np.mean([[one.stationarity, one.resolution, one.distortion] for one in terms], axis=0)
     return HeldOut(*(float(value) for value in mean))

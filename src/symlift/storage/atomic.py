@@ -59,7 +59,9 @@ def _started(pid: int) -> int:
     Process ids are reused; a pair of id and start time is not.
     """
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19])
+        return int(
+            Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19]
+        )
     except (OSError, ValueError, IndexError):
         return 0
 

@@ -49,7 +49,9 @@ class Lock:
                 holder = _holder(file)
                 file.close()
                 if time.monotonic() >= end:
-                    raise InUseError(f"{self.what} is in use by {holder}: wait for it, or stop it first") from None
+                    raise InUseError(
+                        f"{self.what} is in use by {holder}: wait for it, or stop it first"
+                    ) from None
                 time.sleep(_LOOK_AGAIN)
                 continue
             if self._is_still_there(file):

@@ -18,7 +18,15 @@ from symlift.core.model import EmbeddingKind, LiftedModel
 from symlift.core.torus import TorusGroup
 from symlift.errors import InputError
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "SPARSE", "ModelHeader", "checked_header", "checked_model", "digest_of"]
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "SPARSE",
+    "ModelHeader",
+    "checked_header",
+    "checked_model",
+    "digest_of",
+]
 
 FORMAT, FORMAT_VERSION = "symlift-lifted-model", 2
 #: the arrays of a sparse embedding, as scipy names them
@@ -68,16 +76,21 @@ def checked_header(raw: Any, where: str) -> ModelHeader:
     version = raw.get("version")
     if type(version) is int and version > FORMAT_VERSION:
         raise InputError(
-            f"{where} has format version {version}, this symlift reads up to {FORMAT_VERSION}: upgrade symlift"
+            f"{where} has format version {version}, this symlift reads up to {FORMAT_VERSION}:"
+            " upgrade symlift"
         )
     try:
         header = ModelHeader.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])[:60]
-        raise InputError(f"{where} is damaged, {name}: {first['msg']}; save the model again") from None
+        raise InputError(
+            f"{where} is damaged, {name}: {first['msg']}; save the model again"
+        ) from None
     if header.version >= 2 and header.digest != digest_of(raw):
-        raise InputError(f"{where} was changed after it was written (its digest differs): save the model again")
+        raise InputError(
+            f"{where} was changed after it was written (its digest differs): save the model again"
+        )
     return header
 
 
@@ -92,7 +105,8 @@ def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedMo
     expected |= set() if header.torus else {"Q", "theta", "r"}
     if set(parts) != expected:
         raise InputError(
-            f"it holds the tensors {', '.join(sorted(parts))[:120]} instead of {', '.join(sorted(expected))}"
+            f"it holds the tensors {', '.join(sorted(parts))[:120]} instead of"
+            f" {', '.join(sorted(expected))}"
         )
     for name, value in parts.items():
         if value.dtype.kind != "f" and name not in ("E.indices", "E.indptr"):
@@ -103,12 +117,16 @@ def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedMo
     r = np.zeros(0) if header.torus else parts["r"]
     model = LiftedModel(grid, parts["mean"], header.scale, E, group, r, header.embedding, channels)
     if header.columns not in (None, model.n_features):
-        raise InputError(f"it names {header.columns} columns, but its embedding has {model.n_features}")
+        raise InputError(
+            f"it names {header.columns} columns, but its embedding has {model.n_features}"
+        )
     _check_numbers(model)
     return model
 
 
-def _group(header: ModelHeader, grid: Grid, parts: Mapping[str, NDArray]) -> TranslationGroup | TorusGroup:
+def _group(
+    header: ModelHeader, grid: Grid, parts: Mapping[str, NDArray]
+) -> TranslationGroup | TorusGroup:
     if header.torus is None:
         if "Q" not in parts or "theta" not in parts:
             raise InputError("Q or theta is missing")
@@ -125,9 +143,14 @@ def _sparse(header: ModelHeader, parts: Mapping[str, NDArray], rows: int) -> Any
 
     data, indices, indptr = (parts[f"E.{name}"] for name in SPARSE)
     columns = header.columns or 0
-    sound = all(a.ndim == 1 for a in (data, indices, indptr)) and indices.dtype.kind == indptr.dtype.kind == "i"
+    sound = (
+        all(a.ndim == 1 for a in (data, indices, indptr))
+        and indices.dtype.kind == indptr.dtype.kind == "i"
+    )
     sound = sound and len(indptr) == rows + 1 and len(data) == len(indices)
-    sound = sound and indptr[0] == 0 and indptr[-1] == len(data) and bool((np.diff(indptr) >= 0).all())
+    sound = (
+        sound and indptr[0] == 0 and indptr[-1] == len(data) and bool((np.diff(indptr) >= 0).all())
+    )
     if not sound or indices.min(initial=0) < 0 or indices.max(initial=0) >= columns:
         raise InputError("the sparse embedding E is inconsistent")
     return csr_array((data, indices, indptr), shape=(rows, columns))
@@ -146,14 +169,19 @@ def _check_numbers(model: LiftedModel) -> None:
         norm = float(np.linalg.norm(model.r.astype(np.float64)))
         if not abs(norm - 1) < _NORM:
             raise InputError(f"the filter r has norm {norm:.4g}, where 1 is needed")
-    if model.kind != "linear" and (model.is_sparse or not np.array_equal(model.E, np.eye(*model.E.shape))):
+    if model.kind != "linear" and (
+        model.is_sparse or not np.array_equal(model.E, np.eye(*model.E.shape))
+    ):
         raise InputError(f"E is not the {model.kind} embedding that it is said to be")
     if model.kind == "identity" and model.E.shape[0] != model.E.shape[1]:
-        raise InputError(f"the identity embedding has shape {tuple(model.E.shape)}, where a square is needed")
+        raise InputError(
+            f"the identity embedding has shape {tuple(model.E.shape)}, where a square is needed"
+        )
     largest = float(np.abs(model.E.data if model.is_sparse else model.E).max(initial=0.0))
     gain = largest / model.scale
     # what lifting and its inverse square must neither vanish nor overflow
     if not 0 < gain * gain * model.group.dimension < math.inf:
         raise InputError(
-            f"with scale {model.scale:.3g} and entries of E up to {largest:.3g}, signals are zero or overflow"
+            f"with scale {model.scale:.3g} and entries of E up to {largest:.3g}, signals are zero"
+            " or overflow"
         )

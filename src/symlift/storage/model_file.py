@@ -18,7 +18,14 @@ from symlift.core.model import LiftedModel
 from symlift.core.torus import TorusGroup
 from symlift.errors import InputError
 from symlift.storage.atomic import sha256_of, write_atomically
-from symlift.storage.model_check import FORMAT, FORMAT_VERSION, SPARSE, checked_header, checked_model, digest_of
+from symlift.storage.model_check import (
+    FORMAT,
+    FORMAT_VERSION,
+    SPARSE,
+    checked_header,
+    checked_model,
+    digest_of,
+)
 from symlift.storage.strict_json import read_json
 
 __all__ = ["FORMAT_VERSION", "MODEL_FILES", "load_model", "save_model"]
@@ -53,16 +60,28 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with write_atomically(folder / "model.safetensors") as temporary:
-        save_file({name: np.ascontiguousarray(value) for name, value in _tensors(model).items()}, temporary)
+        save_file(
+            {name: np.ascontiguousarray(value) for name, value in _tensors(model).items()},
+            temporary,
+        )
         digest = sha256_of(temporary)
     header = {
-        "format": FORMAT, "version": FORMAT_VERSION, "grid": list(model.grid.shape), "periodic": list(model.grid.periodic),
-        "confidence": None if model.grid.confidence is None else float(model.grid.confidence), "scale": float(model.scale),
-        "embedding": model.kind, "columns": model.n_features, "channels": model.channels,
-        "torus": list(model.group.shape) if isinstance(model.group, TorusGroup) else None, "sha256": digest,
-    }  # fmt: skip
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "grid": list(model.grid.shape),
+        "periodic": list(model.grid.periodic),
+        "confidence": None if model.grid.confidence is None else float(model.grid.confidence),
+        "scale": float(model.scale),
+        "embedding": model.kind,
+        "columns": model.n_features,
+        "channels": model.channels,
+        "torus": list(model.group.shape) if isinstance(model.group, TorusGroup) else None,
+        "sha256": digest,
+    }
     with write_atomically(folder / "model.json") as temporary:
-        temporary.write_text(json.dumps(header | {"digest": digest_of(header)}, indent=1, allow_nan=False) + "\n")
+        temporary.write_text(
+            json.dumps(header | {"digest": digest_of(header)}, indent=1, allow_nan=False) + "\n"
+        )
 
 
 def _tensors(model: LiftedModel) -> dict[str, NDArray]:
@@ -117,19 +136,24 @@ def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
     try:
         raw = read_json(header_path, _MOST_HEADER)
     except (OSError, ValueError) as error:
-        raise InputError(f"{header_path} is damaged ({_brief(error)}): save the model again") from None
+        raise InputError(
+            f"{header_path} is damaged ({_brief(error)}): save the model again"
+        ) from None
     header = checked_header(raw, str(header_path))
     try:
         if sha256_of(tensor_path) != header.sha256:
             raise InputError(
-                f"{tensor_path} is truncated or does not belong to {header_path.name}: save the model again"
+                f"{tensor_path} is truncated or does not belong to {header_path.name}: save the"
+                " model again"
             )
         parts = load_file(tensor_path)
     # tensor types that numpy lacks, such as eight-bit floats, raise errors of many kinds
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{tensor_path} cannot be read ({_brief(error)}): save the model again") from None
+        raise InputError(
+            f"{tensor_path} cannot be read ({_brief(error)}): save the model again"
+        ) from None
     try:
         return checked_model(header, parts)
     except InputError as error:

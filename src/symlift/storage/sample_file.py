@@ -51,13 +51,21 @@ class Samples:
         """Draw rows of X (n, d) at random; the same seed gives the same rows."""
         n, d = X.shape
         count = min(n, max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // d)))
-        row = np.sort(np.random.default_rng(seed).choice(n, count, replace=False)) if count < n else np.arange(n)
+        row = (
+            np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
+            if count < n
+            else np.arange(n)
+        )
         return cls(np.asarray(X[row]), row, n)
 
 
 def write_samples(samples: Samples, folder: str | os.PathLike[str]) -> None:
     """Write ``samples.npz`` into ``folder``, whole or not at all, in single precision."""
-    arrays = {"observed": samples.observed.astype(np.float32), "row": samples.row, "total": np.array(samples.total)}
+    arrays = {
+        "observed": samples.observed.astype(np.float32),
+        "row": samples.row,
+        "total": np.array(samples.total),
+    }
     if samples.label is not None:
         arrays["label"] = samples.label
     with write_atomically(Path(folder) / SAMPLES_FILE) as temporary, temporary.open("wb") as file:
@@ -84,10 +92,21 @@ def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
             labels = np.asarray(archive["label"]) if "label" in archive else None
         if numbers.shape != values.shape[:1] or numbers.dtype.kind not in "iu":
             numbers = np.arange(len(values))
-    except (zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, OSError, EOFError, NotImplementedError):
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        TypeError,
+        KeyError,
+        OSError,
+        EOFError,
+        NotImplementedError,
+    ):
         raise SamplesError(f"the kept samples cannot be read ({path.name} is damaged)") from None
     if values.ndim != 2 or values.shape[1] != d or values.dtype.kind not in "fiub":
-        raise SamplesError(f"the kept samples do not fit the model: shape {values.shape} where (k, {d}) is needed")
+        raise SamplesError(
+            f"the kept samples do not fit the model: shape {values.shape} where (k, {d}) is needed"
+        )
     values = values[:_MOST_ROWS].astype(np.float64)
     # what is shown in single precision has to be finite there
     sound = np.all(np.abs(values) < 1e30, axis=1)

@@ -57,15 +57,31 @@ LIEGAN = Baseline(
     "liegan",
     "generators",
     _liegan,
-    ({"rate": (1e-4, 1e-3, 1e-2), "discriminator_rate": (2e-5, 2e-4, 2e-3), "penalty": (0.1, 1.0, 10.0)},),
+    (
+        {
+            "rate": (1e-4, 1e-3, 1e-2),
+            "discriminator_rate": (2e-5, 2e-4, 2e-3),
+            "penalty": (0.1, 1.0, 10.0),
+        },
+    ),
     axes=(1,),
 )
 BASELINES = {
     baseline.name: baseline
     for baseline in (
-        GLASSO, COVARIANCE, ISOMAP, UMAP, PCA_PHASE, ISOMAP_PHASE, UMAP_PHASE, ICA, RANDOM, TICA, LIEGAN
+        GLASSO,
+        COVARIANCE,
+        ISOMAP,
+        UMAP,
+        PCA_PHASE,
+        ISOMAP_PHASE,
+        UMAP_PHASE,
+        ICA,
+        RANDOM,
+        TICA,
+        LIEGAN,
     )
-}  # fmt: skip
+}
 # a full search takes minutes to hours: these are only run on request by name
 SLOW = ("tica", "liegan")
 

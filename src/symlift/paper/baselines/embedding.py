@@ -14,7 +14,9 @@ from symlift.errors import InputError
 __all__ = ["isomap_plane", "umap_plane"]
 
 
-def isomap_plane(points: NDArray, neighbours: int, metric: str = "euclidean") -> NDArray[np.float64]:
+def isomap_plane(
+    points: NDArray, neighbours: int, metric: str = "euclidean"
+) -> NDArray[np.float64]:
     """Isomap in the plane, (points, 2); ``metric="precomputed"`` takes distances."""
     from sklearn.manifold import Isomap  # slow to import
 
@@ -29,7 +31,11 @@ def isomap_plane(points: NDArray, neighbours: int, metric: str = "euclidean") ->
 
 
 def umap_plane(
-    points: NDArray, neighbours: int, rng: np.random.Generator, metric: str = "euclidean", min_dist: float = 0.1
+    points: NDArray,
+    neighbours: int,
+    rng: np.random.Generator,
+    metric: str = "euclidean",
+    min_dist: float = 0.1,
 ) -> NDArray[np.float64]:
     """UMAP in the plane, (points, 2); needs the extra ``baselines``."""
     UMAP = _umap()
@@ -40,9 +46,13 @@ def umap_plane(
         # be inverted
         warnings.simplefilter("ignore")
         embedding = UMAP(
-            n_neighbors=max(2, min(neighbours, len(points) - 1)), min_dist=min_dist, n_components=2, metric=metric, n_jobs=1,
+            n_neighbors=max(2, min(neighbours, len(points) - 1)),
+            min_dist=min_dist,
+            n_components=2,
+            metric=metric,
+            n_jobs=1,
             random_state=int(rng.integers(2**31)),
-        )  # fmt: skip
+        )
         return np.asarray(embedding.fit_transform(points), dtype=np.float64)
 
 
@@ -52,5 +62,7 @@ def _umap() -> Any:
             warnings.simplefilter("ignore")
             from umap import UMAP  # seconds to import: it compiles
     except ImportError:
-        raise InputError("UMAP is not installed: pip install 'symlift[paper]', or use Isomap") from None
+        raise InputError(
+            "UMAP is not installed: pip install 'symlift[paper]', or use Isomap"
+        ) from None
     return UMAP

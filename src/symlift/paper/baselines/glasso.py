@@ -18,13 +18,17 @@ __all__ = ["GLASSO", "fit", "precision_graph"]
 FORMS = ("orthogonal", "scaled")
 
 
-def precision_graph(S: NDArray, alpha: float, threshold: float = 1e-4, iterations: int = 20) -> NDArray[np.float64]:
+def precision_graph(
+    S: NDArray, alpha: float, threshold: float = 1e-4, iterations: int = 20
+) -> NDArray[np.float64]:
     """Off-diagonal ``|Θ̂|`` of Θ̂ = argmax log det Θ − tr(SΘ) − α‖Θ‖₁.
 
     Entries below ``threshold`` times the largest are set to 0. Where S is too ill-conditioned for
     coordinate descent, 0.01 is added to its diagonal, then ten times as much, until it is not.
     """
-    A: NDArray[np.float64] = np.abs(_precision(np.asarray(S, dtype=np.float64).tobytes(), len(S), alpha, iterations))
+    A: NDArray[np.float64] = np.abs(
+        _precision(np.asarray(S, dtype=np.float64).tobytes(), len(S), alpha, iterations)
+    )
     np.fill_diagonal(A, 0.0)
     return np.where(threshold * A.max() < A, A, 0.0)
 
@@ -41,7 +45,9 @@ def _precision(content: bytes, d: int, alpha: float, iterations: int) -> NDArray
         while True:
             try:
                 loaded = S + loading * np.eye(d)
-                precision = graphical_lasso(loaded, alpha=alpha, max_iter=iterations, tol=1e-3, enet_tol=1e-3)[1]
+                precision = graphical_lasso(
+                    loaded, alpha=alpha, max_iter=iterations, tol=1e-3, enet_tol=1e-3
+                )[1]
                 return np.asarray(precision, dtype=np.float64)
             except FloatingPointError:
                 # too ill-conditioned for coordinate descent at so small an α
@@ -66,7 +72,9 @@ def fit(
     """
     if form not in FORMS:
         raise InputError(f"form {form!r} is unknown: choose one of {', '.join(FORMS)}")
-    eigenvalues, basis = eigenbasis(precision_graph(loaded_covariance(X, loading), alpha, iterations=iterations))
+    eigenvalues, basis = eigenbasis(
+        precision_graph(loaded_covariance(X, loading), alpha, iterations=iterations)
+    )
     wanted, reference = eigenbasis(adjacency(grid))
     if form == "scaled":
         size = np.abs(eigenvalues)
@@ -74,4 +82,6 @@ def fit(
     return aligned(X, basis @ reference.T)
 
 
-GLASSO = Baseline("glasso", "signals", fit, ({"alpha": (0.01, 0.03, 0.1, 0.3, 0.5), "form": FORMS},))
+GLASSO = Baseline(
+    "glasso", "signals", fit, ({"alpha": (0.01, 0.03, 0.1, 0.3, 0.5), "form": FORMS},)
+)

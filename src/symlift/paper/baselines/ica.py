@@ -38,9 +38,15 @@ def components(
         # warnings about convergence to the last digit do not matter here
         warnings.simplefilter("ignore")
         _, R, _ = picard(
-            whitening @ (X - mean).T, ortho=True, extended=True, whiten=False, centering=False, max_iter=iterations,
-            tol=1e-3, random_state=int(rng.integers(2**31)),
-        )  # fmt: skip
+            whitening @ (X - mean).T,
+            ortho=True,
+            extended=True,
+            whiten=False,
+            centering=False,
+            max_iter=iterations,
+            tol=1e-3,
+            random_state=int(rng.integers(2**31)),
+        )
     return BaselineResult(mean=mean, lifting_map=(R @ whitening)[rng.permutation(len(R))])
 
 

@@ -95,18 +95,28 @@ def fit(
         x = data[torch.randint(len(data), (batch,), generator=random)]
         z = torch.randn(batch, generator=random)
         moved = torch.einsum("bij,bj->bi", exponentials(z, L), x)
-        loss = F.softplus(-_logit(moved, critic)).mean() + penalty * F.cosine_similarity(moved, x).mean().abs()
+        loss = (
+            F.softplus(-_logit(moved, critic)).mean()
+            + penalty * F.cosine_similarity(moved, x).mean().abs()
+        )
         (L.grad,) = torch.autograd.grad(loss, [L])
         generator_step.step()
-        critic_loss = F.binary_cross_entropy_with_logits(_logit(torch.cat([x, moved.detach()]), critic), labels)
-        for parameter, gradient in zip(critic, torch.autograd.grad(critic_loss, critic), strict=True):
+        critic_loss = F.binary_cross_entropy_with_logits(
+            _logit(torch.cat([x, moved.detach()]), critic), labels
+        )
+        for parameter, gradient in zip(
+            critic, torch.autograd.grad(critic_loss, critic), strict=True
+        ):
             parameter.grad = gradient
         critic_step.step()
         if step % every > 0.9 * every or step % every == 0:
             losses.append(loss.item())
         if step % every == 0:
             checkpoints_seen.append(
-                (float(np.nan_to_num(np.mean(losses), nan=np.inf)), L.detach().double().numpy().copy())
+                (
+                    float(np.nan_to_num(np.mean(losses), nan=np.inf)),
+                    L.detach().double().numpy().copy(),
+                )
             )
             losses = []
     best = min(range(checkpoints), key=lambda c: checkpoints_seen[c][0])

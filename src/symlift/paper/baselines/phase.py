@@ -57,7 +57,10 @@ def fit_pca(
     searched.
     """
     if max(plane) >= min(X.shape):
-        raise InputError(f"plane {plane} needs {max(plane) + 1} components: X of shape {X.shape} has {min(X.shape)}")
+        raise InputError(
+            f"plane {plane} needs {max(plane) + 1} components: X of shape {X.shape} has"
+            f" {min(X.shape)}"
+        )
     X = scaled(X, scale)
     U = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0]
     return phases_in_plane(U[:, list(plane)])
@@ -90,9 +93,16 @@ def fit_umap(
 
 
 PLANES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-PCA_PHASE = Baseline("pca-phase", "phases", fit_pca, ({"plane": PLANES, "scale": SCALES},), axes=(1,), square=False)
+PCA_PHASE = Baseline(
+    "pca-phase", "phases", fit_pca, ({"plane": PLANES, "scale": SCALES},), axes=(1,), square=False
+)
 ISOMAP_PHASE = Baseline(
-    "isomap-phase", "phases", fit_isomap, ({"neighbours": NEIGHBOURS, "scale": SCALES},), axes=(1,), square=False
+    "isomap-phase",
+    "phases",
+    fit_isomap,
+    ({"neighbours": NEIGHBOURS, "scale": SCALES},),
+    axes=(1,),
+    square=False,
 )
 UMAP_PHASE = Baseline(
     "umap-phase",

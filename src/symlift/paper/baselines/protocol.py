@@ -63,25 +63,39 @@ class Baseline:
     axes: tuple[int, ...] = (1, 2, 3)
     square: bool = True
 
-    def configurations(self, search: Mapping[str, Sequence[Any]] | None = None) -> list[Configuration]:
+    def configurations(
+        self, search: Mapping[str, Sequence[Any]] | None = None
+    ) -> list[Configuration]:
         """Every combination of settings of ``search``, by default of this method's own search."""
         families = (search,) if search else self.search
-        return [dict(zip(family, values, strict=True)) for family in families for values in product(*family.values())]
+        return [
+            dict(zip(family, values, strict=True))
+            for family in families
+            for values in product(*family.values())
+        ]
 
     def applies(self, d: int, grid: Grid) -> bool:
         """Whether it can be run on d columns and this grid."""
         return grid.ndim in self.axes and (not self.square or d == grid.size)
 
-    def run(self, X: ArrayLike, grid: Grid, settings: Configuration, rng: np.random.Generator) -> BaselineResult:
+    def run(
+        self, X: ArrayLike, grid: Grid, settings: Configuration, rng: np.random.Generator
+    ) -> BaselineResult:
         """Run one combination of settings, which may include options that are not searched."""
         rows = np.asarray(X)
-        if rows.ndim != 2 or len(rows) < 2 or rows.dtype.kind not in "fiub" or not np.isfinite(rows).all():
+        if (
+            rows.ndim != 2
+            or len(rows) < 2
+            or rows.dtype.kind not in "fiub"
+            or not np.isfinite(rows).all()
+        ):
             raise InputError(
-                f"X of {rows.dtype} and shape {rows.shape} cannot be used: give finite numbers, (n ≥ 2, d)"
+                f"X of {rows.dtype} and shape {rows.shape} cannot be used: give finite numbers, (n"
+                " ≥ 2, d)"
             )
         if not self.applies(rows.shape[1], grid):
             raise InputError(
-                f"{self.name} cannot do {rows.shape[1]} columns on a {grid} grid: it takes {self.axes} axes"
-                + (", and as many columns as points" if self.square else "")
+                f"{self.name} cannot do {rows.shape[1]} columns on a {grid} grid: it takes"
+                f" {self.axes} axes" + (", and as many columns as points" if self.square else "")
             )
         return self.fit(np.asarray(rows, dtype=np.float64), grid, rng, **settings)

@@ -54,7 +54,9 @@ def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     values, vectors = np.linalg.eigh(A)
     values, vectors = values[::-1], vectors[:, ::-1]
     apart = np.flatnonzero(-np.diff(values) > EQUAL * np.abs(values).max()) + 1
-    vectors = np.concatenate([_by_last_entries(V) for V in np.split(vectors, apart, axis=1)], axis=1)
+    vectors = np.concatenate(
+        [_by_last_entries(V) for V in np.split(vectors, apart, axis=1)], axis=1
+    )
     first = (np.abs(vectors) > 1e-9).argmax(axis=0)
     return values, vectors * np.sign(vectors[first, np.arange(len(values))])
 

@@ -27,7 +27,11 @@ def pooling(grid: Grid, size: int) -> NDArray[np.float64]:
     windows = []
     for length, wraps in zip(grid.shape, grid.periodic, strict=True):
         apart = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
-        windows.append(((np.minimum(apart, length - apart) if wraps else apart) <= size // 2).astype(np.float64))
+        windows.append(
+            ((np.minimum(apart, length - apart) if wraps else apart) <= size // 2).astype(
+                np.float64
+            )
+        )
     return reduce(np.kron, windows)
 
 
@@ -38,7 +42,9 @@ def zca(X: NDArray, epsilon: float = 1e-5) -> tuple[NDArray[np.float64], NDArray
     return mean, (vectors / np.sqrt(np.maximum(values, 0) + epsilon)) @ vectors.T
 
 
-def pooled_energy(W: NDArray, Z: NDArray, H: NDArray, epsilon: float = 1e-4) -> tuple[float, NDArray]:
+def pooled_energy(
+    W: NDArray, Z: NDArray, H: NDArray, epsilon: float = 1e-4
+) -> tuple[float, NDArray]:
     """``mean_z Σ_i √(ε + Σ_j H_ij (W z)_j²)`` over rows z of Z, and its gradient in W."""
     s = Z @ W.T
     amplitude = np.sqrt((s * s) @ H.T + epsilon)

@@ -17,7 +17,16 @@ from symlift.errors import InputError
 from symlift.paper.baselines.embedding import isomap_plane, umap_plane
 from symlift.paper.baselines.protocol import Baseline, BaselineResult
 
-__all__ = ["ISOMAP", "UMAP", "correlation_distance", "grid_weights", "on_grid", "place", "read", "upright"]
+__all__ = [
+    "ISOMAP",
+    "UMAP",
+    "correlation_distance",
+    "grid_weights",
+    "on_grid",
+    "place",
+    "read",
+    "upright",
+]
 
 READINGS = ("interpolate", "assign")
 
@@ -38,7 +47,9 @@ def upright(plane: NDArray) -> NDArray[np.float64]:
     the two leading axes of a square are equally long, so that their directions are arbitrary.
     """
     angles = np.deg2rad(np.arange(90))
-    turns = np.stack([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]]).transpose(2, 0, 1)
+    turns = np.stack(
+        [[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]]
+    ).transpose(2, 0, 1)
     turned = plane @ turns
     best = int(np.ptp(turned, axis=1).prod(axis=1).argmin())
     return np.asarray(turned[best])
@@ -81,7 +92,9 @@ def place(
     variance = X.var(axis=0)
     varying = np.flatnonzero((variance >= threshold * variance.max()) & (variance > 0))
     if len(varying) < 4:
-        raise InputError(f"only {len(varying)} columns vary enough for threshold {threshold}: lower it")
+        raise InputError(
+            f"only {len(varying)} columns vary enough for threshold {threshold}: lower it"
+        )
     return varying, embed(correlation_distance(X[:, varying]))
 
 
@@ -98,7 +111,9 @@ def read(
         raise InputError(f"reading {reading!r} is unknown: choose one of {', '.join(READINGS)}")
     places = on_grid(upright(plane) if turn else plane, grid)
     weights = np.zeros((grid.size, grid.size))
-    weights[:, varying] = _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
+    weights[:, varying] = (
+        _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
+    )
     return BaselineResult(mean=np.zeros(grid.size), lifting_map=weights)
 
 
@@ -128,7 +143,9 @@ def fit_isomap(
     **options: Any,
 ) -> BaselineResult:
     """`recover` with Isomap."""
-    return recover(X, grid, lambda D: isomap_plane(D, neighbours, "precomputed"), threshold, **options)
+    return recover(
+        X, grid, lambda D: isomap_plane(D, neighbours, "precomputed"), threshold, **options
+    )
 
 
 def fit_umap(
@@ -140,7 +157,9 @@ def fit_umap(
     **options: Any,
 ) -> BaselineResult:
     """`recover` with UMAP."""
-    return recover(X, grid, lambda D: umap_plane(D, neighbours, rng, "precomputed"), threshold, **options)
+    return recover(
+        X, grid, lambda D: umap_plane(D, neighbours, rng, "precomputed"), threshold, **options
+    )
 
 
 SEARCH = ({"threshold": (0.05, 0.10, 0.15), "neighbours": (3, 5, 7)},)

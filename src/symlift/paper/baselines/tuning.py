@@ -56,10 +56,14 @@ class Tuned:
     def summary(self) -> dict[str, object]:
         """Everything except the arrays, ready for JSON."""
         return {
-            "baseline": self.baseline, "protocol": self.protocol, "score": round(self.score, 5), "settings": self.settings,
+            "baseline": self.baseline,
+            "protocol": self.protocol,
+            "score": round(self.score, 5),
+            "settings": self.settings,
             "scores": [asdict(s) | {"score": round(s.score, 5)} for s in self.scores],
-            "seconds": round(self.seconds, 2), "tuned_with_truth": self.tuned_with_truth,
-        }  # fmt: skip
+            "seconds": round(self.seconds, 2),
+            "tuned_with_truth": self.tuned_with_truth,
+        }
 
 
 def score(result: BaselineResult, data: Observations, protocol: str = "paper") -> float:
@@ -73,9 +77,13 @@ def score(result: BaselineResult, data: Observations, protocol: str = "paper") -
     if result.phases is not None:
         return abs(circular_correlation(np.ravel(data.latent), result.phases))
     if result.generators is not None:
-        return float(generator_similarity(result.generators, data.transform, data.grid, truth="exact").mean())
+        return float(
+            generator_similarity(result.generators, data.transform, data.grid, truth="exact").mean()
+        )
     rows = slice(0, SCORED.get(protocol))
-    return signal_recovery(data.latent[rows], result.transform(data.X[rows]), data.grid, protocol=protocol).r
+    return signal_recovery(
+        data.latent[rows], result.transform(data.X[rows]), data.grid, protocol=protocol
+    ).r
 
 
 def try_all(
@@ -95,7 +103,11 @@ def try_all(
 
 
 def choose(
-    baseline: str, trials: Sequence[Trial], data: Observations, protocol: str = "paper", metric: Metric = score
+    baseline: str,
+    trials: Sequence[Trial],
+    data: Observations,
+    protocol: str = "paper",
+    metric: Metric = score,
 ) -> Tuned:
     """The trial with the best score; the first of equal ones."""
     if not trials:
@@ -107,7 +119,9 @@ def choose(
         protocol=protocol,
         settings=trials[best].settings,
         score=max(scores),
-        scores=tuple(Score(trial.settings, value) for trial, value in zip(trials, scores, strict=True)),
+        scores=tuple(
+            Score(trial.settings, value) for trial, value in zip(trials, scores, strict=True)
+        ),
         seconds=sum(trial.seconds for trial in trials),
         result=trials[best].result,
     )

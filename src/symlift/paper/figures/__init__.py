@@ -39,7 +39,8 @@ class PaperFigure:
 #: every figure by name; modules are imported on demand, so that nothing here imports matplotlib
 FIGURES = {
     "waveforms": PaperFigure(
-        "generators, resolving filters and lifting of shot noise, in the native and the DST-I domain",
+        "generators, resolving filters and lifting of shot noise, in the native and the DST-I"
+        " domain",
         ("gsn63-gaussian-identity", "gsn63-gaussian-dst"),
         "waveforms",
     ),
@@ -51,13 +52,20 @@ FIGURES = {
         seconds=120.0,
     ),
     "lifting-map": PaperFigure(
-        "the lifting map of scrambled bits, and the weights of bits", ("mnist15-bits",), "lifting_map", n=20_000
+        "the lifting map of scrambled bits, and the weights of bits",
+        ("mnist15-bits",),
+        "lifting_map",
+        n=20_000,
     ),
     "neural": PaperFigure(
-        "head direction: model output, polar code, real and moved samples", ("neural-head-direction",), "neural"
+        "head direction: model output, polar code, real and moved samples",
+        ("neural-head-direction",),
+        "neural",
     ),
     "neural-gratings": PaperFigure(
-        "drifting gratings: model output, polar code, real and moved samples", ("neural-gratings",), "neural"
+        "drifting gratings: model output, polar code, real and moved samples",
+        ("neural-gratings",),
+        "neural",
     ),
     "gsn-samples": PaperFigure(
         "samples of the shot-noise processes, latent and as observed",
@@ -99,7 +107,8 @@ def draw(
         raise InputError(f"a figure's format cannot be {asked}: use {', '.join(FORMATS)}")
     if (n is not None and n < 1) or (seconds is not None and not seconds > 0):
         raise InputError(
-            f"n = {n} and seconds = {seconds}: a figure needs at least one sample, and more than 0 seconds"
+            f"n = {n} and seconds = {seconds}: a figure needs at least one sample, and more than 0"
+            " seconds"
         )
     chosen = FIGURES[name]
     request = Request(

@@ -54,27 +54,40 @@ def paint(request: Request) -> Figure:
     trained = training_snapshots(X, data.grid, request)
     placed = placement_snapshots(X, data.grid, request)
     estimator = request.fit(experiment, X)
-    placed.append(Snapshot(f"{len(X):,} samples,\nweights found", estimator.lifting_map_, estimator.mean_))
+    placed.append(
+        Snapshot(f"{len(X):,} samples,\nweights found", estimator.lifting_map_, estimator.mean_)
+    )
     figure = new_figure(
         WIDTH,
         5.6,
-        f"{data.X.shape[1]:,} scrambled bits of {data.grid} images: seed {request.seed}, r on {judges:,} unseen samples",
+        f"{data.X.shape[1]:,} scrambled bits of {data.grid} images: seed {request.seed}, r on"
+        f" {judges:,} unseen samples",
     )
     shown = whole_digits(latent.reshape(-1, *data.grid.shape))
     blocks = (
         (trained, f"(a) the paper's training from its own start, n = {len(X):,}, {BATCH} a batch"),
-        (placed, "(b) the fast solver: bits in place from few samples, all weighing the same; then all samples"),
+        (
+            placed,
+            (
+                "(b) the fast solver: bits in place from few samples, all weighing the same; then"
+                " all samples"
+            ),
+        ),
     )
     parts: Any = figure.subfigures(2, 1)
     for part, (snapshots, title) in zip(parts, blocks, strict=True):
         part.suptitle(title, fontsize=8)
-        _draw_block(part.subplots(_DIGITS, len(snapshots) + 2), snapshots, unseen, latent, shown, data.grid)
+        _draw_block(
+            part.subplots(_DIGITS, len(snapshots) + 2), snapshots, unseen, latent, shown, data.grid
+        )
     return figure
 
 
 def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapshot]:
     """The model at the start and at equal intervals of the training time."""
-    settings = fitted(PRESETS[preset_for(grid, X.shape[1])].model_copy(update={"batch": BATCH}), grid, X.shape[1])
+    settings = fitted(
+        PRESETS[preset_for(grid, X.shape[1])].model_copy(update={"batch": BATCH}), grid, X.shape[1]
+    )
     split = held_out(len(X), np.random.default_rng(request.seed))
     models: list[tuple[str, LiftedModel]] = []
 
@@ -83,10 +96,16 @@ def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsho
 
     # at least one step, however short the time
     first = Budget(steps=1)
-    trainer = train(X, split, grid, settings, request.seed, budget=first, progress=request.progress, watch=start)
+    trainer = train(
+        X, split, grid, settings, request.seed, budget=first, progress=request.progress, watch=start
+    )
     for part in range(1, SNAPSHOTS):
-        trainer.run(Budget(seconds=(request.seconds or 0.0) * part / (SNAPSHOTS - 1)), request.progress)
-        models.append((f"step {trainer.step_count:,},\n{trainer.seconds:.0f} s", trainer.network.model()))
+        trainer.run(
+            Budget(seconds=(request.seconds or 0.0) * part / (SNAPSHOTS - 1)), request.progress
+        )
+        models.append(
+            (f"step {trainer.step_count:,},\n{trainer.seconds:.0f} s", trainer.network.model())
+        )
     return [Snapshot(label, m.lifting_map(), m.mean.astype(np.float64)) for label, m in models]
 
 
@@ -101,7 +120,9 @@ def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsh
         places, _ = place(correlations(X[:count].T), grid, np.random.default_rng(request.seed))
         W = np.zeros((grid.size, X.shape[1]))
         W[places.point, np.arange(X.shape[1])] = np.where(places.strength < 0, -1.0, 1.0)
-        snapshots.append(Snapshot(f"{count} samples,\nequal weights", W, X.mean(axis=0, dtype=np.float64)))
+        snapshots.append(
+            Snapshot(f"{count} samples,\nequal weights", W, X.mean(axis=0, dtype=np.float64))
+        )
     return snapshots
 
 
@@ -113,7 +134,12 @@ def whole_digits(images: NDArray) -> NDArray[np.int64]:
 
 
 def _draw_block(
-    axes: Any, snapshots: list[Snapshot], unseen: NDArray, latent: NDArray, shown: NDArray, grid: Grid
+    axes: Any,
+    snapshots: list[Snapshot],
+    unseen: NDArray,
+    latent: NDArray,
+    shown: NDArray,
+    grid: Grid,
 ) -> None:
     d = unseen.shape[1]
     height = max(k for k in range(1, int(d**0.5) + 1) if d % k == 0)

@@ -30,7 +30,8 @@ def paint(request: Request) -> Figure:
     structure = replace(measured, channels=true_channels(W, data))
     slopes = fit.estimator.evidence_.bit_slopes or None
     title = (
-        f"Lifting map of {data.X.shape[1]:,} scrambled bits: n = {len(data.X):,}, seed {request.seed}, r = {fit.r:.4f}"
+        f"Lifting map of {data.X.shape[1]:,} scrambled bits: n = {len(data.X):,}, seed"
+        f" {request.seed}, r = {fit.r:.4f}"
     )
     return bit_figure(structure, slopes, title)
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 _CURVES, _DOTS = 50, 600
 # name of the stimulus and its period in degrees, by recording
-_STIMULI = {"head-direction": ("head direction", 360.0), "drifting-gratings": ("orientation", 180.0)}
+_STIMULI = {
+    "head-direction": ("head direction", 360.0),
+    "drifting-gratings": ("orientation", 180.0),
+}
 # a cycle of colours that differ in lightness and from blue to yellow, so that they are
 # distinguishable with every kind of colour vision
 _CIRCLE = ("#4b1d52", "#8c3b3b", "#b87a2d", "#bcbf6a", "#7cc0ae", "#3d8fc0", "#4a55a2", "#4b1d52")
@@ -40,8 +43,8 @@ def paint(request: Request) -> Figure:
     figure = new_figure(
         WIDTH,
         3.0,
-        f"{stimulus.capitalize()}, {data.X.shape[1]} neurons: n = {len(data.X):,}, seed {request.seed}, "
-        f"circular correlation {correlation:.3f}\n{verdict.words}",
+        f"{stimulus.capitalize()}, {data.X.shape[1]} neurons: n = {len(data.X):,}, seed"
+        f" {request.seed}, circular correlation {correlation:.3f}\n{verdict.words}",
     )
     output, transport = figure.add_subplot(131), figure.add_subplot(133)
     polar: Any = figure.add_subplot(132, projection="polar")
@@ -74,7 +77,9 @@ def _draw_output(axes: Any, code: RingCode, colours: Colormap) -> None:
     fine = np.linspace(0, N, 121)
     chosen = _some(len(code.Y), _CURVES)
     curves = code.Y[chosen] @ ring_kernel(N, fine).T
-    for curve, share in zip(curves / np.abs(curves).max(), _share(code.angles[chosen]), strict=True):
+    for curve, share in zip(
+        curves / np.abs(curves).max(), _share(code.angles[chosen]), strict=True
+    ):
         axes.plot(360 / N * fine, curve, color=colours(share), linewidth=0.8)
     axes.set_xticks([0, 90, 180, 270, 360])
     axes.set_xlabel("position on the ring, degrees")
@@ -88,7 +93,9 @@ def _draw_polar(axes: Any, code: RingCode, colours: Colormap) -> None:
     reach = float(np.percentile(code.amplitude, 99)) or 1.0
     length = np.minimum(code.amplitude[chosen] / reach, 1.0)
     shares = _share(code.angles[chosen])
-    axes.scatter(code.phase[chosen], length, c=shares, cmap=colours, vmin=0, vmax=1, s=6, linewidths=0)
+    axes.scatter(
+        code.phase[chosen], length, c=shares, cmap=colours, vmin=0, vmax=1, s=6, linewidths=0
+    )
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     axes.set_ylim(0, 1.02)
@@ -104,9 +111,13 @@ def _draw_transport(axes: Any, X: NDArray, code: RingCode, colours: Colormap, pe
     real, made = principal_components(X, code.moved, 2)
     chosen = _some(len(X), _DOTS // 2)
     shades = {"cmap": colours, "vmin": 0, "vmax": 1}
-    drawn = axes.scatter(*real[chosen].T, c=_share(code.angles[chosen]), s=7, linewidths=0, label="real", **shades)
+    drawn = axes.scatter(
+        *real[chosen].T, c=_share(code.angles[chosen]), s=7, linewidths=0, label="real", **shades
+    )
     edges = colours(_share(code.moved_angles[chosen]))
-    axes.scatter(*made[chosen].T, facecolors="none", edgecolors=edges, s=11, linewidths=0.6, label="moved")
+    axes.scatter(
+        *made[chosen].T, facecolors="none", edgecolors=edges, s=11, linewidths=0.6, label="moved"
+    )
     # a few outliers would leave most of the panel empty
     both = np.concatenate([real, made])
     low, high = np.percentile(both, [0.5, 99.5], axis=0)

@@ -57,7 +57,9 @@ class Fit:
         """Draw the data of an experiment, fit them and measure."""
         data = request.observe(experiment)
         estimator = request.fit(experiment, data.X)
-        return cls(data, estimator, *recovery_of(data.latent, estimator.transform(data.X), data.grid))
+        return cls(
+            data, estimator, *recovery_of(data.latent, estimator.transform(data.X), data.grid)
+        )
 
 
 def recovery_of(latent: NDArray, recovered: NDArray, grid: Grid) -> tuple[float, Alignment]:

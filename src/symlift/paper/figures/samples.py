@@ -22,7 +22,9 @@ def paint(request: Request) -> Figure:
 
     On a line: latent, permuted and under DST-I; on a ring: latent and permuted.
     """
-    gaussian, gaussian_dst, legendre, legendre_dst, *rings = (request.observe(e) for e in request.experiments)
+    gaussian, gaussian_dst, legendre, legendre_dst, *rings = (
+        request.observe(e) for e in request.experiments
+    )
     figure = new_figure(WIDTH, 6.2, f"Shot noise: n = {len(gaussian.X):,}, seed {request.seed}")
     grid: Any = figure.subplots(4, 3)
     for line, name, permuted, dst in (
@@ -31,7 +33,9 @@ def paint(request: Request) -> Figure:
     ):
         shown = first_filled(permuted.latent)
         _stack(line[0], permuted.latent[shown], f"{name}, latent", "position, grid steps")
-        _stack(line[1], permuted.X[shown], f"identity, columns permuted{_noise(permuted)}", "column")
+        _stack(
+            line[1], permuted.X[shown], f"identity, columns permuted{_noise(permuted)}", "column"
+        )
         _stack(line[2], dst.X[shown], f"DST-I{_noise(dst)}", "column")
         line[0].set_ylabel("signals, offset")
     for column, data, experiment in zip(grid[2:].T, rings, request.experiments[4:], strict=True):

@@ -32,14 +32,18 @@ def paint(request: Request) -> Figure:
     _draw_row(grid[0], native, "(a) native", "original column", undo=True)
     _draw_row(grid[1], dst, "(b) DST-I", "DST-I column", undo=False)
     grid[0, 3].set_title(f"lifting map\non the diagonal: {diagonal_share(composition(native)):.3f}")
-    grid[1, 3].set_title(f"(c) lifting map ∘ DST-I\non the diagonal: {diagonal_share(composition(dst)):.3f}")
+    grid[1, 3].set_title(
+        f"(c) lifting map ∘ DST-I\non the diagonal: {diagonal_share(composition(dst)):.3f}"
+    )
     return figure
 
 
 def composition(fit: Fit) -> NDArray[np.float64]:
     """W A, the lifted images of the true points: the identity for a perfect recovery."""
     assert fit.data.transform is not None  # noqa: S101 - waveforms have one
-    return aligned_map(fit.estimator.lifting_map_, fit.alignment, fit.data.grid) @ fit.data.transform.T
+    return (
+        aligned_map(fit.estimator.lifting_map_, fit.alignment, fit.data.grid) @ fit.data.transform.T
+    )
 
 
 def diagonal_share(matrix: NDArray) -> float:
@@ -63,7 +67,9 @@ def _draw_row(axes: Any, fit: Fit, name: str, columns: str, undo: bool) -> None:
     # the direction of a translation is ambiguous
     learned = learned * (1 if np.sum(learned * truth) >= 0 else -1)
     S = generator_similarity(fit.estimator.generators_, fit.data.transform, fit.data.grid)[0]
-    exact = generator_similarity(fit.estimator.generators_, fit.data.transform, fit.data.grid, truth="exact")[0]
+    exact = generator_similarity(
+        fit.estimator.generators_, fit.data.transform, fit.data.grid, truth="exact"
+    )[0]
     W = aligned_map(fit.estimator.lifting_map_, fit.alignment, fit.data.grid)
     filters, points = (W @ A, np.eye(N)) if undo else (W, inverse)
     largest = float(np.abs(truth).max())

@@ -34,18 +34,30 @@ __all__ = [
 
 # suffix → module and function; a format's own imports are made only where it is read
 _READERS = {
-    ".npy": ("arrays", "read_npy"), ".npz": ("arrays", "read_npz"), ".csv": ("text", "read_text"),
-    ".tsv": ("text", "read_text"), ".txt": ("text", "read_text"), ".mat": ("matlab", "read_mat"),
-    ".h5": ("hdf5", "read_hdf5"), ".hdf5": ("hdf5", "read_hdf5"), ".nwb": ("nwb", "read_nwb"),
-    ".parquet": ("arrow", "read_parquet"), ".feather": ("arrow", "read_arrow"), ".arrow": ("arrow", "read_arrow"),
-    ".xlsx": ("workbook", "read_xlsx"), ".zarr": ("arrays", "read_zarr"),
-}  # fmt: skip
+    ".npy": ("arrays", "read_npy"),
+    ".npz": ("arrays", "read_npz"),
+    ".csv": ("text", "read_text"),
+    ".tsv": ("text", "read_text"),
+    ".txt": ("text", "read_text"),
+    ".mat": ("matlab", "read_mat"),
+    ".h5": ("hdf5", "read_hdf5"),
+    ".hdf5": ("hdf5", "read_hdf5"),
+    ".nwb": ("nwb", "read_nwb"),
+    ".parquet": ("arrow", "read_parquet"),
+    ".feather": ("arrow", "read_arrow"),
+    ".arrow": ("arrow", "read_arrow"),
+    ".xlsx": ("workbook", "read_xlsx"),
+    ".zarr": ("arrays", "read_zarr"),
+}
 READABLE = tuple(_READERS)
 #: which kinds of files an option applies to; options that are not listed apply to all
 _FOR = {
-    "key": (".npz", ".mat", ".zarr", ".h5", ".hdf5", ".nwb", ".xlsx"), "bin": (".nwb",), "delimiter": (".csv", ".tsv", ".txt"),
-    "decimal": (".csv", ".tsv", ".txt", ".xlsx"), "header": (".csv", ".tsv", ".txt", ".xlsx"),
-}  # fmt: skip
+    "key": (".npz", ".mat", ".zarr", ".h5", ".hdf5", ".nwb", ".xlsx"),
+    "bin": (".nwb",),
+    "delimiter": (".csv", ".tsv", ".txt"),
+    "decimal": (".csv", ".tsv", ".txt", ".xlsx"),
+    "header": (".csv", ".tsv", ".txt", ".xlsx"),
+}
 
 
 def read(
@@ -128,7 +140,16 @@ def read(
     if nan not in ("pairwise", "drop", "mean", "refuse"):
         raise InputError(f"nan={nan!r} is unknown: use pairwise, drop, mean or refuse")
     options = ReadOptions(
-        key, _strings(columns), _strings(drop), index_col, transpose, keep, delimiter, decimal, header, bin
+        key,
+        _strings(columns),
+        _strings(drop),
+        index_col,
+        transpose,
+        keep,
+        delimiter,
+        decimal,
+        header,
+        bin,
     )
     return without_gaps(Path(path), read_table(path, options=options), nan)
 
@@ -168,7 +189,9 @@ def read_sheet(path: Path, options: ReadOptions) -> Sheet:
     check_file(path, suffix)
     for name in of_no_use(options, suffix):
         reason = "holds one table" if name == "key" else f"has no use for --{name}"
-        raise InputError(f"{path} {reason}: leave out --{name}, which is for {', '.join(_FOR[name])}")
+        raise InputError(
+            f"{path} {reason}: leave out --{name}, which is for {', '.join(_FOR[name])}"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # problems are reported below, in our own words
@@ -177,12 +200,15 @@ def read_sheet(path: Path, options: ReadOptions) -> Sheet:
         raise
     except MemoryError:
         raise InputError(
-            f"{path} needs more memory than there is: save it as .npy, which is read as it is needed"
+            f"{path} needs more memory than there is: save it as .npy, which is read as it is"
+            " needed"
         ) from None
     except OSError as error:
         if error.errno is None:  # raised by a library about the content, not by the system
             raise _damaged(path, suffix, error) from None
-        raise InputError(f"{path} cannot be read ({error.strerror or brief(error)}): check the file") from None
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or brief(error)}): check the file"
+        ) from None
     except Exception as error:  # parsers raise anything from KeyError to RecursionError
         raise _damaged(path, suffix, error) from None
     if sheet.names is None:
@@ -197,7 +223,9 @@ def of_no_use(options: ReadOptions, suffix: str) -> list[str]:
 
 
 def _damaged(path: Path, suffix: str, error: Exception) -> InputError:
-    return InputError(f"{path} is truncated, damaged or not a {suffix} file ({brief(error)}): write it again")
+    return InputError(
+        f"{path} is truncated, damaged or not a {suffix} file ({brief(error)}): write it again"
+    )
 
 
 def check_file(path: Path, suffix: str) -> None:
@@ -209,15 +237,22 @@ def check_file(path: Path, suffix: str) -> None:
         status = path.stat()
     except (OSError, ValueError) as error:
         if isinstance(error, PermissionError):
-            raise InputError(f"{path} cannot be read ({error.strerror}): check its permissions") from None
+            raise InputError(
+                f"{path} cannot be read ({error.strerror}): check its permissions"
+            ) from None
         raise InputError(f"{path} does not exist: check the path of the data file") from None
     if suffix not in READABLE:
         _refuse_kind(path, suffix, stat.S_ISDIR(status.st_mode))
     if stat.S_ISDIR(status.st_mode):
         if suffix != ".zarr":
-            raise InputError(f"{path} is a folder: give the data file itself ({', '.join(READABLE)})")
+            raise InputError(
+                f"{path} is a folder: give the data file itself ({', '.join(READABLE)})"
+            )
     elif not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path} is not a regular file: save the data to a file first, or give - and pipe them in")
+        raise InputError(
+            f"{path} is not a regular file: save the data to a file first, or give - and pipe"
+            " them in"
+        )
     elif suffix == ".zarr":
         raise InputError(f"{path} is a file, but a zarr array is a folder: unpack it first")
     elif status.st_size == 0:
@@ -229,18 +264,27 @@ def check_file(path: Path, suffix: str) -> None:
 def _refuse_kind(path: Path, suffix: str, folder: bool) -> None:
     if suffix in (".gz", ".bz2", ".xz", ".zst", ".zip"):
         raise InputError(
-            f"{path} is compressed: unpack it first, or pipe it in ({_unpacker(suffix)} {path} | symlift … -)"
+            f"{path} is compressed: unpack it first, or pipe it in ({_unpacker(suffix)} {path} |"
+            " symlift … -)"
         )
     if suffix in (".xls", ".ods"):
         raise InputError(f"{path} is a spreadsheet of another kind: save it as .xlsx or .csv")
     if suffix in (".pkl", ".pickle", ".joblib", ".pt", ".pth"):
-        raise InputError(f"{path} is a pickle, which is never loaded: save the array with numpy.save, as .npy")
+        raise InputError(
+            f"{path} is a pickle, which is never loaded: save the array with numpy.save, as .npy"
+        )
     problem = "is a folder" if folder else f"has the unknown suffix {suffix!r}"
     raise InputError(f"{path} {problem}: give a file of one of the kinds {', '.join(READABLE)}")
 
 
 def _unpacker(suffix: str) -> str:
-    return {".gz": "gunzip -c", ".bz2": "bunzip2 -c", ".xz": "unxz -c", ".zst": "unzstd -c", ".zip": "unzip -p"}[suffix]
+    return {
+        ".gz": "gunzip -c",
+        ".bz2": "bunzip2 -c",
+        ".xz": "unxz -c",
+        ".zst": "unzstd -c",
+        ".zip": "unzip -p",
+    }[suffix]
 
 
 def _check_start(path: Path, suffix: str) -> None:
@@ -257,13 +301,27 @@ def _check_start(path: Path, suffix: str) -> None:
         return
     if kind[0] not in READABLE:
         raise InputError(f"{path} is compressed ({kind[0]}): unpack it first")
-    if suffix in (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz", ".xlsx", ".feather", ".arrow"):
-        raise InputError(f"{path} is not a {suffix} file, but begins as {kind[0]} does: give it that suffix")
+    if suffix in (
+        ".csv",
+        ".tsv",
+        ".txt",
+        ".parquet",
+        ".npy",
+        ".npz",
+        ".xlsx",
+        ".feather",
+        ".arrow",
+    ):
+        raise InputError(
+            f"{path} is not a {suffix} file, but begins as {kind[0]} does: give it that suffix"
+        )
 
 
 def _reader(suffix: str) -> Callable[[Path, ReadOptions], Sheet]:
     module, function = _READERS[suffix]
-    reader: Callable[[Path, ReadOptions], Sheet] = getattr(import_module(f"{__name__}.{module}"), function)
+    reader: Callable[[Path, ReadOptions], Sheet] = getattr(
+        import_module(f"{__name__}.{module}"), function
+    )
     return reader
 
 

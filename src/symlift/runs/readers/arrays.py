@@ -20,9 +20,29 @@ from symlift.runs.readers.table import Sheet, check_rows, choose, extra
 __all__ = ["read_npy", "read_npz", "read_zarr"]
 
 _CODECS = frozenset(
-    ["blosc", "zlib", "gzip", "zstd", "lz4", "lzma", "bz2", "shuffle", "delta", "fixedscaleoffset", "astype", "packbits",
-     "quantize", "bitround", "crc32", "crc32c", "adler32", "bytes", "transpose", "sharding_indexed"]
-)  # fmt: skip
+    [
+        "blosc",
+        "zlib",
+        "gzip",
+        "zstd",
+        "lz4",
+        "lzma",
+        "bz2",
+        "shuffle",
+        "delta",
+        "fixedscaleoffset",
+        "astype",
+        "packbits",
+        "quantize",
+        "bitround",
+        "crc32",
+        "crc32c",
+        "adler32",
+        "bytes",
+        "transpose",
+        "sharding_indexed",
+    ]
+)
 
 
 def _check_npy_header(path: Path, file: IO[bytes], size: int) -> None:
@@ -34,14 +54,17 @@ def _check_npy_header(path: Path, file: IO[bytes], size: int) -> None:
         shape, _, dtype = np.lib.format.read_array_header_2_0(file)
     else:  # later versions differ in the names of fields only
         raise InputError(
-            f"{path} has version {version[0]}.{version[1]} of the npy format: save a plain array of numbers"
+            f"{path} has version {version[0]}.{version[1]} of the npy format: save a plain array of"
+            " numbers"
         )
     if any(s < 0 for s in shape):
         raise ValueError(f"shape {shape}")
     check_rows(path, shape, dtype)
     needed, available = math.prod(shape) * dtype.itemsize, size - file.tell()
     if available < needed:
-        raise InputError(f"{path} is truncated: {available} of {needed} bytes of data are there; write it again")
+        raise InputError(
+            f"{path} is truncated: {available} of {needed} bytes of data are there; write it again"
+        )
 
 
 def read_npy(path: Path, _: ReadOptions) -> Sheet:
@@ -52,9 +75,15 @@ def read_npy(path: Path, _: ReadOptions) -> Sheet:
 
 def read_npz(path: Path, options: ReadOptions) -> Sheet:
     with zipfile.ZipFile(path) as archive:
-        members = {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
+        members = {
+            i.filename.removesuffix(".npy"): i
+            for i in archive.infolist()
+            if i.filename.endswith(".npy")
+        }
         member = members[choose(path, options.key, members)]
-        check_size(path, member.file_size, min(member.compress_size, path.stat().st_size), what="the array")
+        check_size(
+            path, member.file_size, min(member.compress_size, path.stat().st_size), what="the array"
+        )
         with archive.open(member) as file:
             _check_npy_header(path, file, member.file_size)
         with archive.open(member) as file:
@@ -77,7 +106,10 @@ def read_zarr(path: Path, options: ReadOptions) -> Sheet:
     check_size(path, math.prod(shape) * dtype.itemsize, stored, what="the array")
     # a chunk is unpacked whole, however little of it is asked for
     check_size(
-        path, math.prod(int(s) for s in store.chunks) * dtype.itemsize, stored, what="the array in smaller chunks"
+        path,
+        math.prod(int(s) for s in store.chunks) * dtype.itemsize,
+        stored,
+        what="the array in smaller chunks",
     )
     return Sheet.of(np.asarray(store[...]))
 
@@ -93,10 +125,14 @@ def _check_codecs(path: Path) -> None:
         meta = json.loads(entry.read_text(encoding="utf-8"))
         for codec in _codecs(meta):
             if "pickle" in codec:
-                raise InputError(f"{path} is stored with pickle, which is never loaded: save a plain array of numbers")
+                raise InputError(
+                    f"{path} is stored with pickle, which is never loaded: save a plain array of"
+                    " numbers"
+                )
             if codec not in _CODECS:
                 raise InputError(
-                    f"{path} is stored with {codec[:40]!r}, which is not read: save a plain array of numbers"
+                    f"{path} is stored with {codec[:40]!r}, which is not read: save a plain array"
+                    " of numbers"
                 )
 
 
@@ -108,7 +144,9 @@ def _codecs(meta: Any) -> Iterator[str]:
         for key, value in meta.items():
             if key in ("compressor", "filters", "codecs", "index_codecs"):
                 yield from (
-                    str(c.get("id", c.get("name", ""))) for c in (value if isinstance(value, list) else [value]) if c
+                    str(c.get("id", c.get("name", "")))
+                    for c in (value if isinstance(value, list) else [value])
+                    if c
                 )
             yield from _codecs(value)
     elif isinstance(meta, list):

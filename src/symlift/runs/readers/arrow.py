@@ -38,14 +38,18 @@ def read_arrow(path: Path, _: ReadOptions) -> Sheet:
             check_size(path, rows * len(reader.schema) * 8, path.stat().st_size)
             return _sheet(path, reader.read_all())
     if start.startswith(b"FEA1"):
-        raise InputError(f"{path} is a Feather file of version 1: write it again as version 2, or as .parquet")
+        raise InputError(
+            f"{path} is a Feather file of version 1: write it again as version 2, or as .parquet"
+        )
     with path.open("rb") as file, ipc.open_stream(file) as reader:
         return _sheet(path, reader.read_all())
 
 
 def _sheet(path: Path, table: Any) -> Sheet:
     """Numbers, dates and texts of an arrow table; the index of a data frame is not data."""
-    chosen = [i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")]
+    chosen = [
+        i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")
+    ]
     names = tuple(str(table.column_names[i]) for i in chosen)
     at, columns, others = [], [], {}
     for j, i in enumerate(chosen):
@@ -72,7 +76,11 @@ def _numbers(column: Any) -> NDArray | None:
 
     kind = column.type
     if types.is_boolean(kind) or types.is_null(kind):
-        column = column.cast(float64()) if types.is_null(kind) or column.null_count else column.cast(bool_())
+        column = (
+            column.cast(float64())
+            if types.is_null(kind) or column.null_count
+            else column.cast(bool_())
+        )
     elif types.is_decimal(kind) or types.is_float16(kind):
         column = column.cast(float64())
     elif not (types.is_integer(kind) or types.is_floating(kind)):
@@ -95,6 +103,6 @@ def _other(path: Path, names: tuple[str, ...], j: int, column: Any) -> Other:
     if types.is_string(kind) or types.is_large_string(kind):
         return Other("text", ["" if v is None else v for v in column.to_pylist()])
     raise InputError(
-        f"{path}, column {column_name(names, j)} holds {kind}, which is no plain number: make columns of numbers of it, "
-        "or write the file without it"
+        f"{path}, column {column_name(names, j)} holds {kind}, which is no plain number: make"
+        " columns of numbers of it, or write the file without it"
     )

@@ -43,13 +43,14 @@ def check_size(path: Path, needed: int, stored: int | None = None, what: str = "
     """Refuse ``needed`` bytes that exceed the memory, or are implausible for ``stored`` bytes."""
     if stored is not None and needed > _SMALL and needed > _MOST_TIMES * max(stored, 1):
         raise InputError(
-            f"{path} stores {size_of(stored)} that unpack to {size_of(needed)}, as no data do: save {what} as .npy if it is meant"
+            f"{path} stores {size_of(stored)} that unpack to {size_of(needed)}, as no data do: save"
+            f" {what} as .npy if it is meant"
         )
     memory = available_memory()
     if needed > _SHARE * memory:
         raise InputError(
-            f"{path} needs {size_of(needed)} of memory, and {size_of(memory)} are free: save {what} as .npy, which is read "
-            "from the disk as it is needed"
+            f"{path} needs {size_of(needed)} of memory, and {size_of(memory)} are free: save {what}"
+            " as .npy, which is read from the disk as it is needed"
         )
 
 

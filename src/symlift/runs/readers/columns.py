@@ -32,12 +32,14 @@ class Columns:
     def add(self, line: int, fields: list[str]) -> None:
         """Add a record; all must have the same number of entries."""
         if len(fields) != self.width:
-            if len(fields) == self.width + 1 and not fields[-1].strip():  # a delimiter too many at the end
+            if (
+                len(fields) == self.width + 1 and not fields[-1].strip()
+            ):  # a delimiter too many at the end
                 fields = fields[:-1]
             else:
                 raise InputError(
-                    f"{self.path}, line {line}: {len(fields)} entries where other lines have {self.width}: "
-                    "make all rows equally long"
+                    f"{self.path}, line {line}: {len(fields)} entries where other lines have"
+                    f" {self.width}: make all rows equally long"
                 )
         self._block.append(fields)
         self._lines.append(line)

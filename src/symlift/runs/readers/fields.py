@@ -13,17 +13,57 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 
-__all__ = ["Kind", "find_decimal", "is_whole", "kind_of", "number_of", "numbers_of", "seconds_of_dates"]
+__all__ = [
+    "Kind",
+    "find_decimal",
+    "is_whole",
+    "kind_of",
+    "number_of",
+    "numbers_of",
+    "seconds_of_dates",
+]
 
 Kind = str  # "number", "dates", "text" or "gap"
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_WORDS = {"inf": np.inf, "+inf": np.inf, "-inf": -np.inf, "infinity": np.inf, "+infinity": np.inf, "-infinity": -np.inf}
+_WORDS = {
+    "inf": np.inf,
+    "+inf": np.inf,
+    "-inf": -np.inf,
+    "infinity": np.inf,
+    "+infinity": np.inf,
+    "-infinity": -np.inf,
+}
 #: how people write that there is nothing; "-" and the like only as the whole entry
 _GAPS = frozenset(
-    ["", "nan", "-nan", "+nan", "na", "n/a", "#n/a", "#na", "null", "none", "nil", "missing", "-", "--", "---", "?", ".", "*",
-     "#value!", "#div/0!", "#null!", "#num!", "#ref!", "<na>", "nat"]
-)  # fmt: skip
+    [
+        "",
+        "nan",
+        "-nan",
+        "+nan",
+        "na",
+        "n/a",
+        "#n/a",
+        "#na",
+        "null",
+        "none",
+        "nil",
+        "missing",
+        "-",
+        "--",
+        "---",
+        "?",
+        ".",
+        "*",
+        "#value!",
+        "#div/0!",
+        "#null!",
+        "#num!",
+        "#ref!",
+        "<na>",
+        "nat",
+    ]
+)
 _GROUPED = {
     ".": re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?"),
     ",": re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d*)?"),
@@ -34,7 +74,8 @@ _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s*[AaPp]\.?[Mm]\.?)?"
 _ZONE = r"(?:\s*(?:Z|UTC|GMT|[-+]\d{2}:?\d{2}))?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = re.compile(
-    rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2,4}}|\d{{1,2}}[- ]{_MONTH}[- ]\d{{2,4}}"
+    r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|\d{1,2}[-"
+    rf" ]{_MONTH}[- ]\d{{2,4}}"
     rf"|{_MONTH} \d{{1,2}},? \d{{4}})(?:(?:[ T]|, ){_CLOCK}{_ZONE})?|{_CLOCK}{_ZONE}",
     re.IGNORECASE,
 )
@@ -51,7 +92,15 @@ _FORMATS = [
         "%d %b %Y",
         "%d-%b-%Y",
     )
-    for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", ", %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+    for clock in (
+        "",
+        " %H:%M",
+        " %H:%M:%S",
+        " %H:%M:%S.%f",
+        ", %H:%M:%S",
+        " %I:%M %p",
+        " %I:%M:%S %p",
+    )
 ] + ["%H:%M:%S", "%H:%M:%S.%f", "%H:%M"]
 
 
@@ -96,13 +145,19 @@ def find_decimal(fields: Sequence[str], delimiter: str) -> str:
     (',', '.', '.')
     """
     stripped = [field.strip() for field in fields]
-    commas = [field for field in stripped if _WITH_COMMA.fullmatch(field) or _GROUPED[","].fullmatch(field)]
+    commas = [
+        field
+        for field in stripped
+        if _WITH_COMMA.fullmatch(field) or _GROUPED[","].fullmatch(field)
+    ]
     if not any("," in field for field in commas) or any(
         _WITH_POINT.fullmatch(field) and not _GROUPED[","].fullmatch(field) for field in stripped
     ):
         return "."
     # in quotes between commas, thousands are the likelier reading
-    return "." if delimiter == "," and all(_GROUPED["."].fullmatch(field) for field in commas) else ","
+    return (
+        "." if delimiter == "," and all(_GROUPED["."].fullmatch(field) for field in commas) else ","
+    )
 
 
 def numbers_of(fields: Sequence[str], decimal: str) -> tuple[NDArray[np.float64], list[int]]:
@@ -115,7 +170,9 @@ def numbers_of(fields: Sequence[str], decimal: str) -> tuple[NDArray[np.float64]
         except ValueError:
             pass  # a gap, a word, or thousands: one by one
     values = [number_of(field, decimal) for field in fields]
-    return np.array([np.nan if v is None else v for v in values]), [i for i, v in enumerate(values) if v is None]
+    return np.array([np.nan if v is None else v for v in values]), [
+        i for i, v in enumerate(values) if v is None
+    ]
 
 
 def seconds_of_dates(fields: Sequence[str], what: str) -> NDArray[np.float64]:
@@ -134,7 +191,10 @@ def seconds_of_dates(fields: Sequence[str], what: str) -> NDArray[np.float64]:
             continue
         out[present] = [(time - times[0]).total_seconds() for time in times]
         return out
-    raise InputError(f"{what}: these dates are not understood: write them as 2024-01-31 12:00:00, or leave out --keep")
+    raise InputError(
+        f"{what}: these dates are not understood: write them as 2024-01-31 12:00:00, or leave out"
+        " --keep"
+    )
 
 
 def _by_format(form: str) -> Callable[[str], datetime]:

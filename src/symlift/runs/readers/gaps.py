@@ -39,22 +39,32 @@ def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None
     n, count = len(gaps), int(gaps.sum())
     if nan == "refuse":
         raise InputError(f"{data}: {_in_words(table, n, count, of_column)}")
-    check_size(data, n * table.rows.shape[1] * table.rows.dtype.itemsize, what="the rows without gaps")
+    check_size(
+        data, n * table.rows.shape[1] * table.rows.dtype.itemsize, what="the rows without gaps"
+    )
     if nan == "drop":
         if count == n:
-            raise InputError(f"{data}: every row has gaps, and --nan drop would keep none: give --nan pairwise")
+            raise InputError(
+                f"{data}: every row has gaps, and --nan drop would keep none: give --nan pairwise"
+            )
         note = f"{n - count:,} of {n:,} rows are kept: the others have gaps"
         return Table(table.rows[~gaps], table.names, (*table.notes, note))
     if mean is None:
         present = np.maximum(n - of_column, 1)
         mean = (
-            sum(np.nansum(table.rows[part], axis=0, dtype=np.float64) for part in row_batches(*table.rows.shape))
+            sum(
+                np.nansum(table.rows[part], axis=0, dtype=np.float64)
+                for part in row_batches(*table.rows.shape)
+            )
             / present
         )
     rows = np.array(table.rows)
     for part in row_batches(*rows.shape):
         rows[part] = np.where(np.isnan(rows[part]), mean, rows[part])
-    note = f"{int(of_column.sum()):,} gaps in {count:,} of {n:,} rows are filled in with the column's mean"
+    note = (
+        f"{int(of_column.sum()):,} gaps in {count:,} of {n:,} rows are filled in with the column's"
+        " mean"
+    )
     return Table(rows, table.names, (*table.notes, note))
 
 
@@ -65,6 +75,6 @@ def _in_words(table: Table, n: int, count: int, of_column: NDArray[np.int64]) ->
     which = f"in column {where}" if some == 1 else f"in {some} columns, most in {where}"
     drop = f"--nan drop keeps {n - count:,}, " if count < n else ""
     return (
-        f"{count:,} of {n:,} rows have gaps (NaN), {which}: {drop}--nan pairwise uses what is there, "
-        "--nan mean fills in the column's mean"
+        f"{count:,} of {n:,} rows have gaps (NaN), {which}: {drop}--nan pairwise uses what is"
+        " there, --nan mean fills in the column's mean"
     )

@@ -40,7 +40,8 @@ def read_mat73(path: Path, options: ReadOptions) -> Sheet:
         if name in ("char", "cell", "struct", "function_handle") or "MATLAB_empty" in dataset.attrs:
             what = "empty" if "MATLAB_empty" in dataset.attrs else f"a {name}"
             raise InputError(
-                f"{path}, variable {dataset.name[1:]}, is {what}, not a matrix of numbers: save a plain one"
+                f"{path}, variable {dataset.name[1:]}, is {what}, not a matrix of numbers: save a"
+                " plain one"
             )
         return Sheet.of(read_dataset(path, dataset, turned=True))
 
@@ -57,14 +58,20 @@ def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, 
             seen += 1
             if seen > _MOST_OBJECTS or depth > _DEEPEST:
                 raise InputError(
-                    f"{path} holds more than {_MOST_OBJECTS:,} objects, or nests them deeply: choose one with --key"
+                    f"{path} holds more than {_MOST_OBJECTS:,} objects, or nests them deeply:"
+                    " choose one with --key"
                 )
             if name in skip or not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 continue
             item = group[name]
             if isinstance(item, h5py.Group):
                 todo.append((item, f"{where}/{name}", depth + 1))
-            elif isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "fiub" and item.ndim:
+            elif (
+                isinstance(item, h5py.Dataset)
+                and item.shape is not None
+                and item.dtype.kind in "fiub"
+                and item.ndim
+            ):
                 datasets[f"{where}/{name}"] = item
     return dict(sorted(datasets.items()))
 
@@ -72,14 +79,25 @@ def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, 
 def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
     """Read the rows of a data set, after checking the size that it declares."""
     if dataset.external or dataset.is_virtual:
-        raise InputError(f"{path}, {dataset.name} is kept in other files, which are not followed: save it in one file")
+        raise InputError(
+            f"{path}, {dataset.name} is kept in other files, which are not followed: save it in one"
+            " file"
+        )
     shape = tuple(int(s) for s in (dataset.shape[::-1] if turned else dataset.shape))
     check_rows(path, shape, dataset.dtype)
     stored = dataset.id.get_storage_size()
-    check_size(path, math.prod(shape) * dataset.dtype.itemsize, min(stored, path.stat().st_size), what="the array")
+    check_size(
+        path,
+        math.prod(shape) * dataset.dtype.itemsize,
+        min(stored, path.stat().st_size),
+        what="the array",
+    )
     # a chunk is unpacked whole, however little of it is asked for
     check_size(
-        path, math.prod(dataset.chunks or (0,)) * dataset.dtype.itemsize, stored, what="the array in smaller chunks"
+        path,
+        math.prod(dataset.chunks or (0,)) * dataset.dtype.itemsize,
+        stored,
+        what="the array in smaller chunks",
     )
     values: NDArray = np.asarray(dataset[()])
     return values.T if turned else values
@@ -95,7 +113,8 @@ def _chosen(path: Path, file: Any, key: str | None, skip: tuple[str, ...] = ()) 
                 break
             if not isinstance(link.get(part, getlink=True), h5py.HardLink):
                 raise InputError(
-                    f"{path}, {key} is a link, which is not followed: give the path of the data themselves"
+                    f"{path}, {key} is a link, which is not followed: give the path of the data"
+                    " themselves"
                 )
             link = link[part]
         if isinstance(link, h5py.Dataset) and parts:
@@ -105,7 +124,9 @@ def _chosen(path: Path, file: Any, key: str | None, skip: tuple[str, ...] = ()) 
     available = datasets_of(path, file, skip)
     sizes = [f"{name} ({'x'.join(map(str, item.shape))})" for name, item in available.items()]
     if key is not None:
-        raise InputError(f"{path} has no array {key!r}: choose one with --key, from {listed(sizes) or 'none'}")
+        raise InputError(
+            f"{path} has no array {key!r}: choose one with --key, from {listed(sizes) or 'none'}"
+        )
     tables = [item for item in available.values() if item.ndim == 2]
     if not available:
         raise InputError(f"{path} holds no arrays of numbers: save one as a plain data set")

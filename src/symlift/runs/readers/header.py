@@ -58,7 +58,9 @@ def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) ->
     rows = _values(entries, decimal)
     if any(np.array_equal(np.sort(row), np.sort(values)) for row in rows):
         return False  # data do that; names come once
-    if np.array_equal(values, np.arange(d)) and not (len(rows) > 2 and all(_even(row) for row in rows)):
+    if np.array_equal(values, np.arange(d)) and not (
+        len(rows) > 2 and all(_even(row) for row in rows)
+    ):
         return True  # as pandas names columns that have no names
     whole = [[is_whole(field) for field in row if field.strip()] for row in entries]
     if whole and np.mean([np.mean(row) if row else 1.0 for row in whole]) < 0.1:
@@ -74,7 +76,9 @@ def _is_another_kind(labels: list[str], below: list[list[str]], decimal: str) ->
     # channel numbers in any order, above counts: no line below has as many different entries, nor
     # as large ones
     repeated = all(len(set(row.tolist())) < d for row in rows)
-    span = values.max() - values.min() + 1 == d or values.max() > 2 * max(np.nanmax(np.abs(rows)), 1)
+    span = values.max() - values.min() + 1 == d or values.max() > 2 * max(
+        np.nanmax(np.abs(rows)), 1
+    )
     return bool(len(rows) >= _ROWS and d >= 8 and values.min() >= 0 and repeated and span)
 
 
@@ -84,7 +88,12 @@ def _is_even_axis(labels: list[str], below: list[list[str]], decimal: str) -> bo
         return False
     values = np.array([number_of(label, decimal) for label in labels], dtype=np.float64)
     rows = _values([row for row in below if len(row) == len(labels)], decimal)
-    return bool(np.isfinite(values).all() and _even(values) and len(rows) > 0 and not any(_even(row) for row in rows))
+    return bool(
+        np.isfinite(values).all()
+        and _even(values)
+        and len(rows) > 0
+        and not any(_even(row) for row in rows)
+    )
 
 
 def _values(rows: list[list[str]], decimal: str) -> NDArray[np.float64]:

@@ -15,12 +15,19 @@ __all__ = ["STDIN", "kind_by_start", "local_file"]
 
 STDIN = Path("-")
 _STARTS = (
-    (b"\x93NUMPY", (".npy",)), (b"PAR1", (".parquet", ".feather")), (b"ARROW1", (".arrow", ".feather")),
-    (b"FEA1", (".feather", ".arrow")), (b"\x89HDF\r\n\x1a\n", (".h5", ".hdf5", ".nwb", ".mat")),
-    (b"MATLAB 5.0 MAT-file", (".mat",)), (b"MATLAB 7.3 MAT-file", (".mat", ".h5", ".hdf5")),
-    (b"PK\x03\x04", (".npz", ".xlsx", ".zip")), (b"\x1f\x8b\x08", (".gz",)), (b"BZh9", (".bz2",)),
-    (b"\xfd7zXZ\x00", (".xz",)), (b"\x28\xb5\x2f\xfd", (".zst",)),
-)  # fmt: skip
+    (b"\x93NUMPY", (".npy",)),
+    (b"PAR1", (".parquet", ".feather")),
+    (b"ARROW1", (".arrow", ".feather")),
+    (b"FEA1", (".feather", ".arrow")),
+    (b"\x89HDF\r\n\x1a\n", (".h5", ".hdf5", ".nwb", ".mat")),
+    (b"MATLAB 5.0 MAT-file", (".mat",)),
+    (b"MATLAB 7.3 MAT-file", (".mat", ".h5", ".hdf5")),
+    (b"PK\x03\x04", (".npz", ".xlsx", ".zip")),
+    (b"\x1f\x8b\x08", (".gz",)),
+    (b"BZh9", (".bz2",)),
+    (b"\xfd7zXZ\x00", (".xz",)),
+    (b"\x28\xb5\x2f\xfd", (".zst",)),
+)
 
 
 def kind_by_start(start: bytes) -> tuple[str, ...] | None:
@@ -38,7 +45,10 @@ def local_file(path: Path) -> Iterator[Path]:
         yield path
         return
     if sys.stdin is None or sys.stdin.isatty():
-        raise InputError("nothing comes by standard input: pipe the data in, as in `cat x.csv | symlift recover -`")
+        raise InputError(
+            "nothing comes by standard input: pipe the data in, as in `cat x.csv | symlift"
+            " recover -`"
+        )
     with tempfile.TemporaryDirectory(prefix="symlift-") as folder:
         raw = Path(folder) / "raw"
         with raw.open("wb") as file:

@@ -22,8 +22,30 @@ from symlift.runs.readers.table import Sheet, check_rows, choose
 
 __all__ = ["read_mat"]
 
-_MAT_STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-_MAT_CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+_MAT_STORED = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
+_MAT_CLASSES = {
+    6: "f8",
+    7: "f4",
+    8: "i1",
+    9: "u1",
+    10: "i2",
+    11: "u2",
+    12: "i4",
+    13: "u4",
+    14: "i8",
+    15: "u8",
+}
 _MAT_4 = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 _MAT_MATRIX, _MAT_COMPRESSED, _MAT_SPARSE, _MAT_COMPLEX = 14, 15, 5, 0x800
 
@@ -38,7 +60,9 @@ class _MatMatrix(NamedTuple):
     values: tuple[int, memoryview] | None
 
 
-def _mat_elements(data: memoryview, order: str, whole: bool = True) -> Iterator[tuple[int, memoryview]]:
+def _mat_elements(
+    data: memoryview, order: str, whole: bool = True
+) -> Iterator[tuple[int, memoryview]]:
     """(type, content) of the elements in ``data``; the last one may be cut short unless ``whole``."""
     at = 0
     while at + 8 <= len(data):
@@ -128,7 +152,9 @@ def _inflated(path: Path, content: memoryview, order: str) -> memoryview:
 def _is_version_4(data: memoryview, order: str) -> bool:
     if len(data) < 20:
         return False
-    kind, rows, columns, imaginary, length = (int(v) for v in np.frombuffer(data[:20], f"{order}i4"))
+    kind, rows, columns, imaginary, length = (
+        int(v) for v in np.frombuffer(data[:20], f"{order}i4")
+    )
     own = 0 if order == "<" else 1
     digits = divmod(kind, 1000)[0] == own and 0 <= kind % 1000 <= 52 and 0 < length < 256
     return digits and rows >= 0 and columns >= 0 and imaginary in (0, 1)
@@ -147,7 +173,9 @@ def _variables_4(data: memoryview, order: str) -> Iterator[tuple[str, _Variable4
     while at < len(data):
         if not _is_version_4(data[at:], order):
             raise ValueError("a variable is cut short")
-        kind, rows, columns, imaginary, length = (int(v) for v in np.frombuffer(data[at : at + 20], f"{order}i4"))
+        kind, rows, columns, imaginary, length = (
+            int(v) for v in np.frombuffer(data[at : at + 20], f"{order}i4")
+        )
         name = bytes(data[at + 20 : at + 20 + length]).split(b"\0")[0].decode("ascii")
         stored = _MAT_4[kind % 1000 // 10]
         start = at + 20 + length

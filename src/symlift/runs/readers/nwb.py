@@ -27,7 +27,9 @@ def read_nwb(path: Path, options: ReadOptions) -> Sheet:
     with open_hdf5(path) as file:
         contents = _contents(path, file)
         if not contents:
-            raise InputError(f"{path} holds neither units with spike times nor time series: choose another file")
+            raise InputError(
+                f"{path} holds neither units with spike times nor time series: choose another file"
+            )
         sizes = [f"{name} ({what})" for name, (what, _) in contents.items()]
         key = options.key
         if key is None and len(contents) == 1:
@@ -39,12 +41,19 @@ def read_nwb(path: Path, options: ReadOptions) -> Sheet:
             name for name in contents if name.rpartition("/")[2] == wanted
         ]
         if len(matching) != 1:
-            raise InputError(f"{path} has no recording {key!r}: choose one with --key, from {listed(sizes)}")
+            raise InputError(
+                f"{path} has no recording {key!r}: choose one with --key, from {listed(sizes)}"
+            )
         item = contents[matching[0]][1]
         if matching[0] == "units":
-            return _counts(path, item, _BIN if options.bin is None else options.bin, options.bin is None)
+            return _counts(
+                path, item, _BIN if options.bin is None else options.bin, options.bin is None
+            )
         if options.bin is not None:
-            raise InputError(f"{path}, {key} is no list of spike times: leave out --bin, which is for --key units")
+            raise InputError(
+                f"{path}, {key} is no list of spike times: leave out --bin, which is for --key"
+                " units"
+            )
         rows = read_dataset(path, item) if item.ndim != 1 else read_dataset(path, _Column(item))
         return Sheet.of(rows)
 
@@ -83,22 +92,42 @@ def _counts(path: Path, units: Any, width: float, unsaid: bool) -> Sheet:
         item = units[name]
         if item.ndim != 1 or item.dtype.kind not in "fiu" or item.external or item.is_virtual:
             raise ValueError(f"{name} is no list of numbers")
-        check_size(path, item.size * item.dtype.itemsize, item.id.get_storage_size(), what="the spike times")
+        check_size(
+            path,
+            item.size * item.dtype.itemsize,
+            item.id.get_storage_size(),
+            what="the spike times",
+        )
     times = np.asarray(units["spike_times"][()], dtype=np.float64)
     ends = np.asarray(units["spike_times_index"][()]).astype(np.int64)
     if len(ends) == 0 or len(times) == 0:
         raise InputError(f"{path} has units, but no spikes: choose a time series with --key")
-    if np.any(np.diff(ends, prepend=0) < 0) or ends[-1] != len(times) or not np.isfinite(times).all():
+    if (
+        np.any(np.diff(ends, prepend=0) < 0)
+        or ends[-1] != len(times)
+        or not np.isfinite(times).all()
+    ):
         raise ValueError("spike times and their index do not agree")
     first, last = float(times.min()), float(times.max())
     bins = int(min((last - first) / width, 1e15)) + 1
-    check_size(path, bins * len(ends) * 8, what=f"fewer, wider bins than {bins:,} (--bin), or the counts")
+    check_size(
+        path, bins * len(ends) * 8, what=f"fewer, wider bins than {bins:,} (--bin), or the counts"
+    )
     unit = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     at = np.minimum(((times - first) / width).astype(np.int64), bins - 1)
-    rows = np.bincount(at * len(ends) + unit, minlength=bins * len(ends)).reshape(bins, len(ends)).astype(np.float64)
-    names = tuple(f"unit {_label(i)}" for i in (units["id"][()] if "id" in units else range(len(ends))))
+    rows = (
+        np.bincount(at * len(ends) + unit, minlength=bins * len(ends))
+        .reshape(bins, len(ends))
+        .astype(np.float64)
+    )
+    names = tuple(
+        f"unit {_label(i)}" for i in (units["id"][()] if "id" in units else range(len(ends)))
+    )
     asked = "; --bin changes that" if unsaid else ""
-    note = f"{len(times):,} spikes of {len(ends)} units are counted in {bins:,} bins of {width:g} s{asked}"
+    note = (
+        f"{len(times):,} spikes of {len(ends)} units are counted in {bins:,} bins of {width:g}"
+        f" s{asked}"
+    )
     return Sheet.of(rows, names if len(names) == len(ends) else None, (note,))
 
 

@@ -24,11 +24,14 @@ class ReadOptions:
     Parameters
     ----------
     key : which array, sheet, variable or path of a file that holds several.
-    columns, drop : columns to read, and to leave out: names, patterns (``T*``), numbers from 1 on, ranges (``2-9``).
-    index_col : the column that labels the rows; with ``transpose`` the labels become the names of the columns.
+    columns, drop : columns to read, and to leave out: names, patterns (``T*``), numbers from 1 on,
+    ranges (``2-9``).
+    index_col : the column that labels the rows; with ``transpose`` the labels become the names of
+    the columns.
     transpose : whether the file holds samples as columns.
     keep : whether dates (as seconds) and row numbers stay with the data.
-    delimiter, decimal : what stands between the entries of a text file, and before their decimals; None: found out.
+    delimiter, decimal : what stands between the entries of a text file, and before their decimals;
+    None: found out.
     header : whether the first line names the columns; None: found out.
     bin : width of the bins that spike times are counted in, in seconds.
     """
@@ -46,23 +49,35 @@ class ReadOptions:
 
     def checked(self) -> ReadOptions:
         """Return the options with named characters (tab, space) replaced; refuse invalid ones."""
-        delimiter = self.delimiter if self.delimiter is None else _DELIMITERS.get(self.delimiter, self.delimiter)
-        if delimiter is not None and (len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\n\r.+-'):
+        delimiter = (
+            self.delimiter
+            if self.delimiter is None
+            else _DELIMITERS.get(self.delimiter, self.delimiter)
+        )
+        if delimiter is not None and (
+            len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\n\r.+-'
+        ):
             raise InputError(
-                f"--delimiter {self.delimiter!r} cannot stand between numbers: give one character, such as ',' ';' '|', "
-                "tab or space"
+                f"--delimiter {self.delimiter!r} cannot stand between numbers: give one character,"
+                " such as ',' ';' '|', tab or space"
             )
         if self.decimal not in (None, ".", ","):
             raise InputError(f"--decimal {self.decimal!r} is neither '.' nor ',': give one of them")
         if self.decimal is not None and self.decimal == delimiter:
-            raise InputError(f"--decimal and --delimiter are both {delimiter!r}: give two different ones")
+            raise InputError(
+                f"--decimal and --delimiter are both {delimiter!r}: give two different ones"
+            )
         if self.bin is not None and not 0 < self.bin < float("inf"):
             raise InputError(f"--bin {self.bin:g} is no width of a bin: give seconds, such as 0.1")
         return replace(self, delimiter=delimiter)
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from the defaults."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        }
 
     def over(self, other: ReadOptions) -> ReadOptions:
         """Return ``other``, overridden by the options that are given here."""
@@ -89,7 +104,11 @@ def column_option(names: Sequence[str] | None, position: int) -> str:
     ("'T 01'", 'b', '2')
     """
     name = "" if names is None else names[position]
-    return quote(name) if name.strip() and name.isprintable() and not name.startswith("-") else str(position + 1)
+    return (
+        quote(name)
+        if name.strip() and name.isprintable() and not name.startswith("-")
+        else str(position + 1)
+    )
 
 
 def listed(words: Sequence[str], most: int = 12) -> str:
@@ -102,7 +121,9 @@ def listed(words: Sequence[str], most: int = 12) -> str:
     return ", ".join(words[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def positions(option: str, asked: Sequence[str], names: Sequence[str] | None, width: int) -> list[int]:
+def positions(
+    option: str, asked: Sequence[str], names: Sequence[str] | None, width: int
+) -> list[int]:
     """Positions (from 0) of the columns that ``asked`` names, in the order in which they are named.
 
     >>> positions("--drop", ["b", "1"], ["a", "b", "c"], 3)
@@ -125,7 +146,9 @@ def _parts(asked: Sequence[str], names: Sequence[str] | None) -> Iterator[str]:
 def _matching(option: str, text: str, names: Sequence[str] | None, width: int) -> list[int]:
     if names is not None:
         by_name = [i for i, name in enumerate(names) if name == text] or [
-            i for i, name in enumerate(names) if any(c in text for c in "*?") and fnmatchcase(name, text)
+            i
+            for i, name in enumerate(names)
+            if any(c in text for c in "*?") and fnmatchcase(name, text)
         ]
         if by_name:
             return by_name
@@ -136,7 +159,13 @@ def _matching(option: str, text: str, names: Sequence[str] | None, width: int) -
             return list(range(first - 1, last))
         raise InputError(f"{option} {text}: there are {width} columns, counted from 1")
     if names is None:
-        raise InputError(f"{option} {text}: the columns have no names; give their numbers, from 1 to {width}")
+        raise InputError(
+            f"{option} {text}: the columns have no names; give their numbers, from 1 to {width}"
+        )
     near = get_close_matches(text, [name for name in names if name], n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {listed([name for name in names if name])}"
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"there are {listed([name for name in names if name])}"
+    )
     raise InputError(f"{option} {text}: there is no such column; {hint}")

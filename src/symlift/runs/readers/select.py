@@ -17,7 +17,9 @@ from symlift.runs.readers.table import Sheet, Table
 __all__ = ["select"]
 
 
-def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str] | None = None) -> Table:
+def select(
+    path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str] | None = None
+) -> Table:
     """Return the columns of a sheet that the options select, as a table.
 
     Columns without numbers are left out, with a note.  If the file holds all columns named in
@@ -32,26 +34,37 @@ def select(path: Path, sheet: Sheet, options: ReadOptions, wanted: Sequence[str]
         raise InputError(f"{path}: {error}") from None
     columns, notes = _readable(sheet, chosen, options, label)
     if not columns:
-        kinds = [f"{column_name(sheet.names, i)} ({sheet.others[i].kind})" for i in chosen if i in sheet.others]
+        kinds = [
+            f"{column_name(sheet.names, i)} ({sheet.others[i].kind})"
+            for i in chosen
+            if i in sheet.others
+        ]
         what = f": {listed(kinds)}" if kinds else ""
         text = path.suffix.lower() in (".csv", ".tsv", ".txt") and sheet.width == 1
-        remedy = "say with --delimiter what separates them" if text else "give data that is not empty"
+        remedy = (
+            "say with --delimiter what separates them" if text else "give data that is not empty"
+        )
         raise InputError(f"{path} has no columns of numbers{what}: {remedy}")
     for i in columns:
         if i in sheet.odd:
             raise InputError(sheet.odd[i])
     rows = _take(path, sheet, columns, options)
-    names = None if sheet.names is None else tuple(sheet.names[i] or f"column {i + 1}" for i in columns)
+    names = (
+        None if sheet.names is None else tuple(sheet.names[i] or f"column {i + 1}" for i in columns)
+    )
     notes = [*sheet.notes, *notes]
     if options.transpose:
         rows, names = rows.T, _labels(sheet, label)
     elif rows.shape[1] > rows.shape[0]:
         n, d = rows.shape
         notes.append(
-            f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give --transpose"
+            f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give"
+            " --transpose"
         )
     elif _looks_turned(sheet, columns):
-        notes.append("rows have names, and columns numbers: where each row is a channel, give --transpose")
+        notes.append(
+            "rows have names, and columns numbers: where each row is a channel, give --transpose"
+        )
     return Table(rows, names, tuple(notes))
 
 
@@ -68,7 +81,11 @@ def _by_name(sheet: Sheet, wanted: Sequence[str]) -> list[int] | None:
         return None
     where = {name: i for i, name in enumerate(sheet.names) if i not in sheet.others}
     unique = all(sheet.names.count(name) == 1 for name in wanted) if len(wanted) < 5_000 else True
-    return [where[name] for name in wanted] if unique and all(name in where for name in wanted) else None
+    return (
+        [where[name] for name in wanted]
+        if unique and all(name in where for name in wanted)
+        else None
+    )
 
 
 def _chosen(sheet: Sheet, options: ReadOptions, label: int | None) -> list[int]:
@@ -78,11 +95,16 @@ def _chosen(sheet: Sheet, options: ReadOptions, label: int | None) -> list[int]:
         else list(range(sheet.width))
     )
     for i in asked:
-        if options.columns and i in sheet.others and not (options.keep and sheet.others[i].kind == "dates"):
+        if (
+            options.columns
+            and i in sheet.others
+            and not (options.keep and sheet.others[i].kind == "dates")
+        ):
             other = sheet.others[i]
             keep = "give --keep to have its seconds" if other.kind == "dates" else "leave it out"
             raise InputError(
-                f"--columns asks for column {column_name(sheet.names, i)}, which holds {_holds(sheet, i)}: {keep}"
+                f"--columns asks for column {column_name(sheet.names, i)}, which holds"
+                f" {_holds(sheet, i)}: {keep}"
             )
     dropped = set(positions("--drop", options.drop, sheet.names, sheet.width)) | {label}
     return [i for i in asked if i not in dropped]
@@ -93,7 +115,9 @@ def _holds(sheet: Sheet, i: int) -> str:
     return "nothing" if other.kind == "empty" else f"{other.kind} ({other.example!r})"
 
 
-def _readable(sheet: Sheet, chosen: list[int], options: ReadOptions, label: int | None) -> tuple[list[int], list[str]]:
+def _readable(
+    sheet: Sheet, chosen: list[int], options: ReadOptions, label: int | None
+) -> tuple[list[int], list[str]]:
     """Return the chosen columns that can be read as numbers, and a note on the others."""
     columns, left = [], []
     counter = None if options.keep or label is not None or options.columns else _row_counter(sheet)
@@ -116,10 +140,20 @@ def _readable(sheet: Sheet, chosen: list[int], options: ReadOptions, label: int 
 
 def _row_counter(sheet: Sheet) -> int | None:
     """Return the first column if it has no name and counts the rows (a data frame's index)."""
-    if sheet.names is None or sheet.names[0] or 0 in sheet.others or sheet.width < 2 or len(sheet.rows) < 2:
+    if (
+        sheet.names is None
+        or sheet.names[0]
+        or 0 in sheet.others
+        or sheet.width < 2
+        or len(sheet.rows) < 2
+    ):
         return None
     first = np.asarray(sheet.rows[:, 0])
-    return 0 if first[0] in (0, 1) and np.array_equal(first, first[0] + np.arange(len(first))) else None
+    return (
+        0
+        if first[0] in (0, 1) and np.array_equal(first, first[0] + np.arange(len(first)))
+        else None
+    )
 
 
 def _take(path: Path, sheet: Sheet, columns: list[int], options: ReadOptions) -> NDArray:
@@ -134,12 +168,19 @@ def _take(path: Path, sheet: Sheet, columns: list[int], options: ReadOptions) ->
     elif len(inner) > 1 and len(steps) == 1 and (step := steps.pop()) > 0:
         rows = sheet.rows[:, inner[0] : inner[-1] + 1 : step]
     else:
-        check_size(path, len(sheet.rows) * max(len(inner), 1) * sheet.rows.dtype.itemsize, what="the columns")
+        check_size(
+            path,
+            len(sheet.rows) * max(len(inner), 1) * sheet.rows.dtype.itemsize,
+            what="the columns",
+        )
         rows = sheet.rows[:, inner]
     if not (dates and options.keep):
         return rows
     seconds = {
-        i: seconds_of_dates(sheet.others[i].entries, f"{path}, column {column_name(sheet.names, i)}") for i in dates
+        i: seconds_of_dates(
+            sheet.others[i].entries, f"{path}, column {column_name(sheet.names, i)}"
+        )
+        for i in dates
     }
     rest = iter(np.asarray(rows).T)
     return np.column_stack([seconds[i] if i in seconds else next(rest) for i in columns])
@@ -161,6 +202,11 @@ def _labels(sheet: Sheet, label: int | None) -> tuple[str, ...] | None:
 def _looks_turned(sheet: Sheet, columns: list[int]) -> bool:
     """Whether the first column holds unique text and all other columns have numeric names."""
     first = sheet.others.get(0)
-    if first is None or first.kind != "text" or sheet.names is None or len(set(first.entries)) < len(first.entries):
+    if (
+        first is None
+        or first.kind != "text"
+        or sheet.names is None
+        or len(set(first.entries)) < len(first.entries)
+    ):
         return False
     return all(kind_of(sheet.names[i]) == "number" for i in columns)

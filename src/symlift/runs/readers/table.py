@@ -25,7 +25,9 @@ class SeveralError(InputError):
     """A file holds several arrays and none was chosen; ``names`` lists them."""
 
     def __init__(self, path: Path, what: str, names: list[str]) -> None:
-        super().__init__(f"{path} holds several {what}s: choose one with --key, from {listed(names)}")
+        super().__init__(
+            f"{path} holds several {what}s: choose one with --key, from {listed(names)}"
+        )
         self.names = tuple(names)
 
 
@@ -104,7 +106,9 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, rows: NDArray, names: tuple[str, ...] | None = None, notes: tuple[str, ...] = ()) -> Sheet:
+    def of(
+        cls, rows: NDArray, names: tuple[str, ...] | None = None, notes: tuple[str, ...] = ()
+    ) -> Sheet:
         """Return a sheet that holds numbers only."""
         return cls(rows, rows.shape[1], tuple(range(rows.shape[1])), names, notes=notes)
 
@@ -112,25 +116,43 @@ class Sheet:
 def check_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Refuse an array that has not two axes, is empty or does not hold numbers; read no data."""
     if dtype.kind == "c":
-        raise InputError(f"{path} holds complex numbers: save real and imaginary parts as columns of their own")
+        raise InputError(
+            f"{path} holds complex numbers: save real and imaginary parts as columns of their own"
+        )
     if dtype.kind == "O":
-        raise InputError(f"{path} holds Python objects, which are never loaded: save a plain array of numbers")
+        raise InputError(
+            f"{path} holds Python objects, which are never loaded: save a plain array of numbers"
+        )
     if dtype.kind not in "fiub":
-        content = "text" if dtype.kind in "SU" else f"{dtype} entries" if dtype.names is None else "named fields"
+        content = (
+            "text"
+            if dtype.kind in "SU"
+            else f"{dtype} entries"
+            if dtype.names is None
+            else "named fields"
+        )
         raise InputError(f"{path} holds {content}, not numbers: save a plain array of numbers")
     if dtype.kind == "f" and dtype.itemsize > 8:
-        raise InputError(f"{path} holds numbers of {dtype.itemsize} bytes: save them in double precision")
+        raise InputError(
+            f"{path} holds numbers of {dtype.itemsize} bytes: save them in double precision"
+        )
     if len(shape) != 2:
         size = tuple(int(s) for s in shape)
         if len(size) > 2:
             inner = "x".join(map(str, size[1:]))
-            remedy = f"flatten each sample, X.reshape({size[0]}, {math.prod(size[1:])}), and give --grid {inner}"
+            remedy = (
+                f"flatten each sample, X.reshape({size[0]}, {math.prod(size[1:])}), and give --grid"
+                f" {inner}"
+            )
         else:
             remedy = "save a table with one row for each sample, X.reshape(n, d)"
-        raise InputError(f"{path} has shape {size}, but rows and columns (n, d) are needed: {remedy}")
+        raise InputError(
+            f"{path} has shape {size}, but rows and columns (n, d) are needed: {remedy}"
+        )
     if 0 in shape:
         raise InputError(
-            f"{path} has no {'rows' if shape[0] == 0 else 'columns'} (shape {tuple(shape)}): give data that is not empty"
+            f"{path} has no {'rows' if shape[0] == 0 else 'columns'} (shape {tuple(shape)}): give"
+            " data that is not empty"
         )
 
 
@@ -150,7 +172,9 @@ def choose(path: Path, key: str | None, names: Iterable[str], what: str = "array
             raise SeveralError(path, what, available)
         return available[0]
     if key not in available:
-        raise InputError(f"{path} has no {what} {key!r}: choose one with --key, from {listed(available)}")
+        raise InputError(
+            f"{path} has no {what} {key!r}: choose one with --key, from {listed(available)}"
+        )
     return key
 
 
@@ -161,5 +185,6 @@ def extra(module: str, path: Path) -> Any:
     except ImportError:
         package = module.partition(".")[0]
         raise InputError(
-            f"{path} needs {package}, which is not installed: pip install 'symlift[data]', or save it as .npy"
+            f"{path} needs {package}, which is not installed: pip install 'symlift[data]', or save"
+            " it as .npy"
         ) from None

@@ -58,7 +58,9 @@ def read_text(path: Path, options: ReadOptions) -> Sheet:
     layout = layout_of(path, head, delimiter, options, text=True)
     check_size(path, 8 * layout.width * (path.stat().st_size * len(lines) // sum(map(len, lines))))
     if encoding not in ("utf-8", "utf-8-sig"):
-        layout = Layout(**{**vars(layout), "notes": (f"the text is read as {encoding}", *layout.notes)})
+        layout = Layout(
+            **{**vars(layout), "notes": (f"the text is read as {encoding}", *layout.notes)}
+        )
     if layout.plain:
         try:
             # the fast way, for what is numbers throughout; a '#' further down is a mistake and
@@ -98,11 +100,13 @@ def find_encoding(path: Path) -> str:
             if max(zeros) > 0.4 and min(zeros) < 0.05:
                 return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
             raise InputError(
-                f"{path} holds bytes that are not text: give the file its right suffix, or save it again as UTF-8"
+                f"{path} holds bytes that are not text: give the file its right suffix, or save it"
+                " again as UTF-8"
             )
         if _CONTROL & set(start):
             raise InputError(
-                f"{path} holds bytes that are not text: give the file its right suffix, or save it again as UTF-8"
+                f"{path} holds bytes that are not text: give the file its right suffix, or save it"
+                " again as UTF-8"
             )
         decoder = codecs.getincrementaldecoder("utf-8")()
         block = start
@@ -166,14 +170,20 @@ def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
 def _cuts_numbers(records: list[list[str]]) -> bool:
     """Whether commas are decimal marks of numbers that blanks separate, as in 1,5 2,5."""
     inner = [field.strip() for fields in records for field in fields[1:-1]]
-    return bool(inner) and 2 * sum(re.fullmatch(r"\d+\s+[-+]?\d+", field) is not None for field in inner) > len(inner)
+    return bool(inner) and 2 * sum(
+        re.fullmatch(r"\d+\s+[-+]?\d+", field) is not None for field in inner
+    ) > len(inner)
 
 
 # -- where the table begins ------------------------------------------------------------------------
 
 
 def layout_of(
-    path: Path, head: list[tuple[int, list[str]]], delimiter: str, options: ReadOptions, text: bool = False
+    path: Path,
+    head: list[tuple[int, list[str]]],
+    delimiter: str,
+    options: ReadOptions,
+    text: bool = False,
 ) -> Layout:
     """Return how to read records, judged by the first ones, ``head``."""
     records = [fields for _, fields in head]
@@ -184,26 +194,48 @@ def layout_of(
         raise InputError(f"{path} has no rows of numbers: give data that is not empty")
     width = max(widths.items(), key=lambda item: (item[1], item[0]))[0]
     start, notes = comments, []
-    while start < len(records) - 1 and len(records[start]) < width and _is_preamble(records[start:], width, options):
+    while (
+        start < len(records) - 1
+        and len(records[start]) < width
+        and _is_preamble(records[start:], width, options)
+    ):
         start += 1
-    decimal = options.decimal or find_decimal([f for fields in records[start:] for f in fields], delimiter)
-    before = [fields for fields in records[comments:start] if not (text and fields[0].lower().startswith("sep="))]
+    decimal = options.decimal or find_decimal(
+        [f for fields in records[start:] for f in fields], delimiter
+    )
+    before = [
+        fields
+        for fields in records[comments:start]
+        if not (text and fields[0].lower().startswith("sep="))
+    ]
     if before:
         notes.append(
-            f"{len(before)} lines before the table are skipped" if len(before) > 1 else "the first line is skipped"
+            f"{len(before)} lines before the table are skipped"
+            if len(before) > 1
+            else "the first line is skipped"
         )
     if decimal == "," and options.decimal is None:
         notes.append("numbers have decimal commas")
     names, skip, more = _names(path, records, comments, start, width, decimal, options)
     last = before[-1] if before else []
-    if names is None and options.header is None and len(last) > 1 and all(kind_of(field) == "text" for field in last):
+    if (
+        names is None
+        and options.header is None
+        and len(last) > 1
+        and all(kind_of(field) == "text" for field in last)
+    ):
         raise InputError(
-            f"{path} has {len(last)} names in its header, but {width} columns: make them agree, or give --no-header"
+            f"{path} has {len(last)} names in its header, but {width} columns: make them agree, or"
+            " give --no-header"
         )
     body = records[skip:]
     if not body:
         raise InputError(f"{path} has no rows of numbers: give data that is not empty")
-    plain = text and decimal == "." and all(len(f) == width and all(kind_of(x) == "number" for x in f) for f in body)
+    plain = (
+        text
+        and decimal == "."
+        and all(len(f) == width and all(kind_of(x) == "number" for x in f) for f in body)
+    )
     plain = plain and not any("," in x for fields in body for x in fields)
     return Layout(delimiter, decimal, width, skip, names, plain, (*notes, *more))
 
@@ -214,24 +246,46 @@ def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> 
     if all(kind_of(field) == "number" for field in first):
         return False
     named = options.header is not False and len(first) == width - 1 and len(records[1]) == width
-    return not (named and first != [""] and width > 2 and is_header(first, [fields[1:] for fields in below], "."))
+    return not (
+        named
+        and first != [""]
+        and width > 2
+        and is_header(first, [fields[1:] for fields in below], ".")
+    )
 
 
 def _names(
-    path: Path, records: list[list[str]], comments: int, start: int, width: int, decimal: str, options: ReadOptions
+    path: Path,
+    records: list[list[str]],
+    comments: int,
+    start: int,
+    width: int,
+    decimal: str,
+    options: ReadOptions,
 ) -> tuple[tuple[str, ...] | None, int, list[str]]:
     """Return the column names, the number of records to skip, and notes."""
-    first, below = records[start], [fields for fields in records[start + 1 :] if len(fields) == width]
+    first, below = (
+        records[start],
+        [fields for fields in records[start + 1 :] if len(fields) == width],
+    )
     if options.header is False:
         return None, start, []
     notes: list[str] = []
     if options.header or is_header(first, below or [[""] * width], decimal):
         names = _fit_names(path, [field.strip() for field in first], below, width)
-        if options.header is None and all(kind_of(field, decimal) in ("number", "gap") for field in first):
+        if options.header is None and all(
+            kind_of(field, decimal) in ("number", "gap") for field in first
+        ):
             shown = ", ".join(name for name in names[:3])
-            notes.append(f"the first line ({shown} …) is taken as a header: --no-header reads it as data")
+            notes.append(
+                f"the first line ({shown} …) is taken as a header: --no-header reads it as data"
+            )
         start += 1
-        if len(below) > 1 and len(records[start]) == width and is_units(records[start], records[start + 1 :], decimal):
+        if (
+            len(below) > 1
+            and len(records[start]) == width
+            and is_units(records[start], records[start + 1 :], decimal)
+        ):
             notes.append("the line below the header holds units and is skipped")
             start += 1
         return names, start, notes
@@ -251,5 +305,7 @@ def _fit_names(path: Path, names: list[str], below: list[list[str]], width: int)
         trailing = below and all(not fields[-1].strip() for fields in below)
         names = [*names, ""] if trailing else ["", *names]
     if len(names) != width:
-        raise InputError(f"{path} has {len(names)} names in its header, but {width} columns: make them agree")
+        raise InputError(
+            f"{path} has {len(names)} names in its header, but {width} columns: make them agree"
+        )
     return tuple(names)

@@ -27,16 +27,22 @@ def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
     try:
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         if options.key is None and len(sheets) > 1:  # new workbooks have sheets that nobody used
-            sheets = {title: sheet for title, sheet in sheets.items() if next(_records(sheet), None)} or sheets
+            sheets = {
+                title: sheet for title, sheet in sheets.items() if next(_records(sheet), None)
+            } or sheets
         sheet = sheets[choose(path, options.key, sheets, "sheet")]
         sheet.reset_dimensions()  # what the file says of its size may be wrong
         head = list(islice(_records(sheet), _HEAD))
         if not head:
-            raise InputError(f"{path}, sheet {sheet.title!r} is empty: choose another one with --key")
+            raise InputError(
+                f"{path}, sheet {sheet.title!r} is empty: choose another one with --key"
+            )
         width = max(len(fields) for _, fields in head)
         head = [(line, _padded(fields, width)) for line, fields in head]
         layout = layout_of(path, head, "\t", options)
-        return sheet_of(path, ((line, _padded(fields, width)) for line, fields in _records(sheet)), layout)
+        return sheet_of(
+            path, ((line, _padded(fields, width)) for line, fields in _records(sheet)), layout
+        )
     finally:
         book.close()
 
@@ -49,13 +55,16 @@ def _check_archive(path: Path) -> None:
             raise InputError(f"{path} is an archive, but no workbook: save it as .xlsx, or as .csv")
         declared = sum(member.file_size for member in members)
         check_size(path, declared, path.stat().st_size)
-        check_size(path, 8 * declared)  # an entry takes several times its length in memory while it is read
+        check_size(
+            path, 8 * declared
+        )  # an entry takes several times its length in memory while it is read
         for member in members:
             if member.filename.endswith((".xml", ".rels")):
                 with archive.open(member) as file:
                     if b"<!" in file.read(4096).replace(b"<!--", b""):
                         raise InputError(
-                            f"{path} defines entities in {member.filename}: save it again with a spreadsheet"
+                            f"{path} defines entities in {member.filename}: save it again with a"
+                            " spreadsheet"
                         )
 
 

@@ -1,13 +1,16 @@
 """Arrange the columns of a stationary field, given in unknown order, on a grid.
 
-A pairwise statistic s_ij of two columns (Fisher-transformed correlation of values, ranks or energies) of a stationary field
-depends on the displacement of their grid points alone: s_ij = K(p_i - p_j) + noise.  The arrangement p is the permutation for
-which displacements explain the statistics best,
+A pairwise statistic s_ij of two columns (Fisher-transformed correlation of values, ranks or
+energies) of a stationary field depends on the displacement of their grid points alone: s_ij = K(p_i
+- p_j) + noise. The arrangement p is the permutation for which displacements explain the statistics
+best,
 
-    F(p) = mean_m ½ log v_m(p),    v_m(p) = mean_ij (s^m_ij - K^m(p_i - p_j))²,    K^m(l) = mean of s^m at displacement l.
+    F(p) = mean_m ½ log v_m(p), v_m(p) = mean_ij (s^m_ij - K^m(p_i - p_j))², K^m(l) = mean of s^m at
+    displacement l.
 
-Starts: shortest paths through nearest neighbours (Isomap), whitened and rotated to independent axes, assigned to the grid.
-Descent: K by averages over lags, p by linear assignment or by exact swaps.  The least F wins.
+Starts: shortest paths through nearest neighbours (Isomap), whitened and rotated to independent
+axes, assigned to the grid. Descent: K by averages over lags, p by linear assignment or by exact
+swaps. The least F wins.
 """
 
 from __future__ import annotations
@@ -42,11 +45,15 @@ __all__ = [
 
 
 def similarities(X: NDArray) -> NDArray[np.float64]:
-    """atanh of the correlations of values, of ranks and of energies |x - mean|: (3, d, d), zero diagonal."""
+    """atanh of the correlations of values, of ranks and of energies |x - mean|: (3, d, d), zero
+    diagonal.
+    """
     rows = np.asarray(X, dtype=np.float32)
     centred = rows - rows.mean(axis=0)
     ranks = rankdata(rows, axis=0).astype(np.float32)
-    return np.stack([fisher(np.corrcoef(z, rowvar=False)) for z in (centred, ranks, np.abs(centred))])
+    return np.stack(
+        [fisher(np.corrcoef(z, rowvar=False)) for z in (centred, ranks, np.abs(centred))]
+    )
 
 
 def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
@@ -59,22 +66,28 @@ def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
 def arrange(
     S: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
 ) -> tuple[NDArray[np.int64], dict[str, float]]:
-    """Order of the columns on the grid: ``X[:, order]`` is the field, point by point in C order, and its quality.
+    """Order of the columns on the grid: ``X[:, order]`` is the field, point by point in C order,
+    and its quality.
 
-    S: (m, d, d) symmetric pairwise statistics, such as :func:`similarities`.  Starts are refined until two of them end
-    at the same least F.  Quality: F, the part of S explained by lags, starts tried and agreeing.
+    S: (m, d, d) symmetric pairwise statistics, such as :func:`similarities`. Starts are refined
+    until two of them end at the same least F. Quality: F, the part of S explained by lags, starts
+    tried and agreeing.
     """
     S = np.asarray(S, dtype=np.float64)
     if S.shape[1] != grid.size:
         raise InputError(f"{S.shape[1]} columns do not fill the grid {grid} of {grid.size} points")
     lags = LagClasses(grid)
     dimension = grid.ndim + sum(grid.periodic)
-    counts = sorted({min(k, grid.size - 1) for k in (2 * grid.ndim, 4 * grid.ndim, 3**grid.ndim - 1)})
+    counts = sorted(
+        {min(k, grid.size - 1) for k in (2 * grid.ndim, 4 * grid.ndim, 3**grid.ndim - 1)}
+    )
     results: list[tuple[float, NDArray[np.int64]]] = []
     agreeing = 0
     for k, statistic in ((k, f(s)) for f in (np.asarray, np.abs) for k in counts for s in S):
         axes = independent_axes(_embed(_geodesics(statistic, k), dimension), rng)
-        refined = (_refine(S, _assign(c, grid), lags, settings) for c in grid_coordinates(axes, grid))
+        refined = (
+            _refine(S, _assign(c, grid), lags, settings) for c in grid_coordinates(axes, grid)
+        )
         results.append(min(refined, key=lambda result: result[0]))
         best = min(value for value, _ in results)
         agreeing = sum(value < best + 1e-6 for value, _ in results)
@@ -86,14 +99,22 @@ def arrange(
 
 
 def explained(S: NDArray, order: NDArray, lags: LagClasses) -> float:
-    """Part of the variance of the statistics over pairs that displacements explain, averaged over statistics."""
+    """Part of the variance of the statistics over pairs that displacements explain, averaged over
+    statistics.
+    """
     _, v = _lag_model(S, order, lags)
     pairs = lags.index != lags.zero
-    return float(np.mean([1 - residual / max(s[pairs].var(), 1e-12) for s, residual in zip(S, v, strict=True)]))
+    return float(
+        np.mean(
+            [1 - residual / max(s[pairs].var(), 1e-12) for s, residual in zip(S, v, strict=True)]
+        )
+    )
 
 
 def explained_elsewhere(S: NDArray, S_held: NDArray, order: NDArray, lags: LagClasses) -> float:
-    """Part of held-out statistics that lag means of the fitted ones explain: about 0 on noise, however many lags there are."""
+    """Part of held-out statistics that lag means of the fitted ones explain: about 0 on noise,
+    however many lags there are.
+    """
     pairs = lags.index != lags.zero
     parts = []
     for s, held in zip(S, S_held, strict=True):
@@ -103,7 +124,7 @@ def explained_elsewhere(S: NDArray, S_held: NDArray, order: NDArray, lags: LagCl
     return float(np.mean(parts))
 
 
-# -- the lag model ---------------------------------------------------------------------------------------------------
+# -- the lag model ---------------------------------------------------------------------------------
 
 
 def smooth_lags(values: NDArray, lags: LagClasses, width: float) -> NDArray:
@@ -116,25 +137,38 @@ def smooth_lags(values: NDArray, lags: LagClasses, width: float) -> NDArray:
     return field.ravel()
 
 
-def lag_means(s: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> NDArray[np.float64]:
-    """Mean of one statistic in each lag class, (classes,), smoothed over displacements; the zero lag is left out."""
+def lag_means(
+    s: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0
+) -> NDArray[np.float64]:
+    """Mean of one statistic in each lag class, (classes,), smoothed over displacements; the zero
+    lag is left out.
+    """
     count, total = lags.count.copy(), lags.total(s[np.ix_(order, order)])
     count[lags.zero] = total[lags.zero] = 0.0
     return smooth_lags(total, lags, width) / np.maximum(smooth_lags(count, lags, width), 1e-9)
 
 
-def _lag_model(S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0) -> tuple[NDArray, NDArray]:
-    """Mean K of each statistic in each lag class, (m, classes), and the mean squared residual v of each, (m,)."""
+def _lag_model(
+    S: NDArray, order: NDArray, lags: LagClasses, width: float = 0.0
+) -> tuple[NDArray, NDArray]:
+    """Mean K of each statistic in each lag class, (m, classes), and the mean squared residual v of
+    each, (m,).
+    """
     pairs = lags.index != lags.zero
     K = np.stack([lag_means(s, order, lags, width) for s in S])
-    v = [np.mean((s[np.ix_(order, order)] - k[lags.index])[pairs] ** 2) + 1e-12 for s, k in zip(S, K, strict=True)]
+    v = [
+        np.mean((s[np.ix_(order, order)] - k[lags.index])[pairs] ** 2) + 1e-12
+        for s, k in zip(S, K, strict=True)
+    ]
     return K, np.array(v)
 
 
 def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, v: NDArray) -> NDArray:
-    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, up to a constant, of column i at grid point g while the others stay.
+    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, up to a constant, of column i at grid point g while
+    the others stay.
 
-    The column at g takes i's place, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is a swap's exact change.
+    The column at g takes i's place, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is
+    a swap's exact change.
     """
     place = np.argsort(order)
     now = lags.index[np.ix_(place, place)]
@@ -142,7 +176,9 @@ def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, v: ND
     for s, mean, variance in zip(S, K, v, strict=True):
         k = np.where(np.arange(mean.size) == lags.zero, 0.0, mean)
         model = k[lags.index[place]]
-        part = np.sum(model**2, axis=0) - model**2 - 2 * s @ model  # a column has no pair with itself
+        part = (
+            np.sum(model**2, axis=0) - model**2 - 2 * s @ model
+        )  # a column has no pair with itself
         part[:, place] += k[now] ** 2 - 2 * s * k[now]
         cost += part / (2 * variance * len(S))
     return cost
@@ -164,8 +200,12 @@ def _swaps(cost: NDArray, order: NDArray) -> NDArray[np.int64]:
     return np.argsort(place)
 
 
-def _refine(S: NDArray, order: NDArray, lags: LagClasses, settings: FastSettings) -> tuple[float, NDArray[np.int64]]:
-    """Descent of F: the lag model given the order, then the order given the lag model.  Returns F and the order."""
+def _refine(
+    S: NDArray, order: NDArray, lags: LagClasses, settings: FastSettings
+) -> tuple[float, NDArray[np.int64]]:
+    """Descent of F: the lag model given the order, then the order given the lag model. Returns F
+    and the order.
+    """
 
     def fit(candidate: NDArray, width: float) -> tuple[float, NDArray, NDArray]:
         K, v = _lag_model(S, candidate, lags, width)
@@ -186,11 +226,13 @@ def _refine(S: NDArray, order: NDArray, lags: LagClasses, settings: FastSettings
     return fit(order, 0.0)[0], order
 
 
-# -- starts ------------------------------------------------------------------------------------------------------------
+# -- starts ----------------------------------------------------------------------------------------
 
 
 def _geodesics(s: NDArray, neighbours: int) -> NDArray:
-    """Shortest paths through the graph of nearest neighbours; an edge is √(1 - tanh s) long (a root variogram)."""
+    """Shortest paths through the graph of nearest neighbours; an edge is √(1 - tanh s) long (a root
+    variogram).
+    """
     apart = np.sqrt(np.maximum(1 - np.tanh(s), 1e-9))
     np.fill_diagonal(apart, np.inf)
     near = np.argsort(apart, axis=1, kind="stable")[:, :neighbours]
@@ -203,8 +245,9 @@ def _geodesics(s: NDArray, neighbours: int) -> NDArray:
 
 
 def _embed(paths: NDArray, dimension: int) -> NDArray:
-    """Classical scaling, whitened: on a box (torus) the coordinates (their cosines and sines) are uncorrelated, so this
-    also undoes the shear of an anisotropic field, up to a rotation."""
+    """Classical scaling, whitened: on a box (torus) the coordinates (their cosines and sines) are
+    uncorrelated, so this also undoes the shear of an anisotropic field, up to a rotation.
+    """
     b = paths**2
     b = b - b.mean(axis=0) - b.mean(axis=1)[:, None] + b.mean()
     _, vectors = eigh(-0.5 * b, subset_by_index=[len(b) - dimension, len(b) - 1])
@@ -212,7 +255,9 @@ def _embed(paths: NDArray, dimension: int) -> NDArray:
 
 
 def independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> NDArray:
-    """Rotation of white Y to independent axes: least sum of fourth moments (box coordinates and cosines are sub-Gaussian)."""
+    """Rotation of white Y to independent axes: least sum of fourth moments (box coordinates and
+    cosines are sub-Gaussian).
+    """
     dimension = Y.shape[1]
     if dimension == 1:
         return Y
@@ -230,9 +275,11 @@ def independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> N
 
 
 def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
-    """Grid coordinates from independent axes, one array for each way to match axes of different kinds.
+    """Grid coordinates from independent axes, one array for each way to match axes of different
+    kinds.
 
-    The two embedding axes of a ring are those whose squares exclude each other (cos² + sin² = 1); their angle is the position.
+    The two embedding axes of a ring are those whose squares exclude each other (cos² + sin² = 1);
+    their angle is the position.
     """
     rings, free = [], list(range(axes.shape[1]))
     energy = np.corrcoef((axes * axes).T) if axes.shape[1] > 1 else np.ones((1, 1))
@@ -255,7 +302,9 @@ def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
 
 
 def _assign(coordinates: NDArray, grid: Grid) -> NDArray[np.int64]:
-    """Columns on grid points, one each, at the least sum of squared (periodic) distances; order[point] = column."""
+    """Columns on grid points, one each, at the least sum of squared (periodic) distances;
+    order[point] = column.
+    """
     apart = np.abs(coordinates[:, None] - grid.indices()[None])
     apart = np.where(grid.periodic, np.minimum(apart, np.array(grid.shape) - apart), apart)
     _, place = linear_sum_assignment(np.sum(apart**2, axis=-1))

@@ -1,11 +1,14 @@
-"""Where scrambled bits sit: the grid point and the polarity of each column, from correlations alone.
+"""Where scrambled bits sit: the grid point and the polarity of each column, from correlations
+alone.
 
-Correlations of columns factor into how strongly a column follows the field and a function of displacement,
+Correlations of columns factor into how strongly a column follows the field and a function of
+displacement,
 
     c_ij = a_i a_j K(p_i - p_j),
 
-so a column sits where its correlations with all others fit best; the sign of a_i is its polarity.  The start is a landmark Isomap
-of |c|; sums over the bits of a point are then a shuffled image, which :func:`arrange` puts straight.
+so a column sits where its correlations with all others fit best; the sign of a_i is its polarity.
+The start is a landmark Isomap of |c|; sums over the bits of a point are then a shuffled image,
+which :func:`arrange` puts straight.
 """
 
 from __future__ import annotations
@@ -16,12 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree, shortest_path
+from scipy.sparse.csgraph import (
+    breadth_first_order,
+    connected_components,
+    minimum_spanning_tree,
+    shortest_path,
+)
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
-from symlift.solvers.fast.arrange import arrange, fisher, grid_coordinates, independent_axes, smooth_lags
+from symlift.solvers.fast.arrange import (
+    arrange,
+    fisher,
+    grid_coordinates,
+    independent_axes,
+    smooth_lags,
+)
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = ["Places", "correlations", "explained", "nearest_columns", "place", "polarities"]
@@ -40,14 +54,18 @@ def correlations(planes: NDArray) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Places:
-    """Grid point of each column, and how strongly (and with which sign) the column follows the field there."""
+    """Grid point of each column, and how strongly (and with which sign) the column follows the
+    field there.
+    """
 
     point: NDArray[np.int64]
     strength: NDArray[np.float64]
 
 
 class _LagModel:
-    """c_ij = a_i a_j K(p_i - p_j): least squares of K given (p, a), and of (p, a) given K, one column at a time."""
+    """c_ij = a_i a_j K(p_i - p_j): least squares of K given (p, a), and of (p, a) given K, one
+    column at a time.
+    """
 
     def __init__(self, C: NDArray, lags: LagClasses) -> None:
         self.C, self.lags = C, lags
@@ -61,12 +79,15 @@ class _LagModel:
         total = self.lags.total(at @ self.sums)
         count = self.lags.total(np.outer(self.energy, self.energy))
         count[self.lags.zero] -= np.sum(a**4)  # a column has no pair with itself
-        return (smooth_lags(total, self.lags, width) / np.maximum(smooth_lags(count, self.lags, width), 1e-9))[
-            self.lags.index
-        ]
+        return (
+            smooth_lags(total, self.lags, width)
+            / np.maximum(smooth_lags(count, self.lags, width), 1e-9)
+        )[self.lags.index]
 
     def fits(self, places: Places, K: NDArray) -> tuple[NDArray, NDArray]:
-        """Best strength of each column at each grid point, and how much it explains there, both (d, N)."""
+        """Best strength of each column at each grid point, and how much it explains there, both (d,
+        N).
+        """
         own = places.strength[:, None] ** 2 * K[places.point] ** 2
         possible = np.maximum(self.energy @ K**2 - own, 1e-9)
         found = self.sums @ K
@@ -74,7 +95,11 @@ class _LagModel:
 
 
 def _settle(
-    model: _LagModel, places: Places, widths: tuple[float, ...], settings: FastSettings, capacity: int | None = None
+    model: _LagModel,
+    places: Places,
+    widths: tuple[float, ...],
+    settings: FastSettings,
+    capacity: int | None = None,
 ) -> Places:
     """Alternate lag model and places until no column moves, for ever less smoothing."""
     columns = np.arange(len(places.point))
@@ -100,14 +125,18 @@ def _fill(gain: NDArray, capacity: int) -> NDArray[np.int64]:
 def place(
     C: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
 ) -> tuple[Places, dict[str, float]]:
-    """Grid point and polarity of each column, from correlations (d, d); quality: the part of them that the lag model explains.
+    """Grid point and polarity of each column, from correlations (d, d); quality: the part of them
+    that the lag model explains.
 
-    Where d is a multiple of the number of points, each gets as many columns; otherwise a point may have any number.
+    Where d is a multiple of the number of points, each gets as many columns; otherwise a point may
+    have any number.
     """
     d, lags = len(C), LagClasses(grid)
     model = _LagModel(C, lags)
     graph = nearest_columns(C, neighbours=round(1.5 * d / grid.size) + 2 * grid.ndim)
-    axes = independent_axes(_embed(graph, grid.ndim + sum(grid.periodic), rng, settings.landmarks), rng)
+    axes = independent_axes(
+        _embed(graph, grid.ndim + sum(grid.periodic), rng, settings.landmarks), rng
+    )
     sign = polarities(graph, C)
     found = []
     for coordinates in grid_coordinates(axes, grid):
@@ -124,7 +153,9 @@ def place(
 
 
 def explained(C: NDArray, C_held: NDArray, places: Places, lags: LagClasses) -> float:
-    """Part of the held-out correlations that a_i a_j K(p_i - p_j), fitted to C, explains: about 0 or less on noise."""
+    """Part of the held-out correlations that a_i a_j K(p_i - p_j), fitted to C, explains: about 0
+    or less on noise.
+    """
     K = _LagModel(C, lags).fit(places, 0.0)
     a, p = places.strength, places.point
     left = 0.0
@@ -134,18 +165,28 @@ def explained(C: NDArray, C_held: NDArray, places: Places, lags: LagClasses) -> 
         expected[np.arange(len(expected)), np.arange(start, start + len(expected))] = 0.0
         left += float(np.sum((C_held[rows] - expected) ** 2))
     pairs = len(C) * (len(C) - 1)
-    total = float(np.sum(C_held**2, dtype=np.float64)) - float(C_held.sum(dtype=np.float64)) ** 2 / pairs
+    total = (
+        float(np.sum(C_held**2, dtype=np.float64))
+        - float(C_held.sum(dtype=np.float64)) ** 2 / pairs
+    )
     return 1 - left / max(total, 1e-300)
 
 
 def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> Places:
-    """Points as a whole put where :func:`arrange` wants them: an embedding bends, sums over a point's bits are an image."""
+    """Points as a whole put where :func:`arrange` wants them: an embedding bends, sums over a
+    point's bits are an image.
+    """
     model.fit(places, 0.0)
     if not model.energy.all():
         return places  # a point without columns has no statistics
     N = model.lags.grid.size
-    total = csr_matrix((places.strength, (places.point, np.arange(len(places.point)))), shape=(N, len(places.point)))
-    S = fisher((total @ model.sums) / np.sqrt(np.outer(model.energy, model.energy)) / model.energy.mean())
+    total = csr_matrix(
+        (places.strength, (places.point, np.arange(len(places.point)))),
+        shape=(N, len(places.point)),
+    )
+    S = fisher(
+        (total @ model.sums) / np.sqrt(np.outer(model.energy, model.energy)) / model.energy.mean()
+    )
     order, _ = arrange(S[None], model.lags.grid, rng)
     return Places(np.argsort(order)[places.point], places.strength)
 
@@ -153,14 +194,19 @@ def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> P
 def nearest_columns(C: NDArray, neighbours: int) -> csr_matrix:
     """Graph of the columns that go together most, edges √(1 - |c|) long."""
     d, k = len(C), min(neighbours, len(C) - 1)
-    rows, columns = np.repeat(np.arange(d), k), np.argpartition(-np.abs(C), k, axis=1)[:, :k].ravel()
+    rows, columns = (
+        np.repeat(np.arange(d), k),
+        np.argpartition(-np.abs(C), k, axis=1)[:, :k].ravel(),
+    )
     length = np.sqrt(np.maximum(1 - np.abs(C[rows, columns]), 1e-6)).astype(np.float64)
     graph = csr_matrix((length, (rows, columns)), shape=(d, d))
     return graph.maximum(graph.T)
 
 
 def polarities(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
-    """±1 for each column, so that correlations along the spanning tree of strongest links become positive."""
+    """±1 for each column, so that correlations along the spanning tree of strongest links become
+    positive.
+    """
     sign = np.ones(len(C))
     tree = minimum_spanning_tree(graph)
     for root in np.unique(connected_components(graph, directed=False)[1], return_index=True)[1]:
@@ -171,7 +217,9 @@ def polarities(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
 
 
 def _embed(graph: csr_matrix, dimension: int, rng: np.random.Generator, count: int) -> NDArray:
-    """Landmark Isomap, whitened, (d, dimension): shortest paths from some columns to all, classical scaling of those."""
+    """Landmark Isomap, whitened, (d, dimension): shortest paths from some columns to all, classical
+    scaling of those.
+    """
     landmarks = np.sort(rng.permutation(graph.shape[0])[:count])
     paths = shortest_path(graph, directed=False, indices=landmarks)
     finite = np.isfinite(paths)

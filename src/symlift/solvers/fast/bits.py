@@ -1,16 +1,20 @@
 """Scrambled bits: which columns belong to one grid point, where it is, and what each bit weighs.
 
-X holds two-valued columns, more of them than the grid has points: the bits x_i of numbers, in unknown order, some of them
-perhaps inverted.  Three questions, each answered by what stationarity makes alike everywhere.
+X holds two-valued columns, more of them than the grid has points: the bits x_i of numbers, in
+unknown order, some of them perhaps inverted. Three questions, each answered by what stationarity
+makes alike everywhere.
 
-*Where.*  A column sits where its correlations with all others fit best (:mod:`symlift.solvers.fast.bit_places`).
+*Where.* A column sits where its correlations with all others fit best
+(:mod:`symlift.solvers.fast.bit_places`).
 
-*Which bit.*  Columns of equal significance have equal correlations with bits of given significance at given displacement,
-c_ij = K_{b_i b_j}(p_i - p_j); within each point, bits are assigned to the classes b for which that holds best.
+*Which bit.* Columns of equal significance have equal correlations with bits of given significance
+at given displacement, c_ij = K_{b_i b_j}(p_i - p_j); within each point, bits are assigned to the
+classes b for which that holds best.
 
-*What it weighs.*  The mean of the neighbouring points, given the bits of a point, rises with the number that they write.
-Its regression on the bits, over points whose bits are not all alike (saturated points say nothing of one bit), ranks
-them; the number system has base two, so that the rank is the weight, 2^(-1), 2^(-2), …
+*What it weighs.* The mean of the neighbouring points, given the bits of a point, rises with the
+number that they write. Its regression on the bits, over points whose bits are not all alike
+(saturated points say nothing of one bit), ranks them; the number system has base two, so that the
+rank is the weight, 2^(-1), 2^(-2), …
 
 A bit that is missing at a point is predicted from the bits around by those covariances.
 """
@@ -44,8 +48,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class BitReading:
-    """What was read from scrambled bits: the lifting map W (N, d), zero where held-out samples do not agree with the places; the
-    grid point and the significance (0 the lowest) of each column; and numbers about it."""
+    """What was read from scrambled bits: the lifting map W (N, d), zero where held-out samples do
+    not agree with the places; the grid point and the significance (0 the lowest) of each column;
+    and numbers about it.
+    """
 
     W: NDArray[np.float64]
     point: NDArray[np.int64]
@@ -54,17 +60,28 @@ class BitReading:
 
 
 def read_bits(
-    planes: NDArray[np.uint8], grid: Grid, rng: np.random.Generator, held: int, settings: FastSettings = DEFAULT
+    planes: NDArray[np.uint8],
+    grid: Grid,
+    rng: np.random.Generator,
+    held: int,
+    settings: FastSettings = DEFAULT,
 ) -> BitReading:
-    """Lifting map of scrambled bits, one plane a column (d, n); the first ``held`` samples only judge the places.
+    """Lifting map of scrambled bits, one plane a column (d, n); the first ``held`` samples only
+    judge the places.
 
-    W x is the number that the bits of each point write, between 0 and 1, up to a constant and to all bits being inverted.
+    W x is the number that the bits of each point write, between 0 and 1, up to a constant and to
+    all bits being inverted.
     """
-    C, C_held = correlations(planes[:, held : held + settings.bit_rows]), correlations(planes[:, :held])
+    C, C_held = (
+        correlations(planes[:, held : held + settings.bit_rows]),
+        correlations(planes[:, :held]),
+    )
     places, quality = place(C, grid, rng, settings)
     quality["locality"] = explained(C, C_held, places, LagClasses(grid))
     if quality["locality"] < settings.bits_local:
-        return BitReading(np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality)
+        return BitReading(
+            np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality
+        )
     sign = np.where(places.strength < 0, -1, 1).astype(np.float32)
     upright = planes[:, held:] ^ (sign < 0)[:, None]
     C *= sign
@@ -75,7 +92,9 @@ def read_bits(
     decay = weight_decay(slopes)
     quality["decay"] = round(decay, 4)
     if decay > settings.bits_decay:
-        return BitReading(np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality)
+        return BitReading(
+            np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality
+        )
     rank = np.argsort(np.argsort(-np.abs(slopes), kind="stable"))
     weights = np.where(slopes < 0, -1, 1) * 2.0 ** -(1 + rank)
     quality |= {"bits": len(rank), "slopes": np.sort(np.abs(slopes))[::-1].round(4).tolist()}
@@ -85,7 +104,8 @@ def read_bits(
 
 
 def weight_decay(slopes: NDArray) -> float:
-    """By how much slopes shrink from one bit to the next, over the heavier half of them: about a half where bits write numbers.
+    """By how much slopes shrink from one bit to the next, over the heavier half of them: about a
+    half where bits write numbers.
 
     >>> round(weight_decay(np.array([0.25, 1.0, 0.5])), 3)
     0.5
@@ -104,11 +124,12 @@ def two_valued(X: NDArray) -> bool:
     low, high = X.min(axis=0), X.max(axis=0)
     step = max(1, 4_000_000 // X.shape[1])
     return all(
-        bool(((part == low) | (part == high)).all()) for part in (X[i : i + step] for i in range(0, len(X), step))
+        bool(((part == low) | (part == high)).all())
+        for part in (X[i : i + step] for i in range(0, len(X), step))
     )
 
 
-# -- which bit, and what it weighs -------------------------------------------------------------------------------------
+# -- which bit, and what it weighs -----------------------------------------------------------------
 
 
 class Neighbourhoods:
@@ -120,9 +141,9 @@ class Neighbourhoods:
         #: columns at each grid point
         self.own = [order[a:b] for a, b in pairwise(starts)]
         indices, lengths = grid.indices(), np.array(grid.shape)
-        steps = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * grid.ndim, indexing="ij"), -1).reshape(
-            -1, grid.ndim
-        )
+        steps = np.stack(
+            np.meshgrid(*[np.arange(-reach, reach + 1)] * grid.ndim, indexing="ij"), -1
+        ).reshape(-1, grid.ndim)
         steps = steps[np.abs(steps).sum(axis=1) > 0]
         self.lags = len(steps)
         #: columns around each grid point and the number of their displacement
@@ -138,7 +159,9 @@ class Neighbourhoods:
             self.next.append(there[np.abs(steps[lag]).sum(axis=1) == 1])
 
     def window(self, p: int) -> tuple[NDArray, NDArray]:
-        """Columns at p and around it, its own first, and the numbers of their displacements, none last."""
+        """Columns at p and around it, its own first, and the numbers of their displacements, none
+        last.
+        """
         columns, lag = self.around[p]
         own = self.own[p]
         return np.concatenate([own, columns]), np.concatenate([np.full(len(own), self.lags), lag])
@@ -149,9 +172,10 @@ def assign_classes(
 ) -> NDArray[np.int64]:
     """Class b_i of each column: columns of one class have one significance, all over the grid.
 
-    The planes (d, n) and their correlations C have their polarity already.  Points with most bits have one of each class:
-    there, the regression of the neighbouring points on the bits distinguishes them.  Others, and doubtful ones, take the
-    classes whose mean correlations with the bits around fit best.
+    The planes (d, n) and their correlations C have their polarity already. Points with most bits
+    have one of each class: there, the regression of the neighbouring points on the bits
+    distinguishes them. Others, and doubtful ones, take the classes whose mean correlations with the
+    bits around fit best.
     """
     K = max(len(own) for own in near.own)
     weights, slopes = np.ones(len(planes)), np.zeros(len(planes))
@@ -176,10 +200,12 @@ def assign_classes(
 def bit_weights(
     planes: NDArray, near: Neighbourhoods, classes: NDArray, settings: FastSettings = DEFAULT
 ) -> NDArray[np.float64]:
-    """What a bit of each class adds to the neighbouring points, (K,): slopes of their mean on the bits of a point.
+    """What a bit of each class adds to the neighbouring points, (K,): slopes of their mean on the
+    bits of a point.
 
-    Every word that the bits of a point write counts about once, however often it is written: at uniform words, bits are
-    independent, and slopes of a mean that is linear in the number are in proportion to the bits' significance.
+    Every word that the bits of a point write counts about once, however often it is written: at
+    uniform words, bits are independent, and slopes of a mean that is linear in the number are in
+    proportion to the bits' significance.
     """
     K = int(classes.max()) + 1
     weights = np.ones(K)
@@ -204,19 +230,26 @@ def _field(planes: NDArray, near: Neighbourhoods, weights: NDArray) -> NDArray[n
     """Weighted mean of the bits of each point, (N, n)."""
     size = [max(float(np.abs(weights[own]).sum()), 1e-12) for own in near.own]
     return np.stack(
-        [(weights[own] / w).astype(np.float32) @ planes[own] for own, w in zip(near.own, size, strict=True)]
+        [
+            (weights[own] / w).astype(np.float32) @ planes[own]
+            for own, w in zip(near.own, size, strict=True)
+        ]
     )
 
 
 def _telling(own: NDArray, around: NDArray) -> tuple[NDArray, NDArray]:
-    """Samples where the bits of a point are not all alike: the bits (m, k), and the mean of the points around it (m,)."""
+    """Samples where the bits of a point are not all alike: the bits (m, k), and the mean of the
+    points around it (m,).
+    """
     ones = own.sum(axis=0, dtype=np.int64)
     samples = np.flatnonzero((ones > 0) & (ones < len(own)))
     return own[:, samples].T, around[:, samples].mean(axis=0)
 
 
 def _blank_words(own: NDArray, around: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """As :func:`_word_means`, of the two words whose bits are all alike: without them, two bits would be one."""
+    """As :func:`_word_means`, of the two words whose bits are all alike: without them, two bits
+    would be one.
+    """
     ones = own.sum(axis=0, dtype=np.int64)
     alike = [ones == 0, ones == len(own)]
     total = np.array([around[:, samples].mean(axis=0).sum() for samples in alike])
@@ -225,24 +258,34 @@ def _blank_words(own: NDArray, around: NDArray) -> tuple[NDArray, NDArray, NDArr
 
 
 def _slopes(x: NDArray, u: NDArray, weight: NDArray | None = None) -> NDArray[np.float64]:
-    """Slopes of the regression of u on the columns of x, slightly damped, so that rare bits have none."""
+    """Slopes of the regression of u on the columns of x, slightly damped, so that rare bits have
+    none.
+    """
     if len(x) == 0:
         return np.zeros(x.shape[1])
     w = np.ones(len(x)) if weight is None else weight
     centred = x - np.average(x, axis=0, weights=w)
     ridge = 1e-3 * w.sum() * np.eye(x.shape[1])
-    return np.linalg.solve((centred.T * w) @ centred + ridge, (centred.T * w) @ (u - np.average(u, weights=w)))
+    return np.linalg.solve(
+        (centred.T * w) @ centred + ridge, (centred.T * w) @ (u - np.average(u, weights=w))
+    )
 
 
-def _word_means(x: NDArray, u: NDArray, count: NDArray | None = None) -> tuple[NDArray, NDArray, NDArray]:
+def _word_means(
+    x: NDArray, u: NDArray, count: NDArray | None = None
+) -> tuple[NDArray, NDArray, NDArray]:
     """Distinct rows of bits x (m, k), the sum of u over each, and how often it occurs."""
     packed = np.ascontiguousarray(np.packbits(x, axis=1))
-    _, first, which = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True
+    )
     return x[first], np.bincount(which, u, len(first)), np.bincount(which, count, len(first))
 
 
 def _match(Z: NDArray, near: Neighbourhoods, classes: NDArray, K: int) -> NDArray[np.int64]:
-    """Classes whose mean statistics K_bb'(displacement) fit best, one of each at a point; those of class -1 are not yet known."""
+    """Classes whose mean statistics K_bb'(displacement) fit best, one of each at a point; those of
+    class -1 are not yet known.
+    """
     total, count = np.zeros((2, K, K, near.lags))
     known = []
     for own, (columns, lag) in zip(near.own, near.around, strict=True):
@@ -261,7 +304,7 @@ def _match(Z: NDArray, near: Neighbourhoods, classes: NDArray, K: int) -> NDArra
     return matched
 
 
-# -- the lifting map ---------------------------------------------------------------------------------------------------
+# -- the lifting map -------------------------------------------------------------------------------
 
 
 def number_map(
@@ -272,10 +315,12 @@ def number_map(
     weights: NDArray,
     settings: FastSettings = DEFAULT,
 ) -> NDArray[np.float64]:
-    """W (N, d): for each point the number that its bits write, Σ_b w_b x_b; a missing bit by its best linear prediction.
+    """W (N, d): for each point the number that its bits write, Σ_b w_b x_b; a missing bit by its
+    best linear prediction.
 
-    The prediction solves Σ v = c, Σ the covariance of the bits at the point and around (from their correlations C and
-    deviations), c that of the missing class with them, averaged over all pairs at the same displacement.
+    The prediction solves Σ v = c, Σ the covariance of the bits at the point and around (from their
+    correlations C and deviations), c that of the missing class with them, averaged over all pairs
+    at the same displacement.
     """
     K = len(weights)
     W = np.zeros((len(near.own), len(C)))

@@ -1,4 +1,6 @@
-"""Localise: independent components of the observations, which sit at points (or at steps) of the hidden domain."""
+"""Localise: independent components of the observations, which sit at points (or at steps) of the
+hidden domain.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,37 @@ from symlift.solvers.fast.arrange import fisher
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.statistics.moments import CLIP
 
-__all__ = ["energy_dependence", "energy_similarities", "independent_components", "nongaussianity", "standardise"]
+__all__ = [
+    "energy_dependence",
+    "energy_similarities",
+    "independent_components",
+    "nongaussianity",
+    "standardise",
+]
 
 # E log cosh of a standard normal variable: what a component's contrast is measured against
 _GAUSSIAN_LOG_COSH = 0.374567207
 
 
 def standardise(S: NDArray) -> NDArray:
-    """Columns divided by their deviation and clipped, so that single bursts do not rule what follows."""
+    """Columns divided by their deviation and clipped, so that single bursts do not rule what
+    follows.
+    """
     return np.clip(S / np.maximum(S.std(axis=0), 1e-300), -CLIP, CLIP)
 
 
 def independent_components(
-    X: NDArray, rng: np.random.Generator, settings: FastSettings = DEFAULT, start: NDArray | None = None
+    X: NDArray,
+    rng: np.random.Generator,
+    settings: FastSettings = DEFAULT,
+    start: NDArray | None = None,
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Unmixing matrix U of centred X: columns of X Uᵀ are as independent as can be, each of unit variance.
+    """Unmixing matrix U of centred X: columns of X Uᵀ are as independent as can be, each of unit
+    variance.
 
-    Picard-O (extended) on whitened rows.  Beside it the contrast Σ |E log cosh s - E log cosh g|/d, by which local optima, that
-    look fine otherwise, can be distinguished from the best one.  ``start`` is an unmixing matrix to go on from.
+    Picard-O (extended) on whitened rows. Beside it the contrast Σ |E log cosh s - E log cosh g|/d,
+    by which local optima, that look fine otherwise, can be distinguished from the best one.
+    ``start`` is an unmixing matrix to go on from.
     """
     rows = np.asarray(X, dtype=np.float64)
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
@@ -40,9 +55,16 @@ def independent_components(
         # not converging to the last digit is no news here: the contrast decides
         warnings.simplefilter("ignore")
         _, R, S = picard(
-            whitening @ rows.T, ortho=True, extended=True, whiten=False, centering=False, max_iter=settings.component_steps,
-            tol=settings.component_tolerance, w_init=first, random_state=int(rng.integers(2**31)),
-        )  # fmt: skip
+            whitening @ rows.T,
+            ortho=True,
+            extended=True,
+            whiten=False,
+            centering=False,
+            max_iter=settings.component_steps,
+            tol=settings.component_tolerance,
+            w_init=first,
+            random_state=int(rng.integers(2**31)),
+        )
     contrast = float(np.abs(_log_cosh(S.T).mean(axis=0) - _GAUSSIAN_LOG_COSH).mean())
     return R @ whitening, {"contrast": contrast}
 
@@ -53,15 +75,18 @@ def _log_cosh(S: NDArray) -> NDArray:
 
 
 def nongaussianity(S_fit: NDArray, S_held: NDArray) -> float:
-    """z score of the components' contrast on rows that they were not fitted to; about 0 where all is Gaussian.
+    """z score of the components' contrast on rows that they were not fitted to; about 0 where all
+    is Gaussian.
 
-    E log cosh s - E log cosh g on held-out rows, with the sign seen on the fitted ones, summed over components.  Without
-    it no dense mixing can be undone.
+    E log cosh s - E log cosh g on held-out rows, with the sign seen on the fitted ones, summed over
+    components. Without it no dense mixing can be undone.
     """
     sign = np.sign(_log_cosh(S_fit / S_fit.std(axis=0)).mean(axis=0) - _GAUSSIAN_LOG_COSH)
     held = _log_cosh(S_held / S_held.std(axis=0))
     error = held.std(axis=0) / np.sqrt(len(held))
-    return float(np.sum(sign * (held.mean(axis=0) - _GAUSSIAN_LOG_COSH)) / np.sqrt(np.sum(error**2)))
+    return float(
+        np.sum(sign * (held.mean(axis=0) - _GAUSSIAN_LOG_COSH)) / np.sqrt(np.sum(error**2))
+    )
 
 
 def energy_dependence(S: NDArray) -> NDArray[np.float64]:
@@ -72,6 +97,8 @@ def energy_dependence(S: NDArray) -> NDArray[np.float64]:
 
 
 def energy_similarities(S: NDArray) -> NDArray[np.float64]:
-    """atanh of the correlations of |s| and of log(|s| + 1/10), s standardised: (2, d, d), for :func:`arrange`."""
+    """atanh of the correlations of |s| and of log(|s| + 1/10), s standardised: (2, d, d), for
+    :func:`arrange`.
+    """
     energy = np.abs(S) / np.maximum(S.std(axis=0), 1e-300)
     return np.stack([fisher(np.corrcoef(e, rowvar=False)) for e in (energy, np.log(energy + 0.1))])

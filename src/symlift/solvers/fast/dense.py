@@ -1,4 +1,5 @@
-"""From the covariance's eigenbasis to a frame that has arrived: search, sharpen, and evidence on held-out rows.
+"""From the covariance's eigenbasis to a frame that has arrived: search, sharpen, and evidence on
+held-out rows.
 
 Third moments where there are any, fourth cumulants where the field is symmetric in sign.
 """
@@ -28,9 +29,11 @@ __all__ = ["DenseFrame", "all_one_way", "confirmed", "dense_frame", "explained_t
 
 @dataclass(frozen=True, eq=False)
 class DenseFrame:
-    """A frame (points, columns), whether its own numbers are those of one that has arrived, and what the trace notes.
+    """A frame (points, columns), whether its own numbers are those of one that has arrived, and
+    what the trace notes.
 
-    ``explained`` is what displacements explain of held-out statistics, about 0 where there is no domain.
+    ``explained`` is what displacements explain of held-out statistics, about 0 where there is no
+    domain.
     """
 
     W: NDArray[np.float64]
@@ -40,9 +43,15 @@ class DenseFrame:
 
 
 def dense_frame(
-    X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
+    X: NDArray,
+    held: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    settings: FastSettings = DEFAULT,
 ) -> DenseFrame | None:
-    """The best frame that starts from the covariance's eigenbasis; None where all moments are sampling noise."""
+    """The best frame that starts from the covariance's eigenbasis; None where all moments are
+    sampling noise.
+    """
     if grid.size <= settings.max_eigenbasis[0]:
         modes = mode_moments(X, single=grid.size > settings.max_third_order)
         if modes.noise_share(settings.ranked_at) < settings.eigenbasis_noise:
@@ -55,8 +64,9 @@ def dense_frame(
 def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAULT) -> bool:
     """Whether a frame that convinces by its moments as they are does so half whitened, too.
 
-    As they are, the strongest modes rule, and a frame whose weaker ones went wrong can pass.  True where the question does not
-    arise: on a torus, beyond what third order reaches, and where the third moment is noise.
+    As they are, the strongest modes rule, and a frame whose weaker ones went wrong can pass. True
+    where the question does not arise: on a torus, beyond what third order reaches, and where the
+    third moment is noise.
     """
     if (all(grid.periodic) and not grid.is_ring) or grid.size > settings.max_third_order:
         return True
@@ -68,7 +78,12 @@ def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAU
 
 
 def _by_third_order(
-    modes: ModeMoments, X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings
+    modes: ModeMoments,
+    X: NDArray,
+    held: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    settings: FastSettings,
 ) -> DenseFrame | None:
     found = eigenbasis_frame(modes, grid, rng, settings)
     if found is None:
@@ -77,7 +92,8 @@ def _by_third_order(
     explained = explained_third_moment(W, modes, held, grid, settings.ranked_at)
     last = ratio if grid.is_ring else found.last
     arrived = last < settings.eigenbasis_arrived and explained > settings.dense_explained
-    # on a ring every phase is stationary: the gap cannot say that it is the right one, entropy and third moment can
+    # on a ring every phase is stationary: the gap cannot say that it is the right one, entropy and
+    # third moment can
     arrived = arrived and (not all(grid.periodic) or agreement > settings.same_phase)
     numbers = {"sharpened": round(ratio, 3)} | ({"agreement": agreement} if grid.is_ring else {})
     return DenseFrame(W, arrived, explained, {"order": 3, **_numbers(found), **numbers})
@@ -95,7 +111,8 @@ def _by_fourth_order(
         return None
     W = found.W @ modes.basis
     lags = LagClasses(grid)
-    # fourth moments are so noisy that wrong frames have gaps of 1, too: held-out slices of them have to agree
+    # fourth moments are so noisy that wrong frames have gaps of 1, too: held-out slices of them
+    # have to agree
     left = float(stationarity(held @ W.T, lags).mean())
     fitted, unseen = (similarities(part @ W.T) for part in (X[: settings.place.rows], held))
     explained = explained_elsewhere(fitted, unseen, np.arange(grid.size), lags)
@@ -113,29 +130,42 @@ def _numbers(found: Arrival) -> dict[str, Any]:
 
 
 def _sharper(
-    found: Arrival, modes: ModeMoments, X: NDArray, held: NDArray, grid: Grid, settings: FastSettings
+    found: Arrival,
+    modes: ModeMoments,
+    X: NDArray,
+    held: NDArray,
+    grid: Grid,
+    settings: FastSettings,
 ) -> tuple[NDArray[np.float64], float, float]:
-    """The frame in the data's coordinates, sharpened where held-out rows say that it is sharper and still as stationary.
+    """The frame in the data's coordinates, sharpened where held-out rows say that it is sharper and
+    still as stationary.
 
     Beside it the gap, and on a ring how well its phase agrees with the third moment's own.
 
-    Digits 8 x 8: r 0.989 → 0.9996; garments 0.993 → 0.999; decays 0.994 → 0.9998.  Where there is no silence to be sharp about
-    the entropy gains little and misleads (moving averages: 0.998 → 0.97 for 0.03).
+    Digits 8 x 8: r 0.989 → 0.9996; garments 0.993 → 0.999; decays 0.994 → 0.9998. Where there is no
+    silence to be sharp about the entropy gains little and misleads (moving averages: 0.998 → 0.97
+    for 0.03).
     """
     some, test = (part[: settings.sharpen_rows] for part in (X, held))
     W = found.W @ modes.basis
-    if found.gap is None or found.last > (settings.ring_gap if grid.is_ring else settings.sharpen_gap):
+    if found.gap is None or found.last > (
+        settings.ring_gap if grid.is_ring else settings.sharpen_gap
+    ):
         return W, found.last, 0.0
     last, agreement = found.last, 0.0
     if grid.is_ring:
         for _ in range(settings.ring_rounds):
-            W, numbers = sharpest_phase(all_one_way(W, found.gap), some, test, settings.phase_rows, 0.0)
+            W, numbers = sharpest_phase(
+                all_one_way(W, found.gap), some, test, settings.phase_rows, 0.0
+            )
             W, value = minimise_over_rotations(found.gap, W, settings.path_steps[0])
             last, agreement = value / found.noise, numbers["agreement"]
     sharp = sharpen(W, some, found.gap, settings.third_sharpen_strength * found.noise)
     before, after = (pooled_entropy(test @ V.T)[0] for V in (W, sharp))
     ratio = found.gap(sharp)[0] / found.noise
-    if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(1.0, last):
+    if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(
+        1.0, last
+    ):
         return sharp, ratio, agreement
     return W, last, agreement
 
@@ -143,7 +173,8 @@ def _sharper(
 def all_one_way(W: NDArray, gap: Gap) -> NDArray[np.float64]:
     """Ring: turn modes that run against the others round, one at a time, while that lowers the gap.
 
-    Eigenvectors of a ring come in planes without an orientation; steps cannot turn one over.  Any phase of the mode will do.
+    Eigenvectors of a ring come in planes without an orientation; steps cannot turn one over. Any
+    phase of the mode will do.
     """
     n = len(W)
     best = gap(W)[0]
@@ -156,11 +187,15 @@ def all_one_way(W: NDArray, gap: Gap) -> NDArray[np.float64]:
     return np.asarray(W, dtype=np.float64)
 
 
-def explained_third_moment(W: NDArray, modes: ModeMoments, held: NDArray, grid: Grid, a: float) -> float:
-    """The part of held-out rows' third moment that the stationary part of the fitted rows' explains, off its diagonal.
+def explained_third_moment(
+    W: NDArray, modes: ModeMoments, held: NDArray, grid: Grid, a: float
+) -> float:
+    """The part of held-out rows' third moment that the stationary part of the fitted rows'
+    explains, off its diagonal.
 
-    Both are those of W C^(-a/2) x.  Without the diagonal, for independent values, which have every symmetry and no domain,
-    have nothing else.  The sampling noise of held-out rows is not taken out: about 0 where there is only that.
+    Both are those of W C^(-a/2) x. Without the diagonal, for independent values, which have every
+    symmetry and no domain, have nothing else. The sampling noise of held-out rows is not taken out:
+    about 0 where there is only that.
     """
     scale = np.maximum(modes.values, 1e-9 * modes.values[0]) ** (-a / 2)
     R = (W @ modes.basis.T) * scale

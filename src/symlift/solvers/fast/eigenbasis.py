@@ -1,13 +1,15 @@
-"""Starts that need no components: the covariance of any smooth stationary field on a grid has nearly the same eigenvectors.
+"""Starts that need no components: the covariance of any smooth stationary field on a grid has
+nearly the same eigenvectors.
 
-Pair those of a generic covariance, exp(-(distance/ℓ)^p) with ℓ, p and anisotropy fitted to the data's own spectrum, with those
-of the data by rank of variance; signs are drawn at random.  From there third-order stationarity is minimised over
-rotations, along a path of partial whitenings.
+Pair those of a generic covariance, exp(-(distance/ℓ)^p) with ℓ, p and anisotropy fitted to the
+data's own spectrum, with those of the data by rank of variance; signs are drawn at random. From
+there third-order stationarity is minimised over rotations, along a path of partial whitenings.
 
-Starts on the grid itself arrive seldom where it is fine: one in two on 8 x 8 digits, one in six or none of sixteen on a line
-of 63 with decays.  So the search goes *coarse to fine*: the strongest 16 to 25 modes on a coarse grid, where a step takes
-a millisecond and forty starts are cheap; the best few go on to the next finer grid, keep the rotation of their modes, and
-draw signs for the new ones.  The gap after a hundred steps ranks them.
+Starts on the grid itself arrive seldom where it is fine: one in two on 8 x 8 digits, one in six or
+none of sixteen on a line of 63 with decays. So the search goes *coarse to fine*: the strongest 16
+to 25 modes on a coarse grid, where a step takes a millisecond and forty starts are cheap; the best
+few go on to the next finer grid, keep the rotation of their modes, and draw signs for the new ones.
+The gap after a hundred steps ranks them.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ Gap = Callable[[NDArray], tuple[float, NDArray]]
 def smooth_modes(
     grid: Grid, length: float, power: float, aspect: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues (descending) and eigenvectors (columns) of exp(-(distance/length)^power); ``aspect`` stretches later axes."""
+    """Eigenvalues (descending) and eigenvectors (columns) of exp(-(distance/length)^power);
+    ``aspect`` stretches later axes.
+    """
     index = grid.indices().astype(np.float64)
     delta = np.abs(index[:, None] - index[None])
     period = np.array(grid.shape, dtype=np.float64)
@@ -59,7 +63,8 @@ def smooth_modes(
 def fitted_modes(grid: Grid, spectrum: NDArray) -> NDArray[np.float64]:
     """Modes of the generic covariance whose spectrum is nearest to the data's in the logarithm.
 
-    The spectrum's last value stands for white noise.  Anisotropy is looked for only where axes could differ.
+    The spectrum's last value stands for white noise. Anisotropy is looked for only where axes could
+    differ.
     """
     aspects = (1.0,) if grid.ndim == 1 else (0.7, 0.85, 1.0)
     lengths = np.geomspace(0.7, max(2.0, max(grid.shape) / 1.5), 9)
@@ -76,9 +81,11 @@ def fitted_modes(grid: Grid, spectrum: NDArray) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """A frame (points, modes), the gap over its sampling noise at each whitening as it was left, and the last of the gaps.
+    """A frame (points, modes), the gap over its sampling noise at each whitening as it was left,
+    and the last of the gaps.
 
-    ``gap`` is a function of frames in the data's own coordinates, ``noise`` what sampling adds to it.
+    ``gap`` is a function of frames in the data's own coordinates, ``noise`` what sampling adds to
+    it.
     """
 
     W: NDArray[np.float64]
@@ -100,11 +107,16 @@ class _Path:
         self.gaps: dict[float, Gap] = {}
         self.noise: dict[float, float] = {}
         for a in settings.whitenings:
-            # a weak signal's high frequencies are noise, and so is most of a fourth cumulant: the path ends before them
-            if a <= settings.ranked_at or (modes.order == 3 and modes.noise_share(a) < settings.eigenbasis_noise):
+            # a weak signal's high frequencies are noise, and so is most of a fourth cumulant: the
+            # path ends before them
+            if a <= settings.ranked_at or (
+                modes.order == 3 and modes.noise_share(a) < settings.eigenbasis_noise
+            ):
                 self.gaps[a], self.noise[a] = modes.gap(a, lags)
 
-    def walk(self, W: NDArray, way: tuple[float, ...], steps: int, tolerance: float = 1e-5) -> Arrival:
+    def walk(
+        self, W: NDArray, way: tuple[float, ...], steps: int, tolerance: float = 1e-5
+    ) -> Arrival:
         ratios = {}
         for a in way:
             W, value = minimise_over_rotations(self.gaps[a], W, steps, tolerance)
@@ -124,7 +136,9 @@ def coarser(grid: Grid, points: int) -> Grid:
 
 
 def levels(grid: Grid, coarsest: int) -> list[Grid]:
-    """Grids over the same window from at least ``coarsest`` points up to ``grid`` itself, each about twice the one before."""
+    """Grids over the same window from at least ``coarsest`` points up to ``grid`` itself, each
+    about twice the one before.
+    """
     found = [grid]
     while found[0].size >= 1.5 * coarsest:
         found.insert(0, coarser(grid, max(coarsest, (found[0].size + 1) // 2)))
@@ -132,11 +146,19 @@ def levels(grid: Grid, coarsest: int) -> list[Grid]:
 
 
 def same_signs(coarse: NDArray, fine: NDArray, small: Grid, grid: Grid) -> NDArray[np.float64]:
-    """Fine modes in the order and sign in which their samples at the coarse points agree best with the coarse modes."""
-    places = [np.rint(np.linspace(0, n - 1, k)).astype(int) for n, k in zip(grid.shape, small.shape, strict=True)]
-    points = grid.flat(np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, grid.ndim))
+    """Fine modes in the order and sign in which their samples at the coarse points agree best with
+    the coarse modes.
+    """
+    places = [
+        np.rint(np.linspace(0, n - 1, k)).astype(int)
+        for n, k in zip(grid.shape, small.shape, strict=True)
+    ]
+    points = grid.flat(
+        np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, grid.ndim)
+    )
     overlap = coarse.T @ fine[points]
-    # of modes that agree alike, those of nearly the same rank: data are paired by rank on both grids
+    # of modes that agree alike, those of nearly the same rank: data are paired by rank on both
+    # grids
     rank = np.abs(np.arange(overlap.shape[0])[:, None] - np.arange(overlap.shape[1])) / len(overlap)
     pairs = linear_sum_assignment(np.abs(overlap) - 0.1 * rank, maximize=True)[1]
     rest = np.setdiff1d(np.arange(fine.shape[1]), pairs)
@@ -144,10 +166,14 @@ def same_signs(coarse: NDArray, fine: NDArray, small: Grid, grid: Grid) -> NDArr
     return np.concatenate([fine[:, pairs] * signs, fine[:, rest]], axis=1)
 
 
-def finer_start(W: NDArray, coarse: NDArray, fine: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A start on the fine grid: the coarse frame's rotation of the strong modes, and random signs for the weak ones.
+def finer_start(
+    W: NDArray, coarse: NDArray, fine: NDArray, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """A start on the fine grid: the coarse frame's rotation of the strong modes, and random signs
+    for the weak ones.
 
-    ``coarse`` and ``fine`` are generic modes of either grid; the first of them are the same waves (:func:`same_signs`).
+    ``coarse`` and ``fine`` are generic modes of either grid; the first of them are the same waves
+    (:func:`same_signs`).
     """
     m, N = coarse.shape[1], fine.shape[1]
     R = np.diag(rng.choice([-1.0, 1.0], N))
@@ -158,9 +184,11 @@ def finer_start(W: NDArray, coarse: NDArray, fine: NDArray, rng: np.random.Gener
 def eigenbasis_frame(
     modes: Modes, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
 ) -> Arrival | None:
-    """The frame (points, modes) that stationarity of third (or fourth) order reaches from the covariance's eigenbasis.
+    """The frame (points, modes) that stationarity of third (or fourth) order reaches from the
+    covariance's eigenbasis.
 
-    None where the first starts are so far off on the coarsest grid that there is no hope: the mixing is not orthogonal.
+    None where the first starts are so far off on the coarsest grid that there is no hope: the
+    mixing is not orthogonal.
     """
     # fourth cumulants at a = 0 are the first mode's alone
     rank = (settings.whitenings[modes.order - 3], settings.ranked_at)
@@ -174,12 +202,16 @@ def eigenbasis_frame(
         path = _Path(strong, small, settings)
         if before is None:
             frames = random_frames(V, settings.eigenbasis_starts, rng)
-            few = [path.walk(W, rank, settings.first_steps) for W in frames[: settings.hopeful_starts]]
+            few = [
+                path.walk(W, rank, settings.first_steps) for W in frames[: settings.hopeful_starts]
+            ]
             if min(arrival.last for arrival in few) > settings.hopeless_gap:
                 return None
         else:
             V = same_signs(before[0], V, before[1], small)
-            frames = [finer_start(W, before[0], V, rng) for W in frames for _ in range(1 if large else 2)]
+            frames = [
+                finer_start(W, before[0], V, rng) for W in frames for _ in range(1 if large else 2)
+            ]
             few = []
         if len(frames) > 1:
             first = few + [path.walk(W, rank, settings.first_steps) for W in frames[len(few) :]]
@@ -187,8 +219,13 @@ def eigenbasis_frame(
             frames = [arrival.W for arrival in first[: _kept(steps[level + 1 :], modes, settings)]]
         before = V, small
     last = max(path.gaps)
-    way = (settings.ranked_at, last) if not large else tuple(path.gaps) if modes.order == 3 else rank
-    ways = [path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5) for W in frames]
+    way = (
+        (settings.ranked_at, last) if not large else tuple(path.gaps) if modes.order == 3 else rank
+    )
+    ways = [
+        path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5)
+        for W in frames
+    ]
     found = min(ways, key=lambda arrival: arrival.last)
     if grid.size <= settings.max_third_order:
         found = _flip_strongest(path, found, V, settings)
@@ -196,7 +233,9 @@ def eigenbasis_frame(
 
 
 def _kept(finer: list[Grid], modes: Modes, settings: FastSettings) -> int:
-    """How many starts go on: a few to the next grid, one where that is large, two all the way on the last."""
+    """How many starts go on: a few to the next grid, one where that is large, two all the way on
+    the last.
+    """
     if not finer:
         return settings.finalists
     return 1 if _large(finer[0], modes, settings) else settings.beam
@@ -220,8 +259,8 @@ def _in_data(gap: Gap, basis: NDArray) -> Gap:
 def _flip_strongest(path: _Path, found: Arrival, V: NDArray, settings: FastSettings) -> Arrival:
     """Turn round one strong mode at a time, and keep what that gains.
 
-    The mean's sign hangs on few triples: a moving average ended with it turned round at 1.3 times the noise (r 0.83, detail
-    0.96), the right one at 0.75.
+    The mean's sign hangs on few triples: a moving average ended with it turned round at 1.3 times
+    the noise (r 0.83, detail 0.96), the right one at 0.75.
     """
     last = max(path.gaps)
     for k in range(settings.flips):

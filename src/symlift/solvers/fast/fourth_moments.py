@@ -1,8 +1,9 @@
-"""Fourth cumulants in the eigenbasis of the covariance: what is left of a field that is symmetric in sign.
+"""Fourth cumulants in the eigenbasis of the covariance: what is left of a field that is symmetric
+in sign.
 
-Photographs, and processes driven by symmetric innovations, have hardly a third moment.  Their fourth cumulant is a tensor of
-m⁴ numbers, which the coarse-to-fine search of the eigenbasis makes affordable up to 64 modes: 2 ms a step at 16 modes, 0.1 s
-at 50, in float32.
+Photographs, and processes driven by symmetric innovations, have hardly a third moment. Their fourth
+cumulant is a tensor of m⁴ numbers, which the coarse-to-fine search of the eigenbasis makes
+affordable up to 64 modes: 2 ms a step at 16 modes, 0.1 s at 50, in float32.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _WEIGHTS = (1.0, 0.3)
 
 @dataclass(frozen=True, eq=False)
 class FourthModes:
-    """Variances (m,), strongest first, eigenvectors as rows (m, d), and second moment and fourth cumulant of either half."""
+    """Variances (m,), strongest first, eigenvectors as rows (m, d), and second moment and fourth
+    cumulant of either half.
+    """
 
     values: NDArray[np.float64]
     basis: NDArray[np.float64]
@@ -39,7 +42,9 @@ class FourthModes:
         return FourthModes(self.values[k], self.basis[k], (first, second))
 
     def whitened(self, a: float) -> tuple[NDArray[np.float64], NDArray[np.float32], float, float]:
-        """Second moment and fourth cumulant of C^(-a/2) x, each of norm 1; sampling noise of both, and of the fourth alone."""
+        """Second moment and fourth cumulant of C^(-a/2) x, each of norm 1; sampling noise of both,
+        and of the fourth alone.
+        """
         scale = np.maximum(self.values, 1e-9 * self.values[0]) ** (-a / 2)
         pair = np.multiply.outer(scale, scale)
         four = np.multiply.outer(pair, pair).astype(np.float32)
@@ -49,23 +54,32 @@ class FourthModes:
             size = max(float(np.linalg.norm(total)), 1e-300)
             noise.append(float(np.linalg.norm(one - other)) ** 2 / size**2)
             full.append(total / size)
-        return full[0].astype(np.float64), full[1].astype(np.float32), float(np.dot(_WEIGHTS, noise)), noise[1]
+        return (
+            full[0].astype(np.float64),
+            full[1].astype(np.float32),
+            float(np.dot(_WEIGHTS, noise)),
+            noise[1],
+        )
 
     def noise_share(self, a: float) -> float:
         """The share of sampling noise in the fourth cumulant at whitening a."""
         return self.whitened(a)[3]
 
-    def gap(self, a: float, lags: LagClasses) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
+    def gap(
+        self, a: float, lags: LagClasses
+    ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
         """The gap at whitening a, and what sampling adds to it."""
         second, fourth, noise, _ = self.whitened(a)
         return fourth_gap(second, fourth, lags), noise
 
 
 def fourth_modes(X: NDArray, longest: float = 2.0) -> FourthModes:
-    """Of centred rows X (n, d), those of more than ``longest`` times the root mean square whitened length drawn in to it.
+    """Of centred rows X (n, d), those of more than ``longest`` times the root mean square whitened
+    length drawn in to it.
 
-    Lengths do not change under a rotation.  One photograph in twenty is that long, and without it the cumulant is theirs
-    alone: its noise falls from 0.4 to 0.04 half whitened.  Rows of innovations are hardly ever so long.
+    Lengths do not change under a rotation. One photograph in twenty is that long, and without it
+    the cumulant is theirs alone: its noise falls from 0.4 to 0.04 half whitened. Rows of
+    innovations are hardly ever so long.
     """
     values, vectors = np.linalg.eigh(X.T @ X / len(X))
     values, basis = values[::-1].copy(), vectors[:, ::-1].T
@@ -94,14 +108,20 @@ def _cumulants(Z: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def quadruple_classes(lags: LagClasses) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Class of each (i, j, k, l) by the displacements from i to the others, flat, and how many there are in each."""
+    """Class of each (i, j, k, l) by the displacements from i to the others, flat, and how many
+    there are in each.
+    """
     classes, L = lags.count.size, lags.index
-    labels = ((L[:, :, None] * classes + L[:, None, :])[:, :, :, None] * classes + L[:, None, None, :]).ravel()
+    labels = (
+        (L[:, :, None] * classes + L[:, None, :])[:, :, :, None] * classes + L[:, None, None, :]
+    ).ravel()
     count = np.bincount(labels, minlength=1)
     return (np.cumsum(count > 0) - 1).astype(np.int32)[labels], count[count > 0]
 
 
-def fourth_gap(second: NDArray, fourth: NDArray, lags: LagClasses) -> Callable[[NDArray], tuple[float, NDArray]]:
+def fourth_gap(
+    second: NDArray, fourth: NDArray, lags: LagClasses
+) -> Callable[[NDArray], tuple[float, NDArray]]:
     """W ↦ Σ_k weight_k (1 - ‖Π W^{⊗k} M_k‖²) over orders 2 and 4, and its gradient in W."""
     d = len(second)
     index, count = quadruple_classes(lags)

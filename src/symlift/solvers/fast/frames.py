@@ -19,23 +19,29 @@ __all__ = ["nearest_in_turn", "points_frame", "position_frames", "stationary_fra
 def points_frame(
     X: NDArray, held: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Components are deconvolved points of the field: put them in order, choose signs, orthogonalise.
+    """Components are deconvolved points of the field: put them in order, choose signs,
+    orthogonalise.
 
-    With s = G f and G a symmetric positive filter, the polar factor of the ordered unmixing matrix is the true frame, where
-    the measurement is orthogonal.  Beside it, how much of the components' energies on held-out rows the order explains.
+    With s = G f and G a symmetric positive filter, the polar factor of the ordered unmixing matrix
+    is the true frame, where the measurement is orthogonal. Beside it, how much of the components'
+    energies on held-out rows the order explains.
     """
     S = X @ U.T
     energies = energy_similarities(S)
     order, quality = arrange(energies, grid, rng)
-    quality["locality"] = explained_elsewhere(energies, energy_similarities(held @ U.T), order, LagClasses(grid))
+    quality["locality"] = explained_elsewhere(
+        energies, energy_similarities(held @ U.T), order, LagClasses(grid)
+    )
     signs = _point_signs(S[:, order], U[order], grid)
     return polar(signs[:, None] * U[order]), quality
 
 
 def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
-    """Signs that make points alike: by their skewness where they have one, else so that neighbours' mixing columns agree.
+    """Signs that make points alike: by their skewness where they have one, else so that neighbours'
+    mixing columns agree.
 
-    Skewness does not depend on the mixing; mixing columns overlap as the field does only where the mixing is orthogonal.
+    Skewness does not depend on the mixing; mixing columns overlap as the field does only where the
+    mixing is orthogonal.
     """
     cubes = standardise(S) ** 3
     z = cubes.mean(axis=0) / np.maximum(cubes.std(axis=0), 1e-300) * np.sqrt(len(S))
@@ -50,11 +56,13 @@ def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
 
 
 def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:
-    """Latent points of a line as eigenvectors of the position operator, however many components sit at each point.
+    """Latent points of a line as eigenvectors of the position operator, however many components sit
+    at each point.
 
-    With centred energies e_k at embedded positions τ_k, N = E[(Σ e_k) x xᵀ] and P = E[(Σ τ_k e_k) x xᵀ]: for a stationary
-    field N^{-1/2} P N^{-1/2} is the latent coordinate itself.  Which energies and which regularisation of N start in the right
-    basin varies from data to data, so there are four.
+    With centred energies e_k at embedded positions τ_k, N = E[(Σ e_k) x xᵀ] and P = E[(Σ τ_k e_k) x
+    xᵀ]: for a stationary field N^{-1/2} P N^{-1/2} is the latent coordinate itself. Which energies
+    and which regularisation of N start in the right basin varies from data to data, so there are
+    four.
     """
     S = X @ U.T
     position = np.argsort(np.argsort(_fiedler(energy_dependence(S)))).astype(np.float64)
@@ -76,7 +84,9 @@ def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:
 
 
 def _fiedler(dependence: NDArray) -> NDArray[np.float64]:
-    """Second eigenvector of the normalised Laplacian of the dependences that stand out: seriation on a line."""
+    """Second eigenvector of the normalised Laplacian of the dependences that stand out: seriation
+    on a line.
+    """
     away = ~np.eye(len(dependence), dtype=bool)
     # a negative quantile must not be subtracted: it would tie everything to everything
     G = np.maximum(dependence - max(np.quantile(dependence[away], 0.3), 0.0), 0.0) * away + 1e-9
@@ -88,10 +98,12 @@ def _fiedler(dependence: NDArray) -> NDArray[np.float64]:
 def stationary_frame(
     W: NDArray, C: NDArray, C_held: NDArray, lags: LagClasses, steps: int = 30
 ) -> tuple[NDArray[np.float64], float]:
-    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as ``C_held`` of held-out rows approves.
+    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as ``C_held`` of
+    held-out rows approves.
 
-    For fixed T, tr(T W C Wᵀ) is convex in W, so each step lowers ‖W C Wᵀ - T‖².  Many steps fit sampling noise: each must cut
-    the held-out misfit ‖W C Wᵀ - T‖/‖C‖ by a twentieth.  Returns the frame and that misfit.
+    For fixed T, tr(T W C Wᵀ) is convex in W, so each step lowers ‖W C Wᵀ - T‖². Many steps fit
+    sampling noise: each must cut the held-out misfit ‖W C Wᵀ - T‖/‖C‖ by a twentieth. Returns the
+    frame and that misfit.
     """
 
     def misfit(V: NDArray) -> float:
@@ -111,15 +123,21 @@ def stationary_frame(
 def nearest_in_turn(W: NDArray, rows: NDArray) -> NDArray[np.float64]:
     """W (N, d) of a ring with its points in the order in which neighbours go together most.
 
-    Every k-th point of a ring, k and N without a common divisor, is a ring as stationary as the first.  Correlations of
-    values and of magnitudes must both be strongest k points apart for the order to be changed.
+    Every k-th point of a ring, k and N without a common divisor, is a ring as stationary as the
+    first. Correlations of values and of magnitudes must both be strongest k points apart for the
+    order to be changed.
     """
     Y = rows @ W.T
     N = Y.shape[1]
     strength = []
     for z in (Y, np.abs(Y - Y.mean(axis=0))):
         c = np.corrcoef(z, rowvar=False)
-        strength.append([float(np.mean(c[np.arange(N), (np.arange(N) + lag) % N])) for lag in range(1, N // 2 + 1)])
+        strength.append(
+            [
+                float(np.mean(c[np.arange(N), (np.arange(N) + lag) % N]))
+                for lag in range(1, N // 2 + 1)
+            ]
+        )
     values, magnitudes = (int(np.argmax(one)) + 1 for one in strength)
     if values != magnitudes or values == 1 or math.gcd(values, N) > 1:
         return W

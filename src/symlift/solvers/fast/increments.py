@@ -1,7 +1,8 @@
 """Increments: where independent components are steps of the field (domain walls), not points of it.
 
-On a line of N points there are then N - 1 local components f[n+1] - f[n], filtered by the whitening, and one global one.
-Put the steps in order, give them signs, sum them up, and choose the constant and the kernel by least distortion.
+On a line of N points there are then N - 1 local components f[n+1] - f[n], filtered by the
+whitening, and one global one. Put the steps in order, give them signs, sum them up, and choose the
+constant and the kernel by least distortion.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ __all__ = ["increments_frame", "total_correlation"]
 def increments_frame(
     X: NDArray, held: NDArray, U: NDArray, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Lifting map whose increments are the components, and how clearly there is one global component among them."""
+    """Lifting map whose increments are the components, and how clearly there is one global
+    component among them.
+    """
     S = X @ U.T
     spread = _participation(energy_dependence(S))
     whole = int(np.argmax(spread))
@@ -41,22 +44,27 @@ def increments_frame(
 
 
 def total_correlation(W: NDArray, X: NDArray) -> float:
-    """h̄(y) - log|det W|/N with one marginal shared by all points, up to a constant that does not depend on W."""
+    """h̄(y) - log|det W|/N with one marginal shared by all points, up to a constant that does not
+    depend on W.
+    """
     Y = X @ W.T
     s = float(np.sqrt(np.mean(Y**2)))
     return SharedEntropy(0.3)(Y / s)[0] + np.log(s) - float(np.linalg.slogdet(W)[1]) / len(W)
 
 
 def _participation(E: NDArray) -> NDArray[np.float64]:
-    """(Σ_j E_ij²)²/Σ_j E_ij⁴: with how many others component i shares energy.  A local one: few; a global one: all."""
+    """(Σ_j E_ij²)²/Σ_j E_ij⁴: with how many others component i shares energy. A local one: few; a
+    global one: all.
+    """
     return np.sum(E**2, axis=1) ** 2 / np.maximum(np.sum(E**4, axis=1), 1e-300)
 
 
 def _step_signs(S: NDArray) -> NDArray[np.float64]:
     """Signs that make the coupling of increments negative on the whole.
 
-    The increments of a stationary field add up to something bounded, so they oppose each other.  White components have lost that in
-    second order, but J_ij = E[s_i³ s_j] keeps it: leading eigenvector of -J, then coordinate ascent.
+    The increments of a stationary field add up to something bounded, so they oppose each other.
+    White components have lost that in second order, but J_ij = E[s_i³ s_j] keeps it: leading
+    eigenvector of -J, then coordinate ascent.
     """
     Z = standardise(S)
     J = (Z**3).T @ Z / len(Z)
@@ -72,7 +80,8 @@ def _step_signs(S: NDArray) -> NDArray[np.float64]:
 
 
 def _least_distortion_sum(steps: NDArray, side: float, taps: int = 16) -> NDArray[np.float64]:
-    """W = 1 gᵀ + Σ (H steps), with g ∈ R^d and a symmetric Toeplitz filter H that minimise the distortion of W.
+    """W = 1 gᵀ + Σ (H steps), with g ∈ R^d and a symmetric Toeplitz filter H that minimise the
+    distortion of W.
 
     H undoes the whitening of increments that depend on each other.
     """

@@ -1,14 +1,17 @@
 """Linear processes: independent components that are innovations, with no domain of their own.
 
-A process f = H e behind a mixing A is x = (A H) e.  Its components e do not depend on each other, not even by their energies,
-so nothing in them says which are neighbours.  The columns of A H do: they overlap as f correlates,
+A process f = H e behind a mixing A is x = (A H) e. Its components e do not depend on each other,
+not even by their energies, so nothing in them says which are neighbours. The columns of A H do:
+they overlap as f correlates,
 
-    (A H)ᵀ(A H) = Hᵀ (AᵀA) H,    on average over a random A a multiple of Hᵀ H, a Toeplitz matrix up to its ends,
+    (A H)ᵀ(A H) = Hᵀ (AᵀA) H, on average over a random A a multiple of Hᵀ H, a Toeplitz matrix up to
+    its ends,
 
-and Σ_t h_t h_{t+k} is also the autocovariance of f.  So: put the components in the order in which overlaps depend on
-displacement alone, take the lag averages T of the overlaps as covariance, and W = K e with K Kᵀ = T is stationary to second order.
-Which root K (causal from either end, or symmetric) is the process itself, least distortion says: only the right one makes W
-an isometry where A is one.
+and Σ_t h_t h_{t+k} is also the autocovariance of f. So: put the components in the order in which
+overlaps depend on displacement alone, take the lag averages T of the overlaps as covariance, and W
+= K e with K Kᵀ = T is stationary to second order. Which root K (causal from either end, or
+symmetric) is the process itself, least distortion says: only the right one makes W an isometry
+where A is one.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from symlift.statistics.selection import distortion
 
 __all__ = ["Process", "overlaps", "process_frame"]
 
-# of the mean eigenvalue of the lag averages, which need not be positive: the least that a covariance keeps
+# of the mean eigenvalue of the lag averages, which need not be positive: the least that a
+# covariance keeps
 _FLOOR = 0.02
 
 
@@ -38,8 +42,8 @@ _FLOOR = 0.02
 class Process:
     """Both answers, (points, columns): the process and its innovations, and numbers for the trace.
 
-    ``explained`` is the part of the overlaps of mixing columns that displacements explain: 0.88 to 0.99 of processes of 50 points,
-    at most 0.4 of random mixings of 50 and 0.6 of 16.
+    ``explained`` is the part of the overlaps of mixing columns that displacements explain: 0.88 to
+    0.99 of processes of 50 points, at most 0.4 of random mixings of 50 and 0.6 of 16.
     """
 
     W: NDArray[np.float64]
@@ -56,7 +60,11 @@ def overlaps(U: NDArray) -> NDArray[np.float64]:
 
 
 def process_frame(
-    U: NDArray, grid: Grid, rng: np.random.Generator, orthogonal: bool, settings: FastSettings = DEFAULT
+    U: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    orthogonal: bool,
+    settings: FastSettings = DEFAULT,
 ) -> Process:
     """The process whose innovations are the components U x, from how their mixing columns overlap."""
     lags = LagClasses(grid)
@@ -75,7 +83,10 @@ def process_frame(
     left = {name: distortion(K @ U) for name, K in roots.items()}
     causal = min(left, key=lambda name: left[name])
     W = polar(roots[causal] @ U) if orthogonal else unit_determinant(roots[causal] @ U)
-    numbers = {"root": causal, "distortions": {name: round(value, 4) for name, value in left.items()}}
+    numbers = {
+        "root": causal,
+        "distortions": {name: round(value, 4) for name, value in left.items()},
+    }
     return Process(W, unit_determinant(U), share, {"overlap": round(share, 4), **numbers})
 
 
@@ -84,11 +95,13 @@ def _order(
 ) -> tuple[NDArray[np.int64], float]:
     """The order in which displacements explain the overlaps best, and how much of them.
 
-    Columns overlap over the whole range of the process, rows of the unmixing over that of its short inverse: starts from one and
-    from both compete.
+    Columns overlap over the whole range of the process, rows of the unmixing over that of its short
+    inverse: starts from one and from both compete.
     """
     columns, rows = (fisher(np.abs(overlaps(V)))[None] for V in (U, np.linalg.inv(U).T))
-    starts = [arrange(S, grid, rng, settings)[0] for S in (columns, np.concatenate([columns, rows]))]
+    starts = [
+        arrange(S, grid, rng, settings)[0] for S in (columns, np.concatenate([columns, rows]))
+    ]
     order = max(starts, key=lambda one: explained(columns, one, lags))
     if grid.ndim == 1 and explained(columns, order, lags) > settings.tangled:
         order = _untangled(columns, order, lags)
@@ -96,10 +109,11 @@ def _order(
 
 
 def _untangled(S: NDArray, order: NDArray, lags: LagClasses) -> NDArray[np.int64]:
-    """Turn stretches of a line round, or move them to another place, as long as displacements then explain more.
+    """Turn stretches of a line round, or move them to another place, as long as displacements then
+    explain more.
 
-    Where a mixing is not orthogonal, chance overlaps leave stretches that are right in themselves the wrong way round: swaps of
-    single components do not mend that.
+    Where a mixing is not orthogonal, chance overlaps leave stretches that are right in themselves
+    the wrong way round: swaps of single components do not mend that.
     """
     best, improved = explained(S, order, lags), True
     while improved:

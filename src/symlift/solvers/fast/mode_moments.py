@@ -1,8 +1,9 @@
 """Third moments in the eigenbasis of the covariance, where partial whitening is a scaling of axes.
 
-C^(-a/2) x commutes with an orthogonal mixing and with translations (on a ring exactly, on a window up to its ends), so
-the moments of x whitened by any a are as stationary as those of x.  a = 0 weighs modes by their variance, a = 1 all alike:
-high frequencies, of which r of the *detail* is made, get their say from a = 1/4 on.
+C^(-a/2) x commutes with an orthogonal mixing and with translations (on a ring exactly, on a window
+up to its ends), so the moments of x whitened by any a are as stationary as those of x. a = 0 weighs
+modes by their variance, a = 1 all alike: high frequencies, of which r of the *detail* is made, get
+their say from a = 1/4 on.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ _ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class ModeMoments:
-    """Variances (m,), strongest first, their eigenvectors as rows (m, d), and moments of both halves of the rows.
+    """Variances (m,), strongest first, their eigenvectors as rows (m, d), and moments of both
+    halves of the rows.
 
-    ``halves`` are sums of z zᵀ and z ⊗ z ⊗ z over every other row, ``rows`` is the number of all rows.
+    ``halves`` are sums of z zᵀ and z ⊗ z ⊗ z over every other row, ``rows`` is the number of all
+    rows.
     """
 
     values: NDArray[np.float64]
@@ -43,7 +46,9 @@ class ModeMoments:
         return ModeMoments(self.values[k], self.basis[k], (first, second), self.rows)
 
     def whitened(self, a: float) -> Moments:
-        """Moments of C^(-a/2) x in mode coordinates, each of norm 1, with their sampling noise from the two halves."""
+        """Moments of C^(-a/2) x in mode coordinates, each of norm 1, with their sampling noise from
+        the two halves.
+        """
         scale = np.maximum(self.values, 1e-9 * self.values[0]) ** (-a / 2)
         small = scale.astype(self.halves[0][1].dtype)
         seconds = [C * np.outer(scale, scale) for C, _ in self.halves]
@@ -60,14 +65,18 @@ class ModeMoments:
         """The share of sampling noise in the third moment at whitening a."""
         return self.whitened(a).third_noise
 
-    def gap(self, a: float, lags: LagClasses) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
+    def gap(
+        self, a: float, lags: LagClasses
+    ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
         """The gap at whitening a, and what sampling adds to it."""
         moments = self.whitened(a)
         return invariance_gap(moments, lags), moments.noise
 
 
 def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:
-    """Of centred rows X (n, d); in float32 where ``single``, which n³ numbers beyond 100 points want."""
+    """Of centred rows X (n, d); in float32 where ``single``, which n³ numbers beyond 100 points
+    want.
+    """
     values, vectors = np.linalg.eigh(X.T @ X / len(X))
     basis = vectors[:, ::-1].T
     Z = (X @ basis.T).astype(np.float32 if single else np.float64)
@@ -76,7 +85,9 @@ def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:
 
 
 def third_sums(Z: NDArray) -> NDArray:
-    """Σ z ⊗ z ⊗ z, each triple of axes once and then copied to its six places: a third of the products."""
+    """Σ z ⊗ z ⊗ z, each triple of axes once and then copied to its six places: a third of the
+    products.
+    """
     m = Z.shape[1]
     T = np.zeros((m, m, m), dtype=Z.dtype)
     for start in range(0, len(Z), _ROWS):

@@ -1,10 +1,12 @@
 """Phases of a ring: which of the all-pass copies of a stationary frame is the field itself.
 
-On a ring every all-pass copy of a frame is as stationary as the frame, so no gap can choose; the entropy of the shared marginal
-can, since a copy smears what is silent, but one mode at a time it ends in wrong minima.  The third moment gives a start: with
-E[y_j y_k ȳ_{j+k}] the phases of the *innovations*, whose whitened spectrum has none left, follow one frequency after the
-other.  Of a field that a pulse of the measured spectrum makes from them, the pulse is one-sided (the minimum phase of that
-spectrum, in either direction) or symmetric (phase zero): three starts for the entropy.
+On a ring every all-pass copy of a frame is as stationary as the frame, so no gap can choose; the
+entropy of the shared marginal can, since a copy smears what is silent, but one mode at a time it
+ends in wrong minima. The third moment gives a start: with E[y_j y_k ȳ_{j+k}] the phases of the
+*innovations*, whose whitened spectrum has none left, follow one frequency after the other. Of a
+field that a pulse of the measured spectrum makes from them, the pulse is one-sided (the minimum
+phase of that spectrum, in either direction) or symmetric (phase zero): three starts for the
+entropy.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _FRACTIONS = 8
 
 
 def innovation_phases(F: NDArray, n: int) -> NDArray[np.float64]:
-    """Phases to add to the modes F (rows, n//2 + 1) of a ring of n so that triples of them agree: those of its innovations."""
+    """Phases to add to the modes F (rows, n//2 + 1) of a ring of n so that triples of them agree:
+    those of its innovations.
+    """
     Z = F / np.sqrt(np.maximum(np.mean(np.abs(F) ** 2, axis=0), 1e-300))
     phase = np.zeros(Z.shape[1])
     for k in range(2, len(phase)):
@@ -35,7 +39,9 @@ def innovation_phases(F: NDArray, n: int) -> NDArray[np.float64]:
 
 
 def _most_skewed(Z: NDArray, phase: NDArray, n: int) -> NDArray[np.float64]:
-    """From ``phase``, those of the largest third moment: all triples together instead of one frequency after the other."""
+    """From ``phase``, those of the largest third moment: all triples together instead of one
+    frequency after the other.
+    """
 
     def loss(phase: NDArray) -> tuple[float, NDArray]:
         turn = Z * _factors(phase, n)
@@ -46,7 +52,9 @@ def _most_skewed(Z: NDArray, phase: NDArray, n: int) -> NDArray[np.float64]:
 
 
 def _by_phase(slope: NDArray, turn: NDArray, n: int) -> NDArray[np.float64]:
-    """The gradient in the phases of modes ``turn`` of what has the gradient ``slope`` in the values; real modes have signs only."""
+    """The gradient in the phases of modes ``turn`` of what has the gradient ``slope`` in the
+    values; real modes have signs only.
+    """
     gradient = 2 / n * np.sum(np.fft.rfft(slope, axis=1).conj() * 1j * turn, axis=0).real
     gradient[0] = 0.0
     if n % 2 == 0:
@@ -55,7 +63,9 @@ def _by_phase(slope: NDArray, turn: NDArray, n: int) -> NDArray[np.float64]:
 
 
 def minimum_phase(spectrum: NDArray, n: int) -> NDArray[np.float64]:
-    """Phase of the causal pulse with the power ``spectrum`` (n//2 + 1,) whose inverse is causal, too (by its cepstrum)."""
+    """Phase of the causal pulse with the power ``spectrum`` (n//2 + 1,) whose inverse is causal,
+    too (by its cepstrum).
+    """
     whole = np.concatenate([spectrum, spectrum[1 : (n + 1) // 2][::-1]])
     cepstrum = np.fft.ifft(0.5 * np.log(np.maximum(whole, 1e-12 * whole.max()))).real
     fold = np.zeros(n)
@@ -67,7 +77,9 @@ def minimum_phase(spectrum: NDArray, n: int) -> NDArray[np.float64]:
 
 
 def turned(W: NDArray, phase: NDArray) -> NDArray[np.float64]:
-    """The all-pass copy of W (n, d) whose modes are turned by ``phase`` (n//2 + 1,); modes 0 and n/2 have only a sign."""
+    """The all-pass copy of W (n, d) whose modes are turned by ``phase`` (n//2 + 1,); modes 0 and
+    n/2 have only a sign.
+    """
     return np.fft.irfft(_factors(phase, len(W))[:, None] * np.fft.rfft(W, axis=0), len(W), axis=0)
 
 
@@ -83,7 +95,8 @@ def sharpest_phase(
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
     """The all-pass copy of W of least pooled entropy, if held-out rows gain ``gain`` by it; else W.
 
-    The trace notes the entropies before and after, and how well the copy agrees with the third moment's own start (1: the same).
+    The trace notes the entropies before and after, and how well the copy agrees with the third
+    moment's own start (1: the same).
     """
     n = len(W)
     Y, test = fit[:rows] @ W.T, held[:rows] @ W.T
@@ -101,7 +114,13 @@ def sharpest_phase(
         return pooled_entropy(np.fft.irfft(F_held * _factors(phase, n), n, axis=1))[0]
 
     # triples leave a shift free, also by a fraction of a step, which smears what is sharp
-    shifts = 2 * np.pi / n * np.arange(n // 2 + 1) * np.linspace(0, 1, _FRACTIONS, endpoint=False)[:, None]
+    shifts = (
+        2
+        * np.pi
+        / n
+        * np.arange(n // 2 + 1)
+        * np.linspace(0, 1, _FRACTIONS, endpoint=False)[:, None]
+    )
     tried = []
     for phases in (innovations + pulse, innovations - pulse, innovations):
         start = min(phases + shifts, key=lambda one: entropy(one)[0])
@@ -109,5 +128,9 @@ def sharpest_phase(
         same = float(np.sum(spectrum * np.cos(found.x - start)) / np.sum(spectrum))
         tried.append((unseen(found.x), found.x, same))
     before, (after, phase, same) = unseen(np.zeros(n // 2 + 1)), min(tried, key=lambda one: one[0])
-    numbers = {"entropy_before": float(before), "entropy": float(min(before, after)), "agreement": same}
+    numbers = {
+        "entropy_before": float(before),
+        "entropy": float(min(before, after)),
+        "agreement": same,
+    }
     return (turned(W, phase) if after < before - gain else np.asarray(W, dtype=np.float64)), numbers

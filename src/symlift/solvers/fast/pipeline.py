@@ -1,11 +1,12 @@
 """The fast solver: closed-form statistics instead of training.
 
-Two-valued columns that outnumber the grid's points are the *bits* of numbers.  Stages for all others: *arrange* the
-coordinates themselves (shuffled pixels); if they do not explain the data, *localise* by independent components, build
-*frames* from them, make a frame *stationary* by its moment tensors, *sharpen* its phase by the shared marginal; where that
-does not convince, start from the covariance's *eigenbasis* instead; and where
-the mixing is not orthogonal or components are increments, *resolve* over all invertible maps.  Candidates
-compete by stationarity, resolution and distortion on held-out rows; the winner is factored into a lifted model.
+Two-valued columns that outnumber the grid's points are the *bits* of numbers. Stages for all
+others: *arrange* the coordinates themselves (shuffled pixels); if they do not explain the data,
+*localise* by independent components, build *frames* from them, make a frame *stationary* by its
+moment tensors, *sharpen* its phase by the shared marginal; where that does not convince, start from
+the covariance's *eigenbasis* instead; and where the mixing is not orthogonal or components are
+increments, *resolve* over all invertible maps. Candidates compete by stationarity, resolution and
+distortion on held-out rows; the winner is factored into a lifted model.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solut
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.components import independent_components, nongaussianity
 from symlift.solvers.fast.dense import confirmed, dense_frame
-from symlift.solvers.fast.frames import nearest_in_turn, points_frame, position_frames, stationary_frame
+from symlift.solvers.fast.frames import (
+    nearest_in_turn,
+    points_frame,
+    position_frames,
+    stationary_frame,
+)
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.phases import sharpest_phase
@@ -34,7 +40,12 @@ from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
-from symlift.solvers.fast.stationary import Moments, invariance_gap, minimise_over_rotations, moments
+from symlift.solvers.fast.stationary import (
+    Moments,
+    invariance_gap,
+    minimise_over_rotations,
+    moments,
+)
 from symlift.solvers.fast.work import Rows, Work
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import HeldOut, held_out, held_out_in_window
@@ -57,26 +68,38 @@ def solve(
     sharpest: bool = False,
     settings: FastSettings = DEFAULT,
 ) -> Solution:
-    """Lifting model of X (n, d) on ``grid``; sees nothing else.  Memory: d² matrices (d³ up to d = 256) and a sample of rows.
+    """Lifting model of X (n, d) on ``grid``; sees nothing else. Memory: d² matrices (d³ up to d =
+    256) and a sample of rows.
 
-    ``mixing`` says what is known: "shuffled" never goes on to components, "orthogonal" never to maps that are not.  ``reach`` is
-    how far to go at most, by default as far as the mixing allows: "coordinates" only puts columns in order, "components" makes
-    one attempt with independent components, "general" does all.  Of a process and its innovations, of a field and its increments,
-    the one of least distortion is taken, with ``sharpest`` the other.  ``progress`` is called with each stage as it starts, and the
-    share of the longest way that is done.
+    ``mixing`` says what is known: "shuffled" never goes on to components, "orthogonal" never to
+    maps that are not. ``reach`` is how far to go at most, by default as far as the mixing allows:
+    "coordinates" only puts columns in order, "components" makes one attempt with independent
+    components, "general" does all. Of a process and its innovations, of a field and its increments,
+    the one of least distortion is taken, with ``sharpest`` the other. ``progress`` is called with
+    each stage as it starts, and the share of the longest way that is done.
     """
-    # products of small matrices gain nothing from a second thread, and lose much where threads wait for each other
+    # products of small matrices gain nothing from a second thread, and lose much where threads wait
+    # for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
         work = Work(settings, progress, sharpest)
         return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, channels, work)
 
 
 def _solve(
-    X: NDArray, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, channels: int | str, work: Work
+    X: NDArray,
+    grid: Grid,
+    rng: np.random.Generator,
+    reach: Reach,
+    mixing: str,
+    channels: int | str,
+    work: Work,
 ) -> Solution:
-    many_bits = X.shape[1] > grid.size and len(X) >= FEWEST_BIT_ROWS and not has_gaps(X) and two_valued(X)
+    many_bits = (
+        X.shape[1] > grid.size and len(X) >= FEWEST_BIT_ROWS and not has_gaps(X) and two_valued(X)
+    )
     if many_bits:
-        # fields that saturate, as digits do: in a tenth of the time; held-out rows and the weights' decay say whether it is so
+        # fields that saturate, as digits do: in a tenth of the time; held-out rows and the weights'
+        # decay say whether it is so
         bits = _from_bits(X, grid, rng, work)
         if bits is not None:
             return bits
@@ -88,15 +111,21 @@ def _solve(
         )  # fmt: skip
         values |= {**asdict(placed.statistics), **placed.trace}
     if placed.statistics.accepted or reach == "coordinates" or not _can_be_unmixed(X, placed, grid):
-        return _from_places(X, placed, work, "bits" if many_bits and placed.statistics.accepted else "coordinates")
-    work.progress("the columns are not points of the grid: going on to independent components", None)
+        return _from_places(
+            X, placed, work, "bits" if many_bits and placed.statistics.accepted else "coordinates"
+        )
+    work.progress(
+        "the columns are not points of the grid: going on to independent components", None
+    )
     return _unmixed(X, placed, grid, rng, reach, mixing, work)
 
 
 def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
-    """Whether a dense mixing could be undone: no gaps, more rows than columns that vary, and as many of those as points.
+    """Whether a dense mixing could be undone: no gaps, more rows than columns that vary, and as
+    many of those as points.
 
-    A fifth of the rows is held out; components of fewer rows than columns would not be an invertible map.
+    A fifth of the rows is held out; components of fewer rows than columns would not be an
+    invertible map.
     """
     living = int((placed.placement.reason != "dead").sum())
     return len(X) > living and len(X) - len(X) // 5 >= living >= grid.size and not has_gaps(X)
@@ -110,18 +139,32 @@ def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solutio
         some = np.where(np.isnan(some), placed.mean, some)
         parts = asdict(held_out_in_window(placed.W, some, grid, placed.n_channels))
         values |= parts
-    model = LiftedModel.from_lifting_map(placed.W, grid, mean=placed.mean, channels=placed.n_channels)
+    model = LiftedModel.from_lifting_map(
+        placed.W, grid, mean=placed.mean, channels=placed.n_channels
+    )
     evidence = Evidence(
-        found=found.accepted, reach="coordinates", explained=round(found.explained, 4), ceiling=round(found.ceiling, 4),
-        carried_by=found.carried, **parts,
-    )  # fmt: skip
+        found=found.accepted,
+        reach="coordinates",
+        explained=round(found.explained, 4),
+        ceiling=round(found.ceiling, 4),
+        carried_by=found.carried,
+        **parts,
+    )
     return Solution(model, evidence, work.trace(chosen), placed.placement)
 
 
 def _unmixed(
-    X: NDArray, placed: Placed, grid: Grid, rng: np.random.Generator, reach: Reach, mixing: str, work: Work
+    X: NDArray,
+    placed: Placed,
+    grid: Grid,
+    rng: np.random.Generator,
+    reach: Reach,
+    mixing: str,
+    work: Work,
 ) -> Solution:
-    """The best of maps that start from independent components, and of the columns as they were placed."""
+    """The best of maps that start from independent components, and of the columns as they were
+    placed.
+    """
     living = placed.placement.reason != "dead"
     rows_of_living, mean = (X if living.all() else X[:, living]), placed.mean[living]
     sample = _sample(rows_of_living, mean, rng, work.settings)
@@ -132,7 +175,9 @@ def _unmixed(
     if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
         candidates["coordinates"] = np.asarray(placed.W, dtype=np.float64)[:, living]
     thorough = reach == "general"
-    candidates |= _from_components(rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal")
+    candidates |= _from_components(
+        rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal"
+    )
     with work.stage("choose") as values:
         scores = {name: held_out(W, rows.held, lags) for name, W in candidates.items()}
         chosen = min(scores, key=lambda name: scores[name].value())
@@ -144,37 +189,59 @@ def _unmixed(
             candidates[chosen] = nearest_in_turn(candidates[chosen], rows.held)
         if grid.is_ring and "resolved" in chosen:
             candidates[chosen], values["phase"] = sharpest_phase(
-                candidates[chosen], rows.fit, rows.held, work.settings.phase_rows, work.settings.sharper_phase
+                candidates[chosen],
+                rows.fit,
+                rows.held,
+                work.settings.phase_rows,
+                work.settings.sharper_phase,
             )
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     local = work.best("locality", "frames", "process", "resolve", "eigenbasis")
     z = work.best("nongaussianity", "localise")
     still = _still(scores[chosen], len(rows.held), work.settings)
-    # on a ring whose frames did not arrive, a map that need not be orthogonal has every phase to be sharp with
-    enough = work.settings.ring_local if grid.is_ring and "resolved" in chosen else work.settings.local
+    # on a ring whose frames did not arrive, a map that need not be orthogonal has every phase to be
+    # sharp with
+    enough = (
+        work.settings.ring_local if grid.is_ring and "resolved" in chosen else work.settings.local
+    )
     evidence = Evidence(
         found=bool(local > enough and z > work.settings.nongaussian and still),
-        # halves that a diagnosis refits must go as far: one attempt with components does not reach the eigenbasis
+        # halves that a diagnosis refits must go as far: one attempt with components does not reach
+        # the eigenbasis
         reach="general" if "resolved" in chosen or chosen == "eigenbasis" else "components",
-        explained=round(local, 4), carried_by="energies", nongaussianity=round(z, 2), **asdict(scores[chosen]),
-    )  # fmt: skip
+        explained=round(local, 4),
+        carried_by="energies",
+        nongaussianity=round(z, 2),
+        **asdict(scores[chosen]),
+    )
     if not living.all():
         model = model.with_columns(living, placed.mean)
-    return Solution(model, evidence, work.trace(chosen), placed.placement if chosen == "coordinates" else None)
+    return Solution(
+        model, evidence, work.trace(chosen), placed.placement if chosen == "coordinates" else None
+    )
 
 
 def _still(found: HeldOut, held: int, settings: FastSettings) -> bool:
-    """Whether held-out rows are as stationary as right fits leave them: 0.003 or less, and more where they are few."""
+    """Whether held-out rows are as stationary as right fits leave them: 0.003 or less, and more
+    where they are few.
+    """
     return found.stationarity < settings.stationary + settings.few_rows / held
 
 
 def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings) -> Rows:
-    """A random sample of rows, centred, divided by one deviation, split into fit and held-out parts."""
+    """A random sample of rows, centred, divided by one deviation, split into fit and held-out
+    parts.
+    """
     held = min(settings.held_rows, len(X) // 5)
     count = min(settings.fit_rows, len(X) - held) + held
-    # sorted, so that a memory map is read in one direction; then shuffled, so that the split is random
-    index = np.sort(rng.choice(len(X), size=count, replace=False)) if count < len(X) else np.arange(len(X))
+    # sorted, so that a memory map is read in one direction; then shuffled, so that the split is
+    # random
+    index = (
+        np.sort(rng.choice(len(X), size=count, replace=False))
+        if count < len(X)
+        else np.arange(len(X))
+    )
     rows = np.asarray(X[index], dtype=np.float64) - mean
     rows /= max(float(rows.std()), 1e-300)
     rows = rows[rng.permutation(len(rows))]
@@ -182,14 +249,18 @@ def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastS
 
 
 def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
-    """Orthonormal rows spanning the ``points`` strongest principal directions, or None where there are no others."""
+    """Orthonormal rows spanning the ``points`` strongest principal directions, or None where there
+    are no others.
+    """
     if rows.shape[1] == points:
         return None
     return np.linalg.eigh(rows.T @ rows)[1][:, -points:].T
 
 
 def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: Work) -> Solution | None:
-    """Two-valued columns, more than points: the bits of numbers; None where held-out rows do not agree."""
+    """Two-valued columns, more than points: the bits of numbers; None where held-out rows do not
+    agree.
+    """
     settings = work.settings
     mean = np.asarray(np.mean(X, axis=0, dtype=np.float64))
     low, high = X.min(axis=0), X.max(axis=0)
@@ -204,20 +275,34 @@ def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: Work) -> 
     if not bits.W.any():
         return None
     # whatever the two values are, the map sees 0 and 1
-    model = LiftedModel.from_lifting_map(bits.W / np.where(high > low, high - low, 1), grid, mean=mean)
+    model = LiftedModel.from_lifting_map(
+        bits.W / np.where(high > low, high - low, 1), grid, mean=mean
+    )
     parts = held_out(bits.W, planes[:, :held].T.astype(np.float32), LagClasses(grid))
     evidence = Evidence(
-        found=True, reach="coordinates", explained=round(bits.quality["locality"], 4), carried_by="lags",
-        bit_slopes=tuple(bits.quality["slopes"]), **asdict(parts),
-    )  # fmt: skip
+        found=True,
+        reach="coordinates",
+        explained=round(bits.quality["locality"], 4),
+        carried_by="lags",
+        bit_slopes=tuple(bits.quality["slopes"]),
+        **asdict(parts),
+    )
     placed = Placement.at_points(grid, bits.point, channel=bits.significance)
     return Solution(model, evidence, work.trace("bits"), placed)
 
 
 def _from_components(
-    rows: Rows, grid: Grid, lags: LagClasses, rng: np.random.Generator, work: Work, thorough: bool, invertible: bool
+    rows: Rows,
+    grid: Grid,
+    lags: LagClasses,
+    rng: np.random.Generator,
+    work: Work,
+    thorough: bool,
+    invertible: bool,
 ) -> dict[str, NDArray[np.float64]]:
-    """Candidates that start from independent components; cheap ones first, the general ones where those do not convince."""
+    """Candidates that start from independent components; cheap ones first, the general ones where
+    those do not convince.
+    """
     settings = work.settings
     candidates: dict[str, NDArray[np.float64]] = {}
     polish = _Polish(rows, grid, lags, work)
@@ -236,13 +321,16 @@ def _from_components(
             frames = {"points": points}
             if grid.ndim == 1 and not grid.periodic[0]:
                 frames |= position_frames(rows.fit, U)
-        if quality["locality"] < settings.local and _from_innovations(rows, U, grid, rng, work, candidates, invertible):
+        if quality["locality"] < settings.local and _from_innovations(
+            rows, U, grid, rng, work, candidates, invertible
+        ):
             return candidates
         name, W, convincing = polish(frames)
         candidates[f"{name} {attempt}"] = W
         if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
             return candidates
-        # on a ring the gap cannot confirm a phase, two attempts can: the eigenbasis comes after them
+        # on a ring the gap cannot confirm a phase, two attempts can: the eigenbasis comes after
+        # them
         turn = 0 if not all(grid.periodic) else 1 if grid.is_ring else settings.attempts - 1
         if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):
             return candidates
@@ -258,7 +346,9 @@ def _from_innovations(
     rows: Rows, U: NDArray, grid: Grid, rng: np.random.Generator, work: Work,
     candidates: dict[str, NDArray[np.float64]], invertible: bool,
 ) -> bool:  # fmt: skip
-    """Where components have no domain of their own but their mixing columns have: the process that they drive, alone."""
+    """Where components have no domain of their own but their mixing columns have: the process that
+    they drive, alone.
+    """
     settings = work.settings
     if any(grid.periodic) or grid.size < settings.fewest_innovations:
         return False
@@ -270,8 +360,11 @@ def _from_innovations(
             return False
         values["locality"] = found.explained
         answers = {"process": found.W, "innovations": found.innovations}
-        values["answers"] = {name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()}
-        # both are stationary, and resolution likes innovations better: least distortion decides, or the user
+        values["answers"] = {
+            name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()
+        }
+        # both are stationary, and resolution likes innovations better: least distortion decides, or
+        # the user
         chosen = "innovations" if work.sharpest else "process"
         candidates.clear()
         candidates[chosen] = answers[chosen]
@@ -279,9 +372,15 @@ def _from_innovations(
 
 
 def _from_eigenbasis(
-    rows: Rows, grid: Grid, rng: np.random.Generator, work: Work, candidates: dict[str, NDArray[np.float64]]
+    rows: Rows,
+    grid: Grid,
+    rng: np.random.Generator,
+    work: Work,
+    candidates: dict[str, NDArray[np.float64]],
 ) -> bool:
-    """Add the frame that starts from the covariance's eigenbasis; where it has arrived, it stays the only candidate."""
+    """Add the frame that starts from the covariance's eigenbasis; where it has arrived, it stays
+    the only candidate.
+    """
     with work.stage("eigenbasis") as values:
         found = dense_frame(rows.fit, rows.held, grid, rng, work.settings)
         if found is None:
@@ -290,8 +389,12 @@ def _from_eigenbasis(
         if found.arrived:
             values["locality"] = found.explained
             answers = candidates | {"eigenbasis": found.W}
-            values["answers"] = {name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()}
-            # resolution must not overrule least distortion: among maps that are all-pass copies it likes innovations better
+            values["answers"] = {
+                name: asdict(held_out(W, rows.held, LagClasses(grid)))
+                for name, W in answers.items()
+            }
+            # resolution must not overrule least distortion: among maps that are all-pass copies it
+            # likes innovations better
             if not work.sharpest:
                 candidates.clear()
         candidates["eigenbasis"] = found.W
@@ -299,7 +402,9 @@ def _from_eigenbasis(
 
 
 class _Polish:
-    """Make the best of several frames stationary, then sharp.  Says whether its gap is down at the sampling noise."""
+    """Make the best of several frames stationary, then sharp. Says whether its gap is down at the
+    sampling noise.
+    """
 
     def __init__(self, rows: Rows, grid: Grid, lags: LagClasses, work: Work) -> None:
         self.rows, self.grid, self.lags, self.work = rows, grid, lags, work
@@ -312,31 +417,41 @@ class _Polish:
             with work.stage("moments") as values:
                 self.moments = moments(rows.fit)
                 self.gap = invariance_gap(self.moments, lags)
-                values |= {"noise": self.moments.noise, "third_order_noise": self.moments.third_noise}
+                values |= {
+                    "noise": self.moments.noise,
+                    "third_order_noise": self.moments.third_noise,
+                }
 
     def __call__(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
         if self.moments is None:
             return self._by_second_order(frames)
         if self.moments.third_noise > self.settings.no_third_moment:
-            # symmetric in sign: second order cannot recognise an all-pass copy, so it never convinces
+            # symmetric in sign: second order cannot recognise an all-pass copy, so it never
+            # convinces
             return (*self._by_second_order(frames)[:2], False)
         return self._by_third_order(frames, self.moments)
 
     def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
         with self.work.stage("stationary") as values:
             C, C_held = (rows.T @ rows / len(rows) for rows in (self.rows.fit, self.rows.held))
-            polished = {name: stationary_frame(W, C, C_held, self.lags) for name, W in frames.items()}
+            polished = {
+                name: stationary_frame(W, C, C_held, self.lags) for name, W in frames.items()
+            }
             name = min(polished, key=lambda key: polished[key][1])
             W, misfit = polished[name]
             left = float(stationarity(self.rows.held @ W.T, self.lags).mean())
             values |= {"start": name, "misfit": misfit, "stationarity": left}
         return name, W, left < self.settings.stationary
 
-    def _by_third_order(self, frames: dict[str, NDArray], m: Moments) -> tuple[str, NDArray[np.float64], bool]:
+    def _by_third_order(
+        self, frames: dict[str, NDArray], m: Moments
+    ) -> tuple[str, NDArray[np.float64], bool]:
         with self.work.stage("stationary") as values:
             first = {name: minimise_over_rotations(self.gap, W, 100) for name, W in frames.items()}
             ahead = sorted(first, key=lambda key: first[key][1])[:2]
-            first |= {name: minimise_over_rotations(self.gap, first[name][0], 200) for name in ahead}
+            first |= {
+                name: minimise_over_rotations(self.gap, first[name][0], 200) for name in ahead
+            }
             name = min(ahead, key=lambda key: first[key][1])
             W, gap = first[name]
             near = (
@@ -346,9 +461,15 @@ class _Polish:
                 W, gap = minimise_over_rotations(self.gap, W, 1000, tolerance=1e-7)
             if near and gap > m.noise:
                 # the optimiser cannot leave its component of O(N): try the other
-                other, value = minimise_over_rotations(self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7)
+                other, value = minimise_over_rotations(
+                    self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7
+                )
                 W, gap = (other, value) if value < gap else (W, gap)
-            values |= {"start": name, "gaps": {key: value for key, (_, value) in first.items()}, "gap": gap}
+            values |= {
+                "start": name,
+                "gaps": {key: value for key, (_, value) in first.items()},
+                "gap": gap,
+            }
         if gap > self.settings.sharpen_gap * m.noise:
             return name, W, False
         with self.work.stage("sharpen") as values:
@@ -357,17 +478,26 @@ class _Polish:
         stationary = gap < self.settings.arrived_gap * m.noise
         if stationary:
             self.sharp.append(entropy)
-        # on a ring every phase is stationary: entropy and third moment have to agree, or two attempts on the sharpest
+        # on a ring every phase is stationary: entropy and third moment have to agree, or two
+        # attempts on the sharpest
         agreed = (
             not self.ring
             or self.same_phase > self.settings.same_phase
-            or sum(value < min(self.sharp, default=0.0) + self.settings.same_sharpness for value in self.sharp) >= 2
+            or sum(
+                value < min(self.sharp, default=0.0) + self.settings.same_sharpness
+                for value in self.sharp
+            )
+            >= 2
         )
         return name, W, stationary and agreed
 
-    def _sharpen(self, W: NDArray, gap: float, noise: float) -> tuple[NDArray[np.float64], float, float]:
+    def _sharpen(
+        self, W: NDArray, gap: float, noise: float
+    ) -> tuple[NDArray[np.float64], float, float]:
         """The sharper frame, if held-out rows say that it is and it is no less stationary."""
-        some, held = (part[: self.settings.sharpen_rows] for part in (self.rows.fit, self.rows.held))
+        some, held = (
+            part[: self.settings.sharpen_rows] for part in (self.rows.fit, self.rows.held)
+        )
         if self.grid.is_ring:
             W, numbers = sharpest_phase(W, some, held, self.settings.phase_rows, 0.0)
             self.same_phase = numbers["agreement"]
@@ -380,7 +510,9 @@ class _Polish:
 
 
 def _reflect_weakest(W: NDArray, second: NDArray) -> NDArray:
-    """W (1 - 2 v vᵀ), v the direction of least variance: the other component of O(N), at the least cost."""
+    """W (1 - 2 v vᵀ), v the direction of least variance: the other component of O(N), at the least
+    cost.
+    """
     v = np.linalg.eigh(second)[1][:, :1]
     return W - 2 * (W @ v) @ v.T
 
@@ -394,7 +526,9 @@ def _general(
     work: Work,
     rotations: dict[str, NDArray[np.float64]],
 ) -> dict[str, NDArray[np.float64]]:
-    """Maps that need not be orthogonal: from points, from the best rotation, and on a line from increments."""
+    """Maps that need not be orthogonal: from points, from the best rotation, and on a line from
+    increments.
+    """
     settings = work.settings
     fewest, most = settings.resolve_rows
     some = rows.fit[: min(most, max(fewest, settings.resolve_numbers // grid.size))]
@@ -411,7 +545,9 @@ def _general(
         with work.stage("resolve") as values:
             W, quality = start()
             found[name] = unit_determinant(
-                least_distortion_filter(resolve(W, single, lags, settings=settings), lags, settings.filter_taps)
+                least_distortion_filter(
+                    resolve(W, single, lags, settings=settings), lags, settings.filter_taps
+                )
             )
             values |= {"start": name, **quality}
     return found

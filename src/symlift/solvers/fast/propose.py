@@ -22,7 +22,8 @@ __all__ = ["Proposal", "candidate_grids", "propose_grid"]
 
 
 def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
-    """Line and ring of d points, and rectangles and boxes of d points that are not too elongated, open or closed.
+    """Line and ring of d points, and rectangles and boxes of d points that are not too elongated,
+    open or closed.
 
     >>> [str(g) for g in candidate_grids(12) if not any(g.periodic)]
     ['12', '2x6', '3x4', '2x2x3']
@@ -33,7 +34,8 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
     for a in range(2, math.isqrt(d) + 1):
         if d % a == 0 and d // a <= settings.max_aspect * a:
             yield from (
-                Grid((a, d // a), flags) for flags in ((False, False), (True, True), (False, True), (True, False))
+                Grid((a, d // a), flags)
+                for flags in ((False, False), (True, True), (False, True), (True, False))
             )
     for a in range(2, round(d ** (1 / 3)) + 1):
         for b in range(a, math.isqrt(d // a) + 1):
@@ -49,7 +51,9 @@ _UNSURE = 0.65
 
 @dataclass(frozen=True)
 class Proposal:
-    """A grid with its confidence, and all that were compared: itself, then the others, the best first."""
+    """A grid with its confidence, and all that were compared: itself, then the others, the best
+    first.
+    """
 
     grid: Grid
     candidates: tuple[GridCandidate, ...]
@@ -57,7 +61,11 @@ class Proposal:
     @property
     def runner_up(self) -> Grid | None:
         """The best of the others."""
-        return Grid(self.candidates[1].shape, self.candidates[1].periodic) if len(self.candidates) > 1 else None
+        return (
+            Grid(self.candidates[1].shape, self.candidates[1].periodic)
+            if len(self.candidates) > 1
+            else None
+        )
 
     @property
     def doubt(self) -> str:
@@ -67,40 +75,56 @@ class Proposal:
             return ""
         first, second = (one.share for one in self.candidates[:2])
         return (
-            f"the {grid_words(self.grid)} explains {first:.2f} of what is real, the {grid_words(other)}, {second:.2f}: "
-            "give grid= if you know which it is"
+            f"the {grid_words(self.grid)} explains {first:.2f} of what is real, the"
+            f" {grid_words(other)}, {second:.2f}: give grid= if you know which it is"
         )
 
 
 def _proposal(chosen: Grid, confidence: float, shares: list[tuple[Grid, float]]) -> Proposal:
     others = sorted((pair for pair in shares if pair[0] != chosen), key=lambda pair: -pair[1])
     mine = [pair for pair in shares if pair[0] == chosen]
-    candidates = tuple(GridCandidate(g.shape, g.periodic, round(float(share), 4)) for g, share in [*mine, *others])
+    candidates = tuple(
+        GridCandidate(g.shape, g.periodic, round(float(share), 4)) for g, share in [*mine, *others]
+    )
     confidence = round(float(np.clip(confidence, 0, 1)), 3)
     return Proposal(Grid(chosen.shape, chosen.periodic, confidence=confidence), candidates)
 
 
 def propose_grid(
-    X: NDArray, rng: np.random.Generator, progress: Progress = no_progress, settings: FastSettings = DEFAULT
+    X: NDArray,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    settings: FastSettings = DEFAULT,
 ) -> Proposal | None:
-    """The grid that explains pairwise statistics of held-out rows best, with its confidence; None if it cannot be determined.
+    """The grid that explains pairwise statistics of held-out rows best, with its confidence; None
+    if it cannot be determined.
 
-    Columns themselves are tried first (shuffled pixels), then the energies of independent components (dense mixing).
+    Columns themselves are tried first (shuffled pixels), then the energies of independent
+    components (dense mixing).
     """
     best = _among_columns(screen(X, rng, settings.place, settings.propose_rows, progress), settings)
     n, d = X.shape
-    if best is not None or has_gaps(X) or n < _ROWS_PER_COLUMN * d or not _FEWEST <= d <= settings.propose_columns:
+    if (
+        best is not None
+        or has_gaps(X)
+        or n < _ROWS_PER_COLUMN * d
+        or not _FEWEST <= d <= settings.propose_columns
+    ):
         return best
     index = rng.permutation(len(X))[: 2 * settings.propose_rows]
     rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
     rows = rows - rows.mean(axis=0)
     fit, held = rows[::2], rows[1::2]
     U, _ = independent_components(fit, rng)
-    return _best(energy_similarities(fit @ U.T), energy_similarities(held @ U.T), rng, progress, settings)
+    return _best(
+        energy_similarities(fit @ U.T), energy_similarities(held @ U.T), rng, progress, settings
+    )
 
 
 def _among_columns(found: list[Screened], settings: FastSettings) -> Proposal | None:
-    """The simplest grid that explains the columns about as well as any, and how far it is ahead of the next one."""
+    """The simplest grid that explains the columns about as well as any, and how far it is ahead of
+    the next one.
+    """
     if not found or not found[0].accepted:
         return None
     able = [
@@ -111,21 +135,29 @@ def _among_columns(found: list[Screened], settings: FastSettings) -> Proposal | 
     chosen = min(able, key=lambda one: one.displacements)
     other = max((one.share for one in found if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
-    return _proposal(chosen.grid, min(chosen.share, 0.5 + ahead), [(one.grid, one.share) for one in found])
+    return _proposal(
+        chosen.grid, min(chosen.share, 0.5 + ahead), [(one.grid, one.share) for one in found]
+    )
 
 
 def _best(
-    S: NDArray, S_held: NDArray, rng: np.random.Generator, progress: Progress, settings: FastSettings
+    S: NDArray,
+    S_held: NDArray,
+    rng: np.random.Generator,
+    progress: Progress,
+    settings: FastSettings,
 ) -> Proposal | None:
     """The simplest grid that explains the statistics about as well as any.
 
-    Folding a line into rows gives a grid whose displacements are finer than the line's, so it explains no less: of those that do
-    equally well, the one with the fewest displacements is meant.
+    Folding a line into rows gives a grid whose displacements are finer than the line's, so it
+    explains no less: of those that do equally well, the one with the fewest displacements is meant.
     """
     found: list[tuple[float, LagClasses]] = []
     candidates = list(candidate_grids(S.shape[1], settings))
     for number, grid in enumerate(candidates):
-        progress(f"grid {grid}, candidate {number + 1} of {len(candidates)}", number / len(candidates))
+        progress(
+            f"grid {grid}, candidate {number + 1} of {len(candidates)}", number / len(candidates)
+        )
         lags = LagClasses(grid)
         order, _ = arrange(S, grid, rng, settings)
         found.append((explained_elsewhere(S, S_held, order, lags), lags))

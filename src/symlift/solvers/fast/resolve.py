@@ -1,10 +1,13 @@
-"""Resolve: sharpen a nearly stationary lifting map by the paper's three terms, with one marginal shared by all points.
+"""Resolve: sharpen a nearly stationary lifting map by the paper's three terms, with one marginal
+shared by all points.
 
-    J(W) = h̄(y) - log|det W|/N  +  isometry · distortion(W)/2  +  stationary · Σ_k ‖M_k - Π M_k‖²/‖M_k‖²
+    J(W) = h̄(y) - log|det W|/N + isometry · distortion(W)/2 + stationary · Σ_k ‖M_k - Π
+    M_k‖²/‖M_k‖²
 
-The first two are the total correlation per point (resolution), which does not depend on the mixing; the distortion is infomax at
-fixed ‖W‖; the last is stationarity of second to fourth moments.  Stationarity alone cannot distinguish the truth from an all-pass copy
-of it; the entropy of the shared marginal can, since a copy smears what is silent.
+The first two are the total correlation per point (resolution), which does not depend on the mixing;
+the distortion is infomax at fixed ‖W‖; the last is stationarity of second to fourth moments.
+Stationarity alone cannot distinguish the truth from an all-pass copy of it; the entropy of the
+shared marginal can, since a copy smears what is silent.
 """
 
 from __future__ import annotations
@@ -34,9 +37,11 @@ def unit_determinant(W: NDArray) -> NDArray[np.float64]:
 
 
 class SharedEntropy:
-    """Plug-in entropy of all values of Z together, -Σ_b q_b log (k * q)_b, and its exact gradient in Z.
+    """Plug-in entropy of all values of Z together, -Σ_b q_b log (k * q)_b, and its exact gradient
+    in Z.
 
-    q is the linear binning of the values, k a Gaussian of the given bandwidth; Z is expected to have unit pooled variance.
+    q is the linear binning of the values, k a Gaussian of the given bandwidth; Z is expected to
+    have unit pooled variance.
     """
 
     def __init__(self, bandwidth: float, half_width: float = 6.0, bins: int = 1200) -> None:
@@ -63,7 +68,8 @@ class SharedEntropy:
 class _Nonstationarity:
     """Σ_k ‖M_k - Π M_k‖²/‖M_k‖² over E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], and its gradient in Z.
 
-    The denominators are those of the Z it was made with, so that value and gradient belong together.
+    The denominators are those of the Z it was made with, so that value and gradient belong
+    together.
     """
 
     def __init__(self, Z: NDArray, lags: LagClasses) -> None:
@@ -85,8 +91,12 @@ class _Nonstationarity:
     def __call__(self, Z: NDArray) -> tuple[float, NDArray]:
         z, q = self._powers(Z)
         residuals = [M - self.lags.project(M) for M in self._moments(z, q)]
-        value = sum(float(np.sum(R**2)) / size for R, size in zip(residuals, self.sizes, strict=True))
-        R2, R3, R4 = ((R / size).astype(Z.dtype) for R, size in zip(residuals, self.sizes, strict=True))
+        value = sum(
+            float(np.sum(R**2)) / size for R, size in zip(residuals, self.sizes, strict=True)
+        )
+        R2, R3, R4 = (
+            (R / size).astype(Z.dtype) for R, size in zip(residuals, self.sizes, strict=True)
+        )
         toward_squares = z @ (2 * R3.T) + q @ (4 * R4)
         gradient = (z @ (4 * R2) + q @ (2 * R3) + 2 * z * toward_squares) / len(Z)
         return value, np.where(np.abs(Z) < CLIP, gradient, 0)
@@ -100,12 +110,18 @@ def resolve(
     stationary: float = 5.0,
     settings: FastSettings = DEFAULT,
 ) -> NDArray[np.float64]:
-    """Minimise J(W) over all invertible W from a start, L-BFGS on (1 + Θ) W, the density going from coarse to fine."""
+    """Minimise J(W) over all invertible W from a start, L-BFGS on (1 + Θ) W, the density going from
+    coarse to fine.
+    """
     m = len(W)
     for bandwidth in settings.bandwidths:
         loss = relative_loss(W, X, lags, bandwidth, isometry, stationary)
         found = minimize(
-            loss, np.zeros(m * m), jac=True, method="L-BFGS-B", options={"maxiter": settings.resolve_steps}
+            loss,
+            np.zeros(m * m),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": settings.resolve_steps},
         )
         W = (np.eye(m) + found.x.reshape(m, m)) @ W
     return W
@@ -114,7 +130,9 @@ def resolve(
 def relative_loss(
     W: NDArray, X: NDArray, lags: LagClasses, bandwidth: float, isometry: float, stationary: float
 ) -> Callable[[NDArray], tuple[float, NDArray]]:
-    """Θ ↦ J((1 + Θ) W) up to a constant, and its gradient, both flat.  Rows of X may be float32: they are only averaged over."""
+    """Θ ↦ J((1 + Θ) W) up to a constant, and its gradient, both flat. Rows of X may be float32:
+    they are only averaged over.
+    """
     n, m = len(X), len(W)
     entropy = SharedEntropy(bandwidth)
     Y0 = X @ W.T.astype(X.dtype)
@@ -138,17 +156,25 @@ def relative_loss(
         TG = T @ G0
         size = float(np.sum(TG * T))
         gradient += isometry * TG / size - (1 + isometry) * np.linalg.inv(T).T / m
-        value = h + stationary * penalty + np.log(s) + 0.5 * isometry * np.log(size) - (1 + isometry) * logdet / m
+        value = (
+            h
+            + stationary * penalty
+            + np.log(s)
+            + 0.5 * isometry * np.log(size)
+            - (1 + isometry) * logdet / m
+        )
         return float(value), gradient.ravel()
 
     return loss
 
 
 def least_distortion_filter(V: NDArray, lags: LagClasses, taps: int = 3) -> NDArray[np.float64]:
-    """W = K V with K a short symmetric stationary filter (lags up to ``taps`` on each axis) of least distortion.
+    """W = K V with K a short symmetric stationary filter (lags up to ``taps`` on each axis) of
+    least distortion.
 
-    The measurement determines the field up to a convolution; its modulus is chosen so that the recovered inverse is nearest to an
-    isometry.  A short filter corrects the kernel that all points share and leaves the measurement's own spectrum alone.
+    The measurement determines the field up to a convolution; its modulus is chosen so that the
+    recovered inverse is nearest to an isometry. A short filter corrects the kernel that all points
+    share and leaves the measurement's own spectrum alone.
     """
     n = len(V)
     group, count = _symmetric_lags(lags, taps)
@@ -176,10 +202,17 @@ def least_distortion_filter(V: NDArray, lags: LagClasses, taps: int = 3) -> NDAr
 
 
 def _symmetric_lags(lags: LagClasses, taps: int) -> tuple[NDArray[np.int64], int]:
-    """Class of each pair with displacement and its opposite taken as one, -1 beyond ``taps``; and how many there are."""
+    """Class of each pair with displacement and its opposite taken as one, -1 beyond ``taps``; and
+    how many there are.
+    """
     lengths = lags.shape
     steps = np.stack(np.unravel_index(np.arange(lags.count.size), lengths), axis=1)
-    centre = np.array([0 if wraps else n - 1 for n, wraps in zip(lags.grid.shape, lags.grid.periodic, strict=True)])
+    centre = np.array(
+        [
+            0 if wraps else n - 1
+            for n, wraps in zip(lags.grid.shape, lags.grid.periodic, strict=True)
+        ]
+    )
     period = np.array(lengths)
     delta = steps - centre
     wrapped = np.where(lags.grid.periodic, (delta + period // 2) % period - period // 2, delta)

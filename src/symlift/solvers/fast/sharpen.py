@@ -1,4 +1,6 @@
-"""Sharpen: choose, among stationary frames, the phase that stationarity cannot see, by the entropy of the shared marginal."""
+"""Sharpen: choose, among stationary frames, the phase that stationarity cannot see, by the entropy
+of the shared marginal.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,17 @@ def pooled_entropy(Y: NDArray) -> tuple[float, NDArray]:
 
 
 def sharpen(
-    W: NDArray, X: NDArray, gap: Callable[[NDArray], tuple[float, NDArray]], strength: float, iterations: int = 80
+    W: NDArray,
+    X: NDArray,
+    gap: Callable[[NDArray], tuple[float, NDArray]],
+    strength: float,
+    iterations: int = 80,
 ) -> NDArray[np.float64]:
     """Minimise gap(W) + strength · h̄(W x) over rotations from a stationary W.
 
-    The gap leaves all-pass copies nearly free, and they smear silence, which the entropy of the one common marginal sees.
-    Only near a stationary W: over all rotations the entropy alone prefers wavelet-like bases.
+    The gap leaves all-pass copies nearly free, and they smear silence, which the entropy of the one
+    common marginal sees. Only near a stationary W: over all rotations the entropy alone prefers
+    wavelet-like bases.
     """
 
     def function(W: NDArray) -> tuple[float, NDArray]:

@@ -1,9 +1,10 @@
 """Translation invariance of whole moment tensors, and its minimisation over rotations.
 
-For x = A f with A orthogonal and f stationary, the moments of y = W x are translation invariant at W = Aᵀ.  Rotations keep the
-norms of C = E[x xᵀ] and T = E[x ⊗ x ⊗ x], so the distance to invariance is least where the projection on it is largest.  Both
-tensors are computed once; after that no data are touched.  The whole third moment, with every pair of lags, has a far
-wider basin than its slices E[y² y].
+For x = A f with A orthogonal and f stationary, the moments of y = W x are translation invariant at
+W = Aᵀ. Rotations keep the norms of C = E[x xᵀ] and T = E[x ⊗ x ⊗ x], so the distance to invariance
+is least where the projection on it is largest. Both tensors are computed once; after that no data
+are touched. The whole third moment, with every pair of lags, has a far wider basin than its slices
+E[y² y].
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from numpy.typing import NDArray
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
 
-__all__ = ["THIRD_WEIGHT", "Invariant", "Moments", "invariance_gap", "minimise_over_rotations", "moments"]
+__all__ = [
+    "THIRD_WEIGHT",
+    "Invariant",
+    "Moments",
+    "invariance_gap",
+    "minimise_over_rotations",
+    "moments",
+]
 
 # 2^N wrong rotations make the second moment Toeplitz too, so it must not drown the third
 _WEIGHTS = (1.0, 0.3)
@@ -26,25 +34,31 @@ THIRD_WEIGHT = _WEIGHTS[1]
 
 @dataclass(frozen=True)
 class Moments:
-    """Second and third moment of centred observations, each divided by its norm, and what sampling adds to the gap."""
+    """Second and third moment of centred observations, each divided by its norm, and what sampling
+    adds to the gap.
+    """
 
     second: NDArray[np.float64]
     third: NDArray[np.float64]
     noise: float
-    third_noise: float  # of the third moment alone: near 1 where the field is symmetric in sign and has none
+    third_noise: (
+        float  # of the third moment alone: near 1 where the field is symmetric in sign and has none
+    )
 
 
 def moments(X: NDArray) -> Moments:
     """E[x xᵀ] and E[x ⊗ x ⊗ x] with their sampling noise.
 
-    From halves a and b of the rows: the squared error of the mean of both is ‖M_a - M_b‖²/4 in expectation, and a true W
-    leaves a gap of just that size.
+    From halves a and b of the rows: the squared error of the mean of both is ‖M_a - M_b‖²/4 in
+    expectation, and a true W leaves a gap of just that size.
     """
     halves = [_sums(X[::2]), _sums(X[1::2])]
     full = [a + b for a, b in zip(*halves, strict=True)]
     norms = [max(float(np.linalg.norm(t)), 1e-300) for t in full]
     noise = [(np.linalg.norm(a - b) / size) ** 2 for a, b, size in zip(*halves, norms, strict=True)]
-    return Moments(full[0] / norms[0], full[1] / norms[1], float(np.dot(_WEIGHTS, noise)), float(noise[1]))
+    return Moments(
+        full[0] / norms[0], full[1] / norms[1], float(np.dot(_WEIGHTS, noise)), float(noise[1])
+    )
 
 
 def _sums(X: NDArray) -> tuple[NDArray, NDArray]:
@@ -78,10 +92,12 @@ class Invariant:
 def invariance_gap(
     m: Moments, lags: LagClasses, invariant: Invariant | None = None
 ) -> Callable[[NDArray], tuple[float, NDArray]]:
-    """W ↦ Σ_k weight_k (1 - ‖Π W^{⊗k} M_k‖²) and its gradient in W; at the truth it is the sampling noise.
+    """W ↦ Σ_k weight_k (1 - ‖Π W^{⊗k} M_k‖²) and its gradient in W; at the truth it is the sampling
+    noise.
 
-    ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left unrotated⟩.  A third moment in
-    float32 is worked with in float32: half the time, and its own sampling noise is larger by far.
+    ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left
+    unrotated⟩. A third moment in float32 is worked with in float32: half the time, and its own
+    sampling noise is larger by far.
     """
     invariant = invariant or Invariant(lags)
     d = len(m.second)
@@ -105,9 +121,14 @@ def invariance_gap(
 
 
 def minimise_over_rotations(
-    function: Callable[[NDArray], tuple[float, NDArray]], W: NDArray, iterations: int, tolerance: float = 1e-5
+    function: Callable[[NDArray], tuple[float, NDArray]],
+    W: NDArray,
+    iterations: int,
+    tolerance: float = 1e-5,
 ) -> tuple[NDArray[np.float64], float]:
-    """L-BFGS over W ← cayley(Ω) W with Ω skew and Armijo backtracking; ends when ten steps gain less than ``tolerance``."""
+    """L-BFGS over W ← cayley(Ω) W with Ω skew and Armijo backtracking; ends when ten steps gain
+    less than ``tolerance``.
+    """
     memory = 20
     value, G = function(W)
     A = _skew(G, W)
@@ -148,7 +169,9 @@ def _skew(gradient: NDArray, W: NDArray) -> NDArray:
     return A - A.T
 
 
-def _two_loop(gradient: NDArray, pairs: list[tuple[NDArray, NDArray, float]], step: float) -> NDArray:
+def _two_loop(
+    gradient: NDArray, pairs: list[tuple[NDArray, NDArray, float]], step: float
+) -> NDArray:
     """The L-BFGS direction; plain scaled gradient while there is no memory."""
     q = gradient.copy()
     weights = []

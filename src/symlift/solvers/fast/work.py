@@ -1,4 +1,6 @@
-"""What the stages of the fast solver share: rows in two parts, settings, and the record of what each stage did."""
+"""What the stages of the fast solver share: rows in two parts, settings, and the record of what
+each stage did.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from symlift.solvers.fast.settings import FastSettings
 
 __all__ = ["Rows", "Work"]
 
-# what stages cost, relative to each other, and how often they run at most: for the time estimate of a progress bar
+# what stages cost, relative to each other, and how often they run at most: for the time estimate of
+# a progress bar
 COSTS = {
     "bits": 6,
     "place": 4,
@@ -34,7 +37,9 @@ COSTS = {
 
 @dataclass
 class Work:
-    """What all stages share: the settings, and the record of what each stage did and how long it took."""
+    """What all stages share: the settings, and the record of what each stage did and how long it
+    took.
+    """
 
     settings: FastSettings
     progress: Progress
@@ -50,12 +55,17 @@ class Work:
         self.stages.append(Stage(name, round(time.perf_counter() - start, 3), values))
 
     def _total(self) -> int:
-        again = dict.fromkeys(("localise", "frames", "stationary", "sharpen"), self.settings.attempts) | {"resolve": 3}
+        again = dict.fromkeys(
+            ("localise", "frames", "stationary", "sharpen"), self.settings.attempts
+        ) | {"resolve": 3}
         return sum(cost * again.get(name, 1) for name, cost in COSTS.items())
 
     def best(self, value: str, *stages: str) -> float:
         """The largest number that stages have noted under one name; 0 where there is none."""
-        return max((s.values[value] for s in self.stages if s.name in stages and value in s.values), default=0.0)
+        return max(
+            (s.values[value] for s in self.stages if s.name in stages and value in s.values),
+            default=0.0,
+        )
 
     def trace(self, chosen: str) -> Trace:
         return Trace("fast", chosen, tuple(self.stages), asdict(self.settings))

@@ -30,7 +30,9 @@ def board(folder: Path) -> Watch:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise InputError("TensorBoard is not installed: `pip install tensorboard`, or leave it out") from None
+        raise InputError(
+            "TensorBoard is not installed: `pip install tensorboard`, or leave it out"
+        ) from None
     writer = SummaryWriter(str(folder))
 
     def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:  # noqa: ARG001

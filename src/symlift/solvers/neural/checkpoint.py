@@ -1,4 +1,6 @@
-"""Checkpoints of a whole training run: one safetensors file, tensors by name and the rest as JSON in its header."""
+"""Checkpoints of a whole training run: one safetensors file, tensors by name and the rest as JSON
+in its header.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,28 @@ from symlift.errors import InputError
 from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import loads
 
-__all__ = ["FORMAT_VERSION", "optimiser_state", "read_checkpoint", "restore_optimiser", "write_checkpoint"]
+__all__ = [
+    "FORMAT_VERSION",
+    "optimiser_state",
+    "read_checkpoint",
+    "restore_optimiser",
+    "write_checkpoint",
+]
 
 FORMAT_VERSION = 1
 _FORMAT = "symlift-training"
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Write under a temporary name, then rename: a run killed at any moment leaves the previous checkpoint whole."""
+    """Write under a temporary name, then rename: a run killed at any moment leaves the previous
+    checkpoint whole.
+    """
     metadata = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": json.dumps(header)}
     with write_atomically(path) as temporary:
         save_file(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, temporary, metadata=metadata
+            {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
+            temporary,
+            metadata=metadata,
         )
 
 
@@ -36,10 +48,14 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != _FORMAT:
-                raise InputError(f"{path} is not a symlift checkpoint: remove it, or start again with --overwrite")
+                raise InputError(
+                    f"{path} is not a symlift checkpoint: remove it, or start again with"
+                    " --overwrite"
+                )
             if int(metadata["version"]) > FORMAT_VERSION:
                 raise InputError(
-                    f"{path} has format version {metadata['version']}, this symlift reads up to {FORMAT_VERSION}: upgrade symlift"
+                    f"{path} has format version {metadata['version']}, this symlift reads up to"
+                    f" {FORMAT_VERSION}: upgrade symlift"
                 )
             header: dict[str, Any] = loads(metadata["header"])
             return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 - not a dictionary
@@ -47,21 +63,30 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{path} is damaged ({type(error).__name__}): remove it, or start again with --overwrite"
+            f"{path} is damaged ({type(error).__name__}): remove it, or start again with"
+            " --overwrite"
         ) from None
 
 
 def optimiser_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """An optimiser's tensors, ``prefix.parameter.name``."""
     state = optimiser.state_dict()["state"]
-    return {f"{prefix}.{index}.{name}": value for index, entry in state.items() for name, value in entry.items()}
+    return {
+        f"{prefix}.{index}.{name}": value
+        for index, entry in state.items()
+        for name, value in entry.items()
+    }
 
 
-def restore_optimiser(prefix: str, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def restore_optimiser(
+    prefix: str, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
+) -> None:
     """Put back what :func:`optimiser_state` took; learning rates are the schedule's to set."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith(f"{prefix}."):
             index, entry = name.removeprefix(f"{prefix}.").split(".", 1)
             state.setdefault(int(index), {})[entry] = value
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimiser.load_state_dict(
+        {"state": state, "param_groups": optimiser.state_dict()["param_groups"]}
+    )

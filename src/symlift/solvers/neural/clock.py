@@ -1,17 +1,22 @@
-"""The clock of a training run: how far the joint entropy's rank is open, and what is left of the learning rates.
+"""The clock of a training run: how far the joint entropy's rank is open, and what is left of the
+learning rates.
 
-The paper opens the rank in learning-rate time.  A squeezed clock then opens it faster than the fit can follow, and the run is lost:
-each newly opened plane has to find its frequency before the next one may come.  So the rank waits.  Planes come in pairs of
-dimensions beside the constant one, so a field can be stationary at ranks 1, 3, 5, …; the clock stops half a rank short of the next
-pair's end (2.5, 4.5, …), where the pair is opened far enough to be pressed into place, until the smoothed stationarity term falls
-below a bound.  Stopping at the odd ranks themselves presses too little (a new plane must pass frequencies that are not
-stationary, pushing the others up), and growing in proportion to the fit presses two planes in at once.  When all of the rank is
-open (up to a limit: the last planes are weak and hard to place) the run settles: learning rates decay, and it ends.
+The paper opens the rank in learning-rate time. A squeezed clock then opens it faster than the fit
+can follow, and the run is lost: each newly opened plane has to find its frequency before the next
+one may come. So the rank waits. Planes come in pairs of dimensions beside the constant one, so a
+field can be stationary at ranks 1, 3, 5, …; the clock stops half a rank short of the next pair's
+end (2.5, 4.5, …), where the pair is opened far enough to be pressed into place, until the smoothed
+stationarity term falls below a bound. Stopping at the odd ranks themselves presses too little (a
+new plane must pass frequencies that are not stationary, pushing the others up), and growing in
+proportion to the fit presses two planes in at once. When all of the rank is open (up to a limit:
+the last planes are weak and hard to place) the run settles: learning rates decay, and it ends.
 
-The first harmonics decide.  Where the second one comes first, the ladder is wrong from its foot, and the stationarity of a low
-stop never falls.  A run that stalls there is lost, and another draw of the start is cheaper than its rest.
+The first harmonics decide. Where the second one comes first, the ladder is wrong from its foot, and
+the stationarity of a low stop never falls. A run that stalls there is lost, and another draw of the
+start is cheaper than its rest.
 
-A run may also close before the end: at a given rank, it goes over to the nearest exact model, and its rest is that of a near start.
+A run may also close before the end: at a given rank, it goes over to the nearest exact model, and
+its rest is that of a near start.
 """
 
 from __future__ import annotations
@@ -29,10 +34,12 @@ _MEMORY = 0.8
 
 @dataclass(frozen=True)
 class Clock:
-    """Rank, the next stop, share of the learning rates, smoothed stationarity, and the step at which settling began.
+    """Rank, the next stop, share of the learning rates, smoothed stationarity, and the step at
+    which settling began.
 
-    ``draws`` counts the starts, the last of which was taken at step ``began`` (``near``: from a model that is known to be near).
-    ``lost`` and ``closing`` ask for another start: a new draw, or the nearest exact model.
+    ``draws`` counts the starts, the last of which was taken at step ``began`` (``near``: from a
+    model that is known to be near). ``lost`` and ``closing`` ask for another start: a new draw, or
+    the nearest exact model.
 
     >>> settings = Settings(rank_speed=0.01, patience=0.1, dwell=50, settle=100)
     >>> clock = Clock.start(settings, points=5)
@@ -59,14 +66,22 @@ class Clock:
     closing: bool = False
 
     @classmethod
-    def start(cls, settings: Settings, points: int, opened: bool = False, draws: int = 1, began: int = 0) -> Clock:
-        """At the first rank, or with the spectrum ``opened`` at once (a start that is known to be near)."""
+    def start(
+        cls, settings: Settings, points: int, opened: bool = False, draws: int = 1, began: int = 0
+    ) -> Clock:
+        """At the first rank, or with the spectrum ``opened`` at once (a start that is known to be
+        near).
+        """
         if settings.clock == "paper" and not opened:
-            return cls(rank=1.0, full=settings.rank_limit or points, stop=1.0, draws=draws, began=began)
+            return cls(
+                rank=1.0, full=settings.rank_limit or points, stop=1.0, draws=draws, began=began
+            )
         # half a rank beyond the last index: the soft window is then nearly 1 there
         full = settings.rank_limit if settings.rank_limit is not None else points + 0.5
         if opened:
-            return cls(rank=full, full=full, stop=full, settled=began, draws=draws, began=began, near=True)
+            return cls(
+                rank=full, full=full, stop=full, settled=began, draws=draws, began=began, near=True
+            )
         return cls(rank=min(1.5, full), full=full, stop=min(2.5, full), draws=draws, began=began)
 
     @property
@@ -75,7 +90,9 @@ class Clock:
         return min(1.0, self.rank / self.full)
 
     def _left(self, settings: Settings, rank: float) -> float:
-        """The paper's own relation: where the rank is a share s of the summed rate, the rate has fallen to 1 - (1 - decay) s."""
+        """The paper's own relation: where the rank is a share s of the summed rate, the rate has
+        fallen to 1 - (1 - decay) s.
+        """
         return 1 - (1 - settings.decay) * min(1.0, rank / self.full)
 
     def share(self, settings: Settings, step: int) -> float:
@@ -88,11 +105,15 @@ class Clock:
         return settling if self.settled == 0 else max(0.7 + 0.3 * settling, step / settings.steps)
 
     def advance(self, settings: Settings, step: int, every: int, stationarity: float) -> Clock:
-        """The clock after ``step`` steps, of which the last ``every`` had this mean ``stationarity``."""
+        """The clock after ``step`` steps, of which the last ``every`` had this mean
+        ``stationarity``.
+        """
         out_of_time = step >= settings.steps
         if settings.clock == "paper":
             done = min(1.0, step / settings.steps)
-            share = (1 - settings.decay**done) / (1 - settings.decay) if settings.decay < 1 else done
+            share = (
+                (1 - settings.decay**done) / (1 - settings.decay) if settings.decay < 1 else done
+            )
             # rounding must not open a rank before its time
             rank = max(1.0, float(math.ceil(self.full * share - 1e-9)))
             return replace(self, factor=settings.decay**done, rank=rank, finished=out_of_time)
@@ -105,9 +126,13 @@ class Clock:
             rank = min(self.stop, self.rank + every * settings.rank_speed)
             arrived = step if rank >= self.stop else None
             factor = self._left(settings, rank)
-            return replace(self, rank=rank, factor=factor, arrived=arrived, fit=None, finished=out_of_time)
+            return replace(
+                self, rank=rank, factor=factor, arrived=arrived, fit=None, finished=out_of_time
+            )
         # what was measured on the way says nothing about the stop
-        fit = stationarity if self.fit is None else _MEMORY * self.fit + (1 - _MEMORY) * stationarity
+        fit = (
+            stationarity if self.fit is None else _MEMORY * self.fit + (1 - _MEMORY) * stationarity
+        )
         waited = step - (self.arrived or 0)
         fits = waited >= settings.dwell and fit <= settings.patience
         if not fits and waited < settings.stall:

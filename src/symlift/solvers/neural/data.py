@@ -1,4 +1,6 @@
-"""Rows for training: drawn at random from memory or from a memmap, centred, scaled, mixed and noised."""
+"""Rows for training: drawn at random from memory or from a memmap, centred, scaled, mixed and
+noised.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +13,37 @@ from symlift.solvers.neural.objective.batch import Workers
 
 __all__ = ["Rows", "held_out", "input_statistics"]
 
-# arrays up to this many numbers are kept on the device as they will be used; larger ones are read row by row
+# arrays up to this many numbers are kept on the device as they will be used; larger ones are read
+# row by row
 _IN_MEMORY = 250_000_000
 _STATISTICS = 20_000_000
 
 
 def input_statistics(X: NDArray) -> tuple[float, float]:
-    """One mean and one deviation for all columns together: no column is treated unlike another, so no symmetry is broken."""
+    """One mean and one deviation for all columns together: no column is treated unlike another, so
+    no symmetry is broken.
+    """
     step = max(1, X.size // _STATISTICS)
     rows = np.asarray(X[::step], dtype=np.float64)
     mean = float(rows.mean())
     return mean, max(float(np.sqrt(np.mean((rows - mean) ** 2))), 1e-300)
 
 
-def held_out(n: int, rng: np.random.Generator, most: int = 5_000) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Indices (training, held out) of ``n`` rows: a fifth is held out, at most ``most``, both in ascending order."""
+def held_out(
+    n: int, rng: np.random.Generator, most: int = 5_000
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indices (training, held out) of ``n`` rows: a fifth is held out, at most ``most``, both in
+    ascending order.
+    """
     count = min(most, n // 5)
     order = rng.permutation(n)
     return np.sort(order[count:]), np.sort(order[:count])
 
 
 class Rows:
-    """Training rows (x - mean)/scale of ``X[index]``; small arrays live on the device, large ones stay where they are."""
+    """Training rows (x - mean)/scale of ``X[index]``; small arrays live on the device, large ones
+    stay where they are.
+    """
 
     def __init__(
         self,
@@ -51,18 +62,25 @@ class Rows:
 
     def _prepare(self, rows: NDArray) -> Tensor:
         return (
-            torch.from_numpy(np.ascontiguousarray(rows)).to(self.mean.device, self.mean.dtype) - self.mean
+            torch.from_numpy(np.ascontiguousarray(rows)).to(self.mean.device, self.mean.dtype)
+            - self.mean
         ) / self.scale
 
     def draw(self, count: int, workers: Workers) -> Tensor:
-        """``count`` random rows of this process, (count, d), out of ``count`` · processes that all draw alike.
+        """``count`` random rows of this process, (count, d), out of ``count`` · processes that all
+        draw alike.
 
-        With ``mixing`` = k, each is a sum of k random rows, each kept with probability ½ (superpositions of stationary fields
-        are stationary); with ``noise``, white noise of that deviation is added.
+        With ``mixing`` = k, each is a sum of k random rows, each kept with probability ½
+        (superpositions of stationary fields are stationary); with ``noise``, white noise of that
+        deviation is added.
         """
         width = self.mixing or 1
         place = workers.integers(len(self.index), count * width, self.index.device)
-        rows = self.kept[place] if self.kept is not None else self._prepare(self.X[self.index[place].cpu().numpy()])
+        rows = (
+            self.kept[place]
+            if self.kept is not None
+            else self._prepare(self.X[self.index[place].cpu().numpy()])
+        )
         if self.mixing:
             kept = workers.uniform(1, count, width, rows)[0] < 0.5
             rows = (rows.view(count, width, -1) * kept[..., None]).sum(dim=1)

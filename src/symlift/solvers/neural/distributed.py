@@ -13,7 +13,8 @@ def is_follower() -> bool:
 
 
 def join_processes() -> tuple[int, int]:
-    """(rank, number) of this process among those that torchrun started, after joining them; (0, 1) where there are no others.
+    """(rank, number) of this process among those that torchrun started, after joining them; (0, 1)
+    where there are no others.
 
     >>> join_processes()
     (0, 1)

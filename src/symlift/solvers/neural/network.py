@@ -1,4 +1,6 @@
-"""The lifting network: the parameters of a :class:`~symlift.LiftedModel` as something that can be trained."""
+"""The lifting network: the parameters of a :class:`~symlift.LiftedModel` as something that can be
+trained.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from symlift.core.linalg import polar
 from symlift.core.model import EmbeddingKind, LiftedModel
 from symlift.errors import InputError
 
-__all__ = ["EigenvectorNetwork", "Eigenvectors", "LiftingNetwork", "Rotation", "cayley", "initial_model"]
+__all__ = [
+    "EigenvectorNetwork",
+    "Eigenvectors",
+    "LiftingNetwork",
+    "Rotation",
+    "cayley",
+    "initial_model",
+]
 
 
 #: deviation of the entries of a start
@@ -32,11 +41,13 @@ def initial_model(
     generator: torch.Generator,
     separate: bool = False,
 ) -> LiftedModel:
-    """The paper's start: eigenvectors of a random antisymmetric matrix A with entries N(0, 1e-3²), and frequencies as small.
+    """The paper's start: eigenvectors of a random antisymmetric matrix A with entries N(0, 1e-3²),
+    and frequencies as small.
 
-    Near zero in the frequencies only: the eigenvectors, and so Q, are Haar-random (Q = I would be the answer where nothing was
-    mixed).  With one axis, A has the frequencies, too, unless they are ``separate``, as the paper's text has them (its code has
-    them so for several axes only): differences of conjugate pairs of N(0, 1e-3²), of either sign.  An embedding that compresses
+    Near zero in the frequencies only: the eigenvectors, and so Q, are Haar-random (Q = I would be
+    the answer where nothing was mixed). With one axis, A has the frequencies, too, unless they are
+    ``separate``, as the paper's text has them (its code has them so for several axes only):
+    differences of conjugate pairs of N(0, 1e-3²), of either sign. An embedding that compresses
     starts with random orthonormal rows, so that no column is left out.
     """
     draw = torch.randn(dimension, dimension, generator=generator, dtype=torch.float64)
@@ -49,12 +60,16 @@ def initial_model(
     r = np.zeros(dimension // 2 + dimension % 2)
     E = np.eye(dimension, len(mean))
     if dimension < len(mean):
-        E = _haar(torch.randn(len(mean), dimension, generator=generator, dtype=torch.float64)).T.numpy()
+        E = _haar(
+            torch.randn(len(mean), dimension, generator=generator, dtype=torch.float64)
+        ).T.numpy()
     return LiftedModel(grid, mean.astype(np.float64), scale, E, group, r, kind)
 
 
 def _haar(draw: Tensor) -> Tensor:
-    """Orthonormal columns, uniform over all: those of a Gaussian matrix, with the signs that make its QR unique."""
+    """Orthonormal columns, uniform over all: those of a Gaussian matrix, with the signs that make
+    its QR unique.
+    """
     Q, R = torch.linalg.qr(draw)
     return Q * torch.sign(torch.diagonal(R))
 
@@ -72,11 +87,12 @@ def _orthonormal(Q: Tensor) -> Tensor:
 
 
 class Rotation(nn.Module):
-    """A learnable orthogonal matrix Q = Q₀ · cayley(A), kept orthogonal over any number of optimiser steps.
+    """A learnable orthogonal matrix Q = Q₀ · cayley(A), kept orthogonal over any number of
+    optimiser steps.
 
-    The Cayley map costs one solve, forward and backward (a sixth of a complex eigendecomposition at d = 225).  Its
-    accuracy falls as A grows, so :meth:`fold` moves A into the base Q₀ (re-orthonormalised in float64) once it is large;
-    call it after optimiser steps.
+    The Cayley map costs one solve, forward and backward (a sixth of a complex eigendecomposition at
+    d = 225). Its accuracy falls as A grows, so :meth:`fold` moves A into the base Q₀
+    (re-orthonormalised in float64) once it is large; call it after optimiser steps.
     """
 
     base: Tensor
@@ -101,17 +117,21 @@ class Rotation(nn.Module):
 
 
 class Eigenvectors(nn.Module):
-    """Planes as the paper has them: conjugate eigenvectors of one learned antisymmetric matrix A, by diagonalisation.
+    """Planes as the paper has them: conjugate eigenvectors of one learned antisymmetric matrix A,
+    by diagonalisation.
 
-    Only the eigenvectors of A count, so its scale is free: as it grows, the same learning rate turns them less.  Their gradient
-    has no bound where two eigenvalues of A meet.
+    Only the eigenvectors of A count, so its scale is free: as it grows, the same learning rate
+    turns them less. Their gradient has no bound where two eigenvalues of A meet.
     """
 
     def __init__(self, Q: Tensor) -> None:
         super().__init__()
         D = len(Q)
-        # planes and spectrum of a Gaussian antisymmetric matrix are independent: a spectrum for the given planes
-        draw = torch.triu(torch.randn(D, D, generator=torch.Generator().manual_seed(D), dtype=torch.float64), 1)
+        # planes and spectrum of a Gaussian antisymmetric matrix are independent: a spectrum for the
+        # given planes
+        draw = torch.triu(
+            torch.randn(D, D, generator=torch.Generator().manual_seed(D), dtype=torch.float64), 1
+        )
         sizes = torch.linalg.svdvals(draw - draw.T)[0 : D - D % 2 : 2]  # |±iλ|: each twice
         planes = torch.unflatten(Q.double()[:, : D - D % 2], 1, (-1, 2))
         first, second = planes.unbind(dim=2)
@@ -119,7 +139,9 @@ class Eigenvectors(nn.Module):
         self.skew = nn.Parameter(A.to(Q.dtype))
 
     def forward(self) -> Tensor:
-        """(D, ⌈D/2⌉): one eigenvector of each conjugate pair, in descending order of its eigenvalue, and the real one in odd D."""
+        """(D, ⌈D/2⌉): one eigenvector of each conjugate pair, in descending order of its
+        eigenvalue, and the real one in odd D.
+        """
         A = (self.skew - self.skew.T) / 2
         wide = torch.complex128 if len(A) <= _WIDE else torch.complex64
         # A's own eigenvalues are purely imaginary; those of iA come in pairs ±λ, in ascending order
@@ -136,21 +158,26 @@ _WIDE = 400
 
 
 class LiftingNetwork(nn.Module):
-    """W = T(θ) diag(r) Qᵀ E with Q = Q₀ · cayley(A), r = (filter + noise)/‖·‖, and one offset for each axis inside T.
+    """W = T(θ) diag(r) Qᵀ E with Q = Q₀ · cayley(A), r = (filter + noise)/‖·‖, and one offset for
+    each axis inside T.
 
-    The offset moves the window along the torus as a whole, at most by half its length; :meth:`model` folds it into the planes.
-    A linear embedding E is learned, unless it is to be kept as the start has it.
+    The offset moves the window along the torus as a whole, at most by half its length;
+    :meth:`model` folds it into the planes. A linear embedding E is learned, unless it is to be kept
+    as the start has it.
     """
 
     mean: Tensor
     points: Tensor
     reach: Tensor
 
-    def __init__(self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False) -> None:
+    def __init__(
+        self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False
+    ) -> None:
         super().__init__()
         if not isinstance(start.group, TranslationGroup) or start.channels > 1:
             raise InputError(
-                f"a model of {start.grid.size} points and {start.channels} channels cannot be trained further"
+                f"a model of {start.grid.size} points and {start.channels} channels cannot be"
+                " trained further"
             )
         self.grid, self.scale, self.kind = start.grid, start.scale, start.kind
         self.dimension = start.group.dimension
@@ -164,9 +191,14 @@ class LiftingNetwork(nn.Module):
         else:
             self.register_buffer("E", embedding)
         self.register_buffer("mean", torch.from_numpy(start.mean).to(dtype).clone())
-        self.register_buffer("points", torch.from_numpy(start.grid.coordinates()).to(dtype), persistent=False)
+        self.register_buffer(
+            "points", torch.from_numpy(start.grid.coordinates()).to(dtype), persistent=False
+        )
         half = torch.tensor(
-            [0.0 if wraps else n / 2 for n, wraps in zip(start.grid.shape, start.grid.periodic, strict=True)]
+            [
+                0.0 if wraps else n / 2
+                for n, wraps in zip(start.grid.shape, start.grid.periodic, strict=True)
+            ]
         )
         self.register_buffer("reach", half.to(dtype), persistent=False)
 
@@ -176,7 +208,9 @@ class LiftingNetwork(nn.Module):
         return r / r.norm().clamp_min(1e-12)
 
     def displacement(self) -> Tensor:
-        """The window's offset along each axis, in grid steps; 0 on a ring, where it changes nothing."""
+        """The window's offset along each axis, in grid steps; 0 on a ring, where it changes
+        nothing.
+        """
         return self.reach * torch.tanh(self.offset)
 
     def forward(self, noise: Tensor | None = None) -> Tensor:
@@ -184,14 +218,18 @@ class LiftingNetwork(nn.Module):
         points = self.points + self.displacement()
         return lifting_map(self.E, self.rotation(), self.theta, self.unit_filter(noise), points)
 
-    def parameters_by_gain(self) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
+    def parameters_by_gain(
+        self,
+    ) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
         """What turns planes, what sets frequencies, and the rest."""
         own = (self.rotation.skew, self.theta)
         return [own[0]], [own[1]], [p for p in self.parameters() if all(p is not q for q in own)]
 
     @torch.no_grad()
     def condition_embedding(self) -> None:
-        """Divide a learned embedding's singular values by their geometric mean: it may shape, not scale."""
+        """Divide a learned embedding's singular values by their geometric mean: it may shape, not
+        scale.
+        """
         if isinstance(self.E, nn.Parameter):
             singular = torch.linalg.svdvals(self.E)
             self.E.div_(torch.exp(torch.log(singular.clamp_min(1e-12)).mean()))
@@ -207,16 +245,22 @@ class LiftingNetwork(nn.Module):
         if float(r.norm()) < 0.5:  # never trained: the filter is still zero
             r = torch.full_like(r, 1 / math.sqrt(len(r)))
         group = TranslationGroup(_array(turned), _array(theta))
-        return LiftedModel(self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind)
+        return LiftedModel(
+            self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind
+        )
 
 
 class EigenvectorNetwork(LiftingNetwork):
-    """The same family as the paper writes it: y_n = Re w₀ᵀ U exp(-i φ·t_n) U† E x, with U from :class:`Eigenvectors`.
+    """The same family as the paper writes it: y_n = Re w₀ᵀ U exp(-i φ·t_n) U† E x, with U from
+    :class:`Eigenvectors`.
 
-    A filter w₀ of D entries, and for each axis a vector α of D entries with φ = α - Pα, P the exchange of conjugate pairs.
+    A filter w₀ of D entries, and for each axis a vector α of D entries with φ = α - Pα, P the
+    exchange of conjugate pairs.
     """
 
-    def __init__(self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False) -> None:
+    def __init__(
+        self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False
+    ) -> None:
         super().__init__(start, dtype, keep_embedding)
         group = start.group
         assert isinstance(group, TranslationGroup)  # noqa: S101 - checked above
@@ -245,12 +289,16 @@ class EigenvectorNetwork(LiftingNetwork):
 
     @torch.no_grad()
     def model(self) -> LiftedModel:
-        """The model as it stands, in float64: each eigenvector turned so that the filter is real on it."""
+        """The model as it stands, in float64: each eigenvector turned so that the filter is real on
+        it.
+        """
         U = self.rotation().to(torch.complex128)
         half, D = self.dimension // 2, self.dimension
         weights = self.unit_filter().to(U.dtype) @ U
         turned = U * torch.exp(-1j * weights.angle())
-        planes = math.sqrt(2) * torch.stack([turned[:, :half].real, -turned[:, :half].imag], dim=2).flatten(1)
+        planes = math.sqrt(2) * torch.stack(
+            [turned[:, :half].real, -turned[:, :half].imag], dim=2
+        ).flatten(1)
         r = math.sqrt(2) * weights[:half].abs()
         if D % 2:  # real up to a phase, which is taken from its largest entry
             lone = U[:, half] * torch.exp(-1j * U[U[:, half].abs().argmax(), half].angle())
@@ -258,11 +306,15 @@ class EigenvectorNetwork(LiftingNetwork):
             planes = torch.cat([planes, (lone.real * (1 if weight >= 0 else -1))[:, None]], dim=1)
             r = torch.cat([r, weight.abs()[None]])
         theta = self.frequencies().double()
-        Q = rotate_planes(_orthonormal(planes).to(theta.device), -self.displacement().double() @ theta)
+        Q = rotate_planes(
+            _orthonormal(planes).to(theta.device), -self.displacement().double() @ theta
+        )
         if float(r.norm()) < 0.5:  # never trained: the filter is still zero
             r = torch.full_like(r, 1 / math.sqrt(len(r)))
         group = TranslationGroup(_array(Q), _array(theta))
-        return LiftedModel(self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind)
+        return LiftedModel(
+            self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind
+        )
 
 
 def _array(tensor: Tensor) -> NDArray[np.float64]:

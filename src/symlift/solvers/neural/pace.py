@@ -1,7 +1,9 @@
-"""The time of a training: how much of its budget is spent, over all resumptions, and when to write a checkpoint.
+"""The time of a training: how much of its budget is spent, over all resumptions, and when to write
+a checkpoint.
 
-A checkpoint is due every so many seconds, and when somebody asks the process to stop (Ctrl-C, or SIGTERM as batch systems send it):
-the step in hand is ended, the checkpoint written, and the process stops.
+A checkpoint is due every so many seconds, and when somebody asks the process to stop (Ctrl-C, or
+SIGTERM as batch systems send it): the step in hand is ended, the checkpoint written, and the
+process stops.
 """
 
 from __future__ import annotations
@@ -21,19 +23,23 @@ from symlift.storage.strict_json import dumps, read_json
 
 __all__ = ["SAVE_SECONDS", "Pace"]
 
-# a run that is killed often must not begin its budget anew: the time that is spent is noted more often than checkpoints are written
+# a run that is killed often must not begin its budget anew: the time that is spent is noted more
+# often than checkpoints are written
 #: seconds between checkpoints, and between notes
 SAVE_SECONDS, _NOTE_SECONDS = 20.0, 1.0
 _STOPS = tuple(s for s in (signal.SIGINT, getattr(signal, "SIGTERM", None)) if s is not None)
 
 
 class Pace:
-    """``with Pace(folder, seconds) as pace``: counts on from ``seconds``, or from what ``folder`` notes, whichever is more.
+    """``with Pace(folder, seconds) as pace``: counts on from ``seconds``, or from what ``folder``
+    notes, whichever is more.
 
     ``folder`` None writes nothing and leaves signals alone.  ``now`` is the clock.
     """
 
-    def __init__(self, folder: Path | None, seconds: float = 0.0, now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, folder: Path | None, seconds: float = 0.0, now: Callable[[], float] | None = None
+    ) -> None:
         self.folder, self.now = folder, now or time.perf_counter
         self.stopped_by: int | None = None
         self._before: dict[Any, Any] = {}

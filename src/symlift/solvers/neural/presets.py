@@ -1,10 +1,20 @@
-"""What a training run is made of, and our presets, named after the rows of the paper's training table."""
+"""What a training run is made of, and our presets, named after the rows of the paper's training
+table.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 from symlift.core.grid import Grid
 from symlift.solvers.neural.objective.critic import Head, Layer, Padding
@@ -17,10 +27,11 @@ class _Frozen(BaseModel):
 
 
 class Estimator(_Frozen):
-    """One stationarity estimator: the critics' layers, and the block size of the coarse field that they see.
+    """One stationarity estimator: the critics' layers, and the block size of the coarse field that
+    they see.
 
-    ``whole``: whether the mixture of a field and its shift is the whole of both or half of each; None takes the cheaper one on
-    images.
+    ``whole``: whether the mixture of a field and its shift is the whole of both or half of each;
+    None takes the cheaper one on images.
     """
 
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
@@ -33,31 +44,37 @@ class Estimator(_Frozen):
 class Settings(_Frozen):
     """Everything that decides a training run.
 
-    Weights, batch sizes, layers and decay are the paper's; learning rates (Q and θ are parametrised differently here), batch of
-    the 63-point rows and the clock are ours, found by measurement.
+    Weights, batch sizes, layers and decay are the paper's; learning rates (Q and θ are parametrised
+    differently here), batch of the 63-point rows and the clock are ours, found by measurement.
     """
 
-    # the objective: stationarity · JS + resolution · (marginal - joint entropy) - infomax · joint entropy; 0 switches a term off
+    # the objective: stationarity · JS + resolution · (marginal - joint entropy) - infomax · joint
+    # entropy; 0 switches a term off
     stationarity: NonNegativeFloat = 1.0
     resolution: NonNegativeFloat = 1.0
     infomax: NonNegativeFloat = 0.75
-    # infomax from a near start.  The data leave the kernel's modulus open (a filtered stationary field is stationary, too), and at
-    # the paper's weights resolution tilts it towards whitening, noise included; a large weight takes the map closest to an isometry
+    # infomax from a near start. The data leave the kernel's modulus open (a filtered stationary
+    # field is stationary, too), and at the paper's weights resolution tilts it towards whitening,
+    # noise included; a large weight takes the map closest to an isometry
     near_infomax: NonNegativeFloat = 30.0
-    # from a near start: the weight of the moments' stationarity relative to the critics, and what resolution is multiplied by
+    # from a near start: the weight of the moments' stationarity relative to the critics, and what
+    # resolution is multiplied by
     near_moments: NonNegativeFloat = 2.0
     near_resolution: NonNegativeFloat = 1.0
-    # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at the first and at the full rank
+    # how stationarity is measured: shares of the critics' estimate and of the two closed forms, at
+    # the first and at the full rank
     critics: tuple[float, float] = (1.0, 1.0)
     gaussian: tuple[float, float] = (0.0, 0.0)
     moments: tuple[float, float] = (0.0, 0.0)
     estimators: tuple[Estimator, ...] = (Estimator(layers=(Layer(4, 5), Layer(6, 3), Layer(8, 3))),)
     # the model
     embedding: Literal["identity", "zero-pad", "linear"] = "zero-pad"
-    #: D, the augmented dimension; None: half as large again as d on open grids (odd), d on odd rings
+    #: D, the augmented dimension; None: half as large again as d on open grids (odd), d on odd
+    #: rings
     dimension: PositiveInt | None = None
     rank_limit: PositiveFloat | None = None
-    #: what is learned of Q: a rotation of its planes (Cayley), or the paper's antisymmetric matrix, whose eigenvectors they are
+    #: what is learned of Q: a rotation of its planes (Cayley), or the paper's antisymmetric matrix,
+    #: whose eigenvectors they are
     parametrisation: Literal["planes", "eigenvectors"] = "planes"
     #: the least log-variance of the Gaussians of marginal entropies
     least_log_variance: float = -5.0
@@ -75,30 +92,34 @@ class Settings(_Frozen):
     filter_noise: NonNegativeFloat = 0.1
     data_noise: NonNegativeFloat = 0.0
     mixing: PositiveInt | None = None
-    # the clock: "wait" opens the spectrum pair by pair, each when the one before fits, and then settles; "paper" follows the summed
-    # learning rate over ``steps``
+    # the clock: "wait" opens the spectrum pair by pair, each when the one before fits, and then
+    # settles; "paper" follows the summed learning rate over ``steps``
     clock: Literal["wait", "paper"] = "wait"
     steps: PositiveInt = 200_000
     rank_speed: PositiveFloat = 2e-3
     patience: PositiveFloat = 0.01
     dwell: PositiveInt = 500
     stall: PositiveInt = 10_000
-    #: the share of the rank below which a stop that stalls has lost its way: the run starts again from another draw
+    #: the share of the rank below which a stop that stalls has lost its way: the run starts again
+    #: from another draw
     must_fit: Annotated[float, Field(ge=0, le=1)] = 0.0
     retries: NonNegativeInt = 3
-    #: the rank at which, instead of settling, a run goes over to the nearest exact model and on as from a near start; for
-    #: transforms that keep lengths
+    #: the rank at which, instead of settling, a run goes over to the nearest exact model and on as
+    #: from a near start; for transforms that keep lengths
     close_at: PositiveFloat | None = None
     settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
-    #: which model a run returns: the best by the held-out objective (which has all three terms), or the last
+    #: which model a run returns: the best by the held-out objective (which has all three terms), or
+    #: the last
     keep: Literal["best", "last"] = "best"
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
 
 
 def _layers(*rows: tuple[int, ...], stride: int = 0) -> tuple[Layer, ...]:
     """(filters, kernel) rows; the first ``stride`` of them stride by 2 instead of pooling."""
-    return tuple(Layer(f, k, 2, pool=False) if i < stride else Layer(f, k) for i, (f, k) in enumerate(rows))
+    return tuple(
+        Layer(f, k, 2, pool=False) if i < stride else Layer(f, k) for i, (f, k) in enumerate(rows)
+    )
 
 
 # the released code's network: strides where the text pools, which costs a third
@@ -115,7 +136,13 @@ _MNIST27 = (Estimator(layers=_layers((4, 7), (6, 5), (8, 3), (8, 3))),)
 #: settings named after the rows of the paper's training table
 PRESETS: dict[str, Settings] = {
     "gsn15": Settings(
-        stationarity=1.5, estimators=_GSN15, rate=1e-3, estimator_rate=5e-3, batch=500, embedding="identity", dimension=15,
+        stationarity=1.5,
+        estimators=_GSN15,
+        rate=1e-3,
+        estimator_rate=5e-3,
+        batch=500,
+        embedding="identity",
+        dimension=15,
         rank_limit=12.5,  # the last harmonics of these pulses are weak: opened, they push the others out of place
         close_at=8.5,
         must_fit=0.55,  # its first three harmonics
@@ -133,18 +160,46 @@ PRESETS: dict[str, Settings] = {
         steps=1_000_000,
     ),
     "ising33": Settings(
-        estimators=_ISING, batch=2500, embedding="linear", dimension=63, clip=0.5,
-        near_moments=30.0, near_resolution=0.1,  # two-valued signals look resolved in many wrong places: stationarity leads
+        estimators=_ISING,
+        batch=2500,
+        embedding="linear",
+        dimension=63,
+        clip=0.5,
+        near_moments=30.0,
+        near_resolution=0.1,  # two-valued signals look resolved in many wrong places: stationarity leads
     ),
     "visual-coding": Settings(
-        stationarity=2.5, resolution=0.2, infomax=0.2, estimators=_NEURAL, batch=2500, rank_limit=3.0,
+        stationarity=2.5,
+        resolution=0.2,
+        infomax=0.2,
+        estimators=_NEURAL,
+        batch=2500,
+        rank_limit=3.0,
         mixing=20,
     ),
-    "mnist15": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, dimension=325),
-    "mnist27": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053),
-    "mnist15-bits": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, embedding="linear", dimension=325),
-    "mnist27-bits": Settings(resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, embedding="linear", dimension=1053),
-}  # fmt: skip
+    "mnist15": Settings(
+        resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, dimension=325
+    ),
+    "mnist27": Settings(
+        resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053
+    ),
+    "mnist15-bits": Settings(
+        resolution=0.2,
+        infomax=0.15,
+        estimators=_MNIST15,
+        batch=2500,
+        embedding="linear",
+        dimension=325,
+    ),
+    "mnist27-bits": Settings(
+        resolution=0.2,
+        infomax=0.15,
+        estimators=_MNIST27,
+        batch=2500,
+        embedding="linear",
+        dimension=1053,
+    ),
+}
 
 
 def preset_for(grid: Grid, d: int) -> str:
@@ -164,7 +219,9 @@ def preset_for(grid: Grid, d: int) -> str:
 
 
 def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
-    """``settings`` with an embedding and an augmented dimension that d columns on ``grid`` can have."""
+    """``settings`` with an embedding and an augmented dimension that d columns on ``grid`` can
+    have.
+    """
     kind, dimension = settings.embedding, settings.dimension
     limit = settings.rank_limit
     if kind == "identity" and dimension != d:
@@ -182,9 +239,16 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
         size = grid.size if kind == "linear" else d
         longer = size if all(grid.periodic) else size + size // 2
         dimension = longer + 1 - longer % 2
-    # the nearest isometry is no help where the map is not to be one, and would bring back a term that is switched off
-    closes = kind != "linear" and 0 not in (settings.stationarity, settings.resolution, settings.infomax)
-    coarse = tuple(e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4)
+    # the nearest isometry is no help where the map is not to be one, and would bring back a term
+    # that is switched off
+    closes = kind != "linear" and 0 not in (
+        settings.stationarity,
+        settings.resolution,
+        settings.infomax,
+    )
+    coarse = tuple(
+        e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4
+    )
     return settings.model_copy(
         update={
             "embedding": kind,
@@ -197,16 +261,22 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
 
 
 def refining(settings: Settings) -> Settings:
-    """``settings`` for a start that is near: no filter noise, and only the settling part of the clock.
+    """``settings`` for a start that is near: no filter noise, and only the settling part of the
+    clock.
 
-    Fresh critics and mixtures know nothing yet, and while they learn the lifting map runs away from a good start: so they learn
-    first.  The stationarity of moments, which is right from the first step on, leads, and allows larger steps than critics alone.
+    Fresh critics and mixtures know nothing yet, and while they learn the lifting map runs away from
+    a good start: so they learn first. The stationarity of moments, which is right from the first
+    step on, leads, and allows larger steps than critics alone.
     """
     near: dict[str, Any] = {
         "parametrisation": "planes",
-        "rate": settings.near_rate, "filter_noise": 0.0, "clock": "wait", "rank_limit": None, "warm_up": 500,
+        "rate": settings.near_rate,
+        "filter_noise": 0.0,
+        "clock": "wait",
+        "rank_limit": None,
+        "warm_up": 500,
         "settle": max(settings.settle, 6_000),
-    }  # fmt: skip
+    }
     if settings.critics == (1.0, 1.0):
         near |= {"critics": (0.5, 0.5), "moments": (settings.near_moments, settings.near_moments)}
     near["infomax"] = settings.near_infomax if settings.infomax > 0 else 0.0

@@ -1,4 +1,6 @@
-"""One training run: alternating updates of lifting network and estimators, its clock, its checkpoints and its best model."""
+"""One training run: alternating updates of lifting network and estimators, its clock, its
+checkpoints and its best model.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from symlift.core.model import LiftedModel
 from symlift.errors import InputError, TrainingError
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.neural.board import Watch, board, both
-from symlift.solvers.neural.checkpoint import optimiser_state, read_checkpoint, restore_optimiser, write_checkpoint
+from symlift.solvers.neural.checkpoint import (
+    optimiser_state,
+    read_checkpoint,
+    restore_optimiser,
+    write_checkpoint,
+)
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import Rows
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
@@ -40,7 +47,8 @@ __all__ = ["Budget", "Trainer", "make_objective"]
 
 #: steps between looks at the losses: nothing inside a step waits for the device
 CHECK = 50
-#: checks between looks at held-out rows, and at most between checkpoints, which are written by time as well
+#: checks between looks at held-out rows, and at most between checkpoints, which are written by time
+#: as well
 EVALUATE, SAVE = 20, 20
 #: the paper counts its filter noise in epochs of 100 steps, and lets it fall by e in ten of them
 _NOISE_STEPS = 1000.0
@@ -78,19 +86,33 @@ class _Best:
 
 
 def make_objective(grid: Grid, settings: Settings) -> Objective:
-    """The objective that ``settings`` describe, with fresh critics and mixtures (drawn from torch's current generator)."""
+    """The objective that ``settings`` describe, with fresh critics and mixtures (drawn from torch's
+    current generator).
+    """
     estimators = [
-        JensenShannon(grid, e.layers, (e.coarse,) * grid.ndim, e.padding, e.head, e.whole) for e in settings.estimators
+        JensenShannon(grid, e.layers, (e.coarse,) * grid.ndim, e.padding, e.head, e.whole)
+        for e in settings.estimators
     ]
     weights = (settings.stationarity, settings.resolution, settings.infomax)
-    shares = {"critics": settings.critics, "gaussian": settings.gaussian, "moments": settings.moments}
-    return Objective(grid, estimators, weights, shares, MixtureMarginals(grid.size, least=settings.least_log_variance))
+    shares = {
+        "critics": settings.critics,
+        "gaussian": settings.gaussian,
+        "moments": settings.moments,
+    }
+    return Objective(
+        grid,
+        estimators,
+        weights,
+        shares,
+        MixtureMarginals(grid.size, least=settings.least_log_variance),
+    )
 
 
 class Trainer:
     """Trains a lifting network from ``start`` on rows ``X[train]``; judges it on ``X[held]``.
 
-    Everything that a step depends on is in :meth:`state`: a run that was killed and resumed ends as it would have, bit for bit.
+    Everything that a step depends on is in :meth:`state`: a run that was killed and resumed ends as
+    it would have, bit for bit.
     """
 
     def __init__(
@@ -118,7 +140,9 @@ class Trainer:
         self.workers = Workers(torch.Generator(self.device).manual_seed(seed), *workers)
         self.clock = Clock.start(settings, start.grid.size, opened=near)
         self._begin(start, seed)
-        self.rows = Rows(X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise)
+        self.rows = Rows(
+            X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise
+        )
         self.held = np.asarray(X[held], dtype=np.float64)
         self.lags = LagClasses(start.grid)
         self.step_count, self.seconds = 0, 0.0
@@ -129,11 +153,13 @@ class Trainer:
     def _begin(self, start: LiftedModel, seed: int) -> None:
         """Network, estimators and optimisers as they are before the first step."""
         settings, device, self.start = self.settings, self.device, start
-        # parameters are drawn on the CPU from a seed of their own: the same on every device and in every process
+        # parameters are drawn on the CPU from a seed of their own: the same on every device and in
+        # every process
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             objective = make_objective(start.grid, settings)
-        # the embedding of a near start decides what is measured as an isometry; let loose, it whitens the field
+        # the embedding of a near start decides what is measured as an isometry; let loose, it
+        # whitens the field
         kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
         self.network = kind(start, self.dtype, keep_embedding=self.clock.near).to(device)
         self.objective = objective.to(device, self.dtype)
@@ -141,20 +167,32 @@ class Trainer:
         parts = zip(self.network.parameters_by_gain(), gains, strict=True)
         self.model_optimiser = self._adam([{"params": part, "gain": gain} for part, gain in parts])
         parameters = list(self.objective.parameters())
-        self.estimator_optimiser = self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
+        self.estimator_optimiser = (
+            self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
+        )
         self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=device)
         # the first step at which each term was not finite, or infinity
-        self.broken = torch.full((len(Objective.names),), math.inf, dtype=torch.float64, device=device)
+        self.broken = torch.full(
+            (len(Objective.names),), math.inf, dtype=torch.float64, device=device
+        )
 
     def _draw_again(self) -> None:
-        """Begin from another draw of the paper's start; best model, history and the steps taken stay."""
+        """Begin from another draw of the paper's start; best model, history and the steps taken
+        stay.
+        """
         draws = self.clock.draws + 1
         self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
         seed, start = self._another_seed(draws), self.start
         generator = torch.Generator().manual_seed(seed)
         separate = self.settings.parametrisation == "eigenvectors"
         begun = initial_model(
-            self.grid, start.mean, start.scale, start.group.dimension, start.kind, generator, separate
+            self.grid,
+            start.mean,
+            start.scale,
+            start.group.dimension,
+            start.kind,
+            generator,
+            separate,
         )
         self._begin(begun, seed)
 
@@ -162,7 +200,9 @@ class Trainer:
         return int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
 
     def _go_near(self, W: NDArray, clock: Clock) -> None:
-        """From here on, training from the isometry ``W`` as from a near start, with a ``clock`` for that."""
+        """From here on, training from the isometry ``W`` as from a near start, with a ``clock`` for
+        that.
+        """
         self.settings, self.clock = refining(self.settings), clock
         start = LiftedModel.from_lifting_map(W / self.start.scale, self.grid, self.start.mean)
         self._begin(start, self._another_seed(0))
@@ -170,11 +210,16 @@ class Trainer:
     def _close(self, watch: Watch | None) -> None:
         """Go over to the nearest exact model, and on from there as from a near start.
 
-        Near the end, the map is nearly a shifted copy of one kernel, but its frequencies are not yet those of a torus.  The
-        isometry nearest to it is one by construction: cyclic shifts of its output are an exact group.
+        Near the end, the map is nearly a shifted copy of one kernel, but its frequencies are not
+        yet those of a torus. The isometry nearest to it is one by construction: cyclic shifts of
+        its output are an exact group.
         """
         clock = Clock.start(
-            refining(self.settings), self.grid.size, opened=True, draws=self.clock.draws, began=self.step_count
+            refining(self.settings),
+            self.grid.size,
+            opened=True,
+            draws=self.clock.draws,
+            began=self.step_count,
         )
         self._go_near(polar(self.network.model().lifting_map()), clock)
         self.best = _Best()  # it was the best of another objective
@@ -184,21 +229,32 @@ class Trainer:
     def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
         return torch.optim.Adam(groups, lr=1.0, eps=1e-7, fused=True)
 
-    # -- one step ----------------------------------------------------------------------------------------------------
+    # -- one step ----------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """One batch: one forward pass, one backward pass, both updates.  Nothing here waits for the device."""
+        """One batch: one forward pass, one backward pass, both updates. Nothing here waits for the
+        device.
+        """
         settings = self.settings
         x = self.rows.draw(self.rows_each, self.workers)
         noise = None
         if settings.filter_noise:
             draw = torch.randn(
-                self.network.filter.shape, generator=self.workers.generator, dtype=self.dtype, device=x.device
+                self.network.filter.shape,
+                generator=self.workers.generator,
+                dtype=self.dtype,
+                device=x.device,
             )
-            noise = settings.filter_noise * math.exp(-(self.step_count - self.clock.began) / _NOISE_STEPS) * draw
+            noise = (
+                settings.filter_noise
+                * math.exp(-(self.step_count - self.clock.began) / _NOISE_STEPS)
+                * draw
+            )
         rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=x.device)
         batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+        with torch.autocast(
+            x.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
+        ):
             loss, values = self.objective(batch, self.clock.opened)
         loss.backward()
         self._average_gradients()
@@ -214,7 +270,9 @@ class Trainer:
         if self.step_count % _CONDITION == 0:
             self.network.condition_embedding()
         self.sums += values
-        self.broken.clamp_max_(torch.where(torch.isfinite(values), math.inf, float(self.step_count)).double())
+        self.broken.clamp_max_(
+            torch.where(torch.isfinite(values), math.inf, float(self.step_count)).double()
+        )
 
     def _average_gradients(self) -> None:
         """The gradient of the global batch: each process holds its own rows' part of it."""
@@ -230,7 +288,9 @@ class Trainer:
 
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
-        begun = self.step_count - self.step_count % CHECK  # the same for all steps up to the next check
+        begun = (
+            self.step_count - self.step_count % CHECK
+        )  # the same for all steps up to the next check
         rate = 0.0 if begun - self.clock.began < settings.warm_up else settings.rate
         for group in self.model_optimiser.param_groups:
             group["lr"] = rate * group["gain"] * factor
@@ -238,7 +298,7 @@ class Trainer:
             for group in self.estimator_optimiser.param_groups:
                 group["lr"] = settings.estimator_rate * factor
 
-    # -- a run -------------------------------------------------------------------------------------------------------
+    # -- a run -------------------------------------------------------------------------------------
 
     def run(
         self,
@@ -248,10 +308,12 @@ class Trainer:
         watch: Watch | None = None,
         tensorboard: bool = False,
     ) -> Trainer:
-        """Train until the clock or the budget ends; ``ended`` says which: "finished", "steps" or "seconds".
+        """Train until the clock or the budget ends; ``ended`` says which: "finished", "steps" or
+        "seconds".
 
-        With ``folder``, checkpoints and ``training.jsonl`` go there, and event files for TensorBoard where they are asked for;
-        ``watch(step, model, values)`` is called at evaluations.
+        With ``folder``, checkpoints and ``training.jsonl`` go there, and event files for
+        TensorBoard where they are asked for; ``watch(step, model, values)`` is called at
+        evaluations.
         """
         budget = budget or Budget()
         path = None if folder is None or self.workers.rank > 0 else folder / CHECKPOINT
@@ -315,18 +377,25 @@ class Trainer:
             else "there is no checkpoint before it"
         )
         raise TrainingError(
-            f"the {Objective.names[first]} term was not finite at step {int(broken[first])}: {where}; "
-            "lower the learning rates, or clip gradients"
+            f"the {Objective.names[first]} term was not finite at step {int(broken[first])}:"
+            f" {where}; lower the learning rates, or clip gradients"
         )
 
-    def _check(self, path: Path | None, budget: Budget, progress: Progress, watch: Watch | None) -> bool:
+    def _check(
+        self, path: Path | None, budget: Budget, progress: Progress, watch: Watch | None
+    ) -> bool:
         """What is looked at every few steps; whether a checkpoint is due by their number."""
         self._stop_if_broken(path)
         means = dict(zip(Objective.names, (self.sums / CHECK).tolist(), strict=True))
         self.sums.zero_()
         self.network.rotation.fold()
-        self.clock = self.clock.advance(self.settings, self.step_count, CHECK, means["stationarity"])
-        share = max(self.clock.share(self.settings, self.step_count), budget.share(self.step_count, self.seconds))
+        self.clock = self.clock.advance(
+            self.settings, self.step_count, CHECK, means["stationarity"]
+        )
+        share = max(
+            self.clock.share(self.settings, self.step_count),
+            budget.share(self.step_count, self.seconds),
+        )
         progress(_told(means, self.clock), min(1.0, share))
         checks = self.step_count // CHECK
         if checks % EVALUATE == 0 or self.clock.finished:
@@ -337,7 +406,9 @@ class Trainer:
             self._close(watch)
         if path is not None and checks % EVALUATE == 0:
             with write_atomically(path.parent / CURVE) as temporary:
-                temporary.write_text("".join(dumps(record) + "\n" for record in self.history[1:]), encoding="utf-8")
+                temporary.write_text(
+                    "".join(dumps(record) + "\n" for record in self.history[1:]), encoding="utf-8"
+                )
         return checks % SAVE == 0
 
     def _evaluate(self, watch: Watch | None, means: dict[str, float]) -> None:
@@ -345,9 +416,14 @@ class Trainer:
         parts = held_out(np.asarray(model.map), self.held, self.lags)  # dense, however many columns
         value = parts.value(self.settings.infomax)
         record = {
-            "step": self.step_count, "seconds": round(self.seconds, 3), "rank": self.clock.rank, "factor": self.clock.factor,
-            **means, "held_out": value, **{f"held_out_{name}": part for name, part in asdict(parts).items()},
-        }  # fmt: skip
+            "step": self.step_count,
+            "seconds": round(self.seconds, 3),
+            "rank": self.clock.rank,
+            "factor": self.clock.factor,
+            **means,
+            "held_out": value,
+            **{f"held_out_{name}": part for name, part in asdict(parts).items()},
+        }
         self.history.append(record)
         if value < self.best.value:
             self.best = _Best(value, self.step_count, _model_tensors(model))
@@ -358,14 +434,20 @@ class Trainer:
         """The model with the least held-out objective so far."""
         kept = {name: value.numpy() for name, value in self.best.tensors.items()}
         group = TranslationGroup(kept["Q"], kept["theta"])
-        return LiftedModel(self.grid, kept["mean"], self.start.scale, kept["E"], group, kept["r"], self.start.kind)
+        return LiftedModel(
+            self.grid, kept["mean"], self.start.scale, kept["E"], group, kept["r"], self.start.kind
+        )
 
-    # -- what is kept ------------------------------------------------------------------------------------------------
+    # -- what is kept ------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that the rest of the run depends on: tensors by name, and the rest as JSON can hold it."""
+        """All that the rest of the run depends on: tensors by name, and the rest as JSON can hold
+        it.
+        """
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        tensors |= {f"objective.{name}": value for name, value in self.objective.state_dict().items()}
+        tensors |= {
+            f"objective.{name}": value for name, value in self.objective.state_dict().items()
+        }
         tensors |= optimiser_state("model_optimiser", self.model_optimiser)
         if self.estimator_optimiser is not None:
             tensors |= optimiser_state("estimator_optimiser", self.estimator_optimiser)
@@ -387,7 +469,9 @@ class Trainer:
         """Go on where a checkpoint was written."""
         tensors, header = read_checkpoint(path)
         if header["settings"] != self.given:
-            raise InputError(f"{path} was written by a run with other settings: use the same, or start again")
+            raise InputError(
+                f"{path} was written by a run with other settings: use the same, or start again"
+            )
         try:
             clock = Clock(**header["clock"])
             if clock.near and not self.clock.near:  # any isometry has the right shapes
@@ -400,18 +484,23 @@ class Trainer:
             self.workers.generator.set_state(tensors["generator"])
             if "sums" in tensors:  # checkpoints of symlift 0.1 were written between two checks only
                 self.sums.copy_(tensors["sums"])
-            self.best = _Best(header["best"]["value"], header["best"]["step"], _under("best.", tensors))
+            self.best = _Best(
+                header["best"]["value"], header["best"]["step"], _under("best.", tensors)
+            )
             self.clock = clock
             self.step_count, self.seconds = header["step"], header["seconds"]
             self.history = header["history"]
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"{path} does not fit this run ({type(error).__name__}): give the same data and settings, or start again"
+                f"{path} does not fit this run ({type(error).__name__}): give the same data and"
+                " settings, or start again"
             ) from None
 
 
 def _told(means: dict[str, float], clock: Clock) -> str:
-    terms = ", ".join(f"{name} {means[name]:.3f}" for name in ("stationarity", "resolution", "infomax"))
+    terms = ", ".join(
+        f"{name} {means[name]:.3f}" for name in ("stationarity", "resolution", "infomax")
+    )
     again = f", start {clock.draws}" if clock.draws > 1 else ""
     return f"training ({terms}, rank {clock.rank:.1f} of {clock.full:.0f}{again})"
 
@@ -424,4 +513,8 @@ def _model_tensors(model: LiftedModel) -> dict[str, Tensor]:
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,7 +1,9 @@
-"""The paper's training: a lifting network against trained estimators of stationarity, resolution and infomax.
+"""The paper's training: a lifting network against trained estimators of stationarity, resolution
+and infomax.
 
-From the paper's own start (a Haar-random Q, frequencies near zero, a filter of noise) or from a given model.  The general solver:
-where closed-form statistics fall short, it goes on; where they do not, it is a thousand times slower.
+From the paper's own start (a Haar-random Q, frequencies near zero, a filter of noise) or from a
+given model. The general solver: where closed-form statistics fall short, it goes on; where they do
+not, it is a thousand times slower.
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
-from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, TrainingSummary, no_progress, part_of
+from symlift.solvers.contract import (
+    Evidence,
+    Progress,
+    Solution,
+    Stage,
+    Trace,
+    TrainingSummary,
+    no_progress,
+    part_of,
+)
 from symlift.solvers.neural.board import Watch
 from symlift.solvers.neural.data import held_out, input_statistics
 from symlift.solvers.neural.distributed import join_processes
@@ -47,10 +58,12 @@ def solve(
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
-    ``preset`` "paper" is the training as the paper prints it, "ours" (or "auto") is ours, each for the row of the paper's training
-    table that is nearest; a row can be named ("gsn63", "paper-gsn63").  ``settings`` replace single entries of it.  ``start``
-    None is the paper's initialisation.  ``steps`` and ``seconds`` bound each restart.  With ``folder``, checkpoints are written
-    there and a run that was killed goes on from them; ``tensorboard`` adds its event files (``pip install tensorboard``).
+    ``preset`` "paper" is the training as the paper prints it, "ours" (or "auto") is ours, each for
+    the row of the paper's training table that is nearest; a row can be named ("gsn63",
+    "paper-gsn63"). ``settings`` replace single entries of it. ``start`` None is the paper's
+    initialisation. ``steps`` and ``seconds`` bound each restart. With ``folder``, checkpoints are
+    written there and a run that was killed goes on from them; ``tensorboard`` adds its event files
+    (``pip install tensorboard``).
     """
     chosen = _settings(preset, settings, grid, X.shape[1])
     if start is not None:
@@ -62,20 +75,35 @@ def solve(
     for restart, seed in enumerate(seeds):
         where = folder if folder is None or chosen.restarts == 1 else folder / f"restart{restart}"
         trainer = train(
-            X, split, grid, chosen, int(seed), start=start, device=device, budget=Budget(steps, seconds),
-
-            progress=part_of(progress, restart / chosen.restarts, (restart + 1) / chosen.restarts), folder=where, watch=watch,
+            X,
+            split,
+            grid,
+            chosen,
+            int(seed),
+            start=start,
+            device=device,
+            budget=Budget(steps, seconds),
+            progress=part_of(progress, restart / chosen.restarts, (restart + 1) / chosen.restarts),
+            folder=where,
+            watch=watch,
             tensorboard=tensorboard,
-        )  # fmt: skip
-        ends.append({"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count})
+        )
+        ends.append(
+            {"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count}
+        )
         if best is None or trainer.best.value < best.best.value:
             best = trainer
     assert best is not None  # noqa: S101 - there is at least one restart
     summary = TrainingSummary(
-        preset=_row(preset, grid, X.shape[1]), ended=str(best.ended), steps=best.step_count,
-        best_step=best.best.step, seconds=best.seconds, held_out=best.best.value, restarts=tuple(ends),
+        preset=_row(preset, grid, X.shape[1]),
+        ended=str(best.ended),
+        steps=best.step_count,
+        best_step=best.best.step,
+        seconds=best.seconds,
+        held_out=best.best.value,
+        restarts=tuple(ends),
         settings=chosen.model_dump(mode="json"),
-    )  # fmt: skip
+    )
     stages = tuple(Stage("train", record["seconds"], record) for record in best.history)
     return Solution(
         best.best_model() if chosen.keep == "best" else best.network.model(),
@@ -102,7 +130,14 @@ def train(
     """One run from one seed; returns the trainer as it ended."""
     model = starting_model(X, grid, settings, seed) if start is None else start
     trainer = Trainer(
-        X, *split, model, settings, seed, near=start is not None, device=pick_device(device), workers=join_processes()
+        X,
+        *split,
+        model,
+        settings,
+        seed,
+        near=start is not None,
+        device=pick_device(device),
+        workers=join_processes(),
     )
     if folder is not None and (folder / CHECKPOINT).is_file():
         trainer.restore(folder / CHECKPOINT)
@@ -110,7 +145,9 @@ def train(
 
 
 def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> LiftedModel:
-    """The paper's initialisation for X; ``settings`` must fit the grid (:func:`~symlift.solvers.neural.presets.fitted`)."""
+    """The paper's initialisation for X; ``settings`` must fit the grid
+    (:func:`~symlift.solvers.neural.presets.fitted`).
+    """
     mean, scale = input_statistics(X)
     centre = np.full(X.shape[1], mean)
     dimension = settings.dimension or X.shape[1]
@@ -120,7 +157,9 @@ def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> Lif
 
 
 def pick_device(name: str) -> torch.device:
-    """The device called ``name``; "auto" is an accelerator that can do what a step needs, or the CPU."""
+    """The device called ``name``; "auto" is an accelerator that can do what a step needs, or the
+    CPU.
+    """
     if name != "auto":
         try:
             device = torch.device(name)
@@ -152,9 +191,13 @@ def _settings(preset: str, overrides: dict[str, Any] | None, grid: Grid, d: int)
     known = PRESETS | PRINTED
     name = _row(preset, grid, d)
     if name not in known:
-        raise InputError(f"preset {preset!r} is unknown: use one of ours, paper, {', '.join(known)}")
+        raise InputError(
+            f"preset {preset!r} is unknown: use one of ours, paper, {', '.join(known)}"
+        )
     try:
         chosen = Settings.model_validate({**known[name].model_dump(), **(overrides or {})})
     except ValueError as error:
-        raise InputError(f"settings of the training are not valid ({' '.join(str(error).split())})") from None
+        raise InputError(
+            f"settings of the training are not valid ({' '.join(str(error).split())})"
+        ) from None
     return fitted(chosen, grid, d)

@@ -1,4 +1,6 @@
-"""Assemble: planes of all harmonics into one lifted model, so that observations can be moved along the ring or the torus."""
+"""Assemble: planes of all harmonics into one lifted model, so that observations can be moved along
+the ring or the torus.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,17 @@ from symlift.core.model import LiftedModel
 __all__ = ["assemble"]
 
 
-def assemble(X: NDArray, given: list[NDArray], harmonics: NDArray, modes: NDArray, grid: Grid) -> LiftedModel:
-    """The lifted model: plane h turns by 2π m_h / N a step, the filter is even on the given planes and 0 elsewhere.
+def assemble(
+    X: NDArray, given: list[NDArray], harmonics: NDArray, modes: NDArray, grid: Grid
+) -> LiftedModel:
+    """The lifted model: plane h turns by 2π m_h / N a step, the filter is even on the given planes
+    and 0 elsewhere.
 
-    ``harmonics`` (n, H) are posterior means of e^{i m_h · φ} for the ``modes`` m_h (H, axes), the fundamental ones first;
-    those are read out by the ``given`` B (d, 2), u = Bᵀ(x - mean).  Regressing x on them leaves a rest that is uncorrelated with
-    them, on which the next harmonic is read out, and so on; rows that vanish on all regressors complete E, which is invertible,
-    and do not turn.
+    ``harmonics`` (n, H) are posterior means of e^{i m_h · φ} for the ``modes`` m_h (H, axes), the
+    fundamental ones first; those are read out by the ``given`` B (d, 2), u = Bᵀ(x - mean).
+    Regressing x on them leaves a rest that is uncorrelated with them, on which the next harmonic is
+    read out, and so on; rows that vanish on all regressors complete E, which is invertible, and do
+    not turn.
     """
     n, d = X.shape
     mean = X.mean(axis=0)
@@ -53,5 +59,7 @@ def assemble(X: NDArray, given: list[NDArray], harmonics: NDArray, modes: NDArra
 
 
 def _to_size(R: NDArray, covariance: NDArray) -> NDArray[np.float64]:
-    """R (2, d) with readings of variance one on average: E is then well conditioned, and the plane's shape stays as it is."""
+    """R (2, d) with readings of variance one on average: E is then well conditioned, and the
+    plane's shape stays as it is.
+    """
     return R / np.sqrt(np.trace(R @ covariance @ R.T) / 2)

@@ -1,8 +1,10 @@
-"""Domains that a population may be tuned to, as mixtures of states: how likely are rows that were not fitted under each?
+"""Domains that a population may be tuned to, as mixtures of states: how likely are rows that were
+not fitted under each?
 
-A domain is a set of states with smooth functions on them.  Rows are z = Σ_f A_f f(state) + noise with one covariance of any shape,
-and all states are equally likely: expectation-maximisation fits A and the covariance.  A ring, a torus, a ring next to something
-that moves (a cylinder) and an open square differ in their states and functions alone, so that their likelihoods can be compared.
+A domain is a set of states with smooth functions on them. Rows are z = Σ_f A_f f(state) + noise
+with one covariance of any shape, and all states are equally likely: expectation-maximisation fits A
+and the covariance. A ring, a torus, a ring next to something that moves (a cylinder) and an open
+square differ in their states and functions alone, so that their likelihoods can be compared.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What expectation-maximisation ends with: shares of the states (n, m), and the mean log-likelihood relative to a Gaussian."""
+    """What expectation-maximisation ends with: shares of the states (n, m), and the mean
+    log-likelihood relative to a Gaussian.
+    """
 
     share: NDArray[np.float64]
     likelihood: float
@@ -78,7 +82,10 @@ def climb(U: NDArray, domain: Domain, share: NDArray, steps: int = _STEPS) -> Fi
 def _expect(U: NDArray, F: NDArray, S: NDArray) -> tuple[NDArray[np.float64], float]:
     precision = np.linalg.inv(S)
     share, mass = _shares(U @ precision @ F.T - 0.5 * np.einsum("mi,ij,mj->m", F, precision, F))
-    rest = -0.5 * np.einsum("ni,ij,nj->n", U, precision - np.eye(len(S)), U) - 0.5 * np.linalg.slogdet(S)[1]
+    rest = (
+        -0.5 * np.einsum("ni,ij,nj->n", U, precision - np.eye(len(S)), U)
+        - 0.5 * np.linalg.slogdet(S)[1]
+    )
     return share, float(np.mean(mass - np.log(len(F)) + rest))
 
 
@@ -89,11 +96,14 @@ def _shares(logs: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return share / total, (top + np.log(total))[:, 0]
 
 
-# -- the four ----------------------------------------------------------------------------------------------------------
+# -- the four --------------------------------------------------------------------------------------
 
 
 def _waves(x: NDArray, most: int) -> list[NDArray]:
-    return [np.ones_like(x), *(wave(h * x) for h in range(1, most + 1) for wave in (np.cos, np.sin))]
+    return [
+        np.ones_like(x),
+        *(wave(h * x) for h in range(1, most + 1) for wave in (np.cos, np.sin)),
+    ]
 
 
 def _cosines(x: NDArray, most: int) -> list[NDArray]:
@@ -129,19 +139,23 @@ def _torus() -> Domain:
 
 def _cylinder() -> Domain:
     states = _pairs(_turn(32), _inside(8))
-    return Domain(states, _products(_waves(states[:, 0], 4), _cosines(states[:, 1], 2)), (True, False))
+    return Domain(
+        states, _products(_waves(states[:, 0], 4), _cosines(states[:, 1], 2)), (True, False)
+    )
 
 
 def _plane() -> Domain:
     states = _pairs(_inside(16), _inside(16))
-    return Domain(states, _products(_cosines(states[:, 0], 4), _cosines(states[:, 1], 4)), (False, False))
+    return Domain(
+        states, _products(_cosines(states[:, 0], 4), _cosines(states[:, 1], 4)), (False, False)
+    )
 
 
 TORUS = _torus()
 _OTHERS = {"ring": _ring(), "cylinder": _cylinder(), "plane": _plane()}
 
 
-# -- which of them -----------------------------------------------------------------------------------------------------
+# -- which of them ---------------------------------------------------------------------------------
 
 
 def torus_starts(U: NDArray, planes: list[NDArray]) -> list[NDArray[np.float64]]:
@@ -151,18 +165,24 @@ def torus_starts(U: NDArray, planes: list[NDArray]) -> list[NDArray[np.float64]]
 
 
 def domain_likelihoods(
-    U: NDArray, planes: list[NDArray], rng: np.random.Generator, names: Sequence[str] = ("torus", *_OTHERS)
+    U: NDArray,
+    planes: list[NDArray],
+    rng: np.random.Generator,
+    names: Sequence[str] = ("torus", *_OTHERS),
 ) -> dict[str, float]:
-    """Mean log-likelihood, relative to a Gaussian, of whitened rows that were not fitted, under each domain.
+    """Mean log-likelihood, relative to a Gaussian, of whitened rows that were not fitted, under
+    each domain.
 
     "torus" is left out where there is only one plane to start from.
     """
     drawn = rng.permutation(len(U))[:_ROWS]
     fitted, held = drawn[::2], drawn[1::2]
     starts = {
-        "torus": torus_starts(U, planes), "ring": [_angle(U, plane)[:, None] for plane in planes[:3]],
-        "cylinder": _cylinder_starts(U, planes), "plane": _plane_starts(U),
-    }  # fmt: skip
+        "torus": torus_starts(U, planes),
+        "ring": [_angle(U, plane)[:, None] for plane in planes[:3]],
+        "cylinder": _cylinder_starts(U, planes),
+        "plane": _plane_starts(U),
+    }
     domains = {"torus": TORUS, **_OTHERS}
     return {
         name: round(best_fit(U[fitted], domains[name], [at[fitted] for at in some]).of(U[held]), 4)

@@ -1,4 +1,6 @@
-"""What speaks for angles: two halves of the columns give the same one, it is a circle, and a torus explains rows best."""
+"""What speaks for angles: two halves of the columns give the same one, it is a circle, and a torus
+explains rows best.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ __all__ = ["AngleEvidence", "angle_evidence", "ring_lacks", "torus_lead"]
 
 # phases from two halves of the columns agree on rows that were not fitted
 _AGREEMENT = 0.25
-# roundness: 1 is a circle, 1.1 to 1.3 an open square, 2 a Gaussian blob; where halves agree less, it scatters more.  A square is
-# also explained better by a square: what a ring lacks, as a share of the likelihood, is added (made rings: up to 1.21 with it, head
-# directions 1.17, squares 1.30 and more)
+# roundness: 1 is a circle, 1.1 to 1.3 an open square, 2 a Gaussian blob; where halves agree less,
+# it scatters more. A square is also explained better by a square: what a ring lacks, as a share of
+# the likelihood, is added (made rings: up to 1.21 with it, head directions 1.17, squares 1.30 and
+# more)
 _CIRCLE, _SCATTER, _SHARP, _BLOB = 1.25, 0.8, 0.6, 1.5
 # roundness depends on which columns are in which half: the median of so many halvings
 _HALVINGS = 5
@@ -25,8 +28,8 @@ _HALVINGS = 5
 
 @dataclass(frozen=True)
 class AngleEvidence:
-    """Agreement of the phases that two halves of the columns give, the roundness of their plane, and what a ring lacks relative to an
-    open square on held-out rows, as a share of the likelihood.
+    """Agreement of the phases that two halves of the columns give, the roundness of their plane,
+    and what a ring lacks relative to an open square on held-out rows, as a share of the likelihood.
     """
 
     agreement: float
@@ -49,10 +52,16 @@ class AngleEvidence:
 
     @property
     def domain(self) -> TunedTo:
-        """ "ring" where it is an angle, "plane" where halves agree on something that is open, "" where there is nothing."""
+        """ "ring" where it is an angle, "plane" where halves agree on something that is open, ""
+        where there is nothing.
+        """
         if self.found:
             return "ring"
-        return "plane" if self.agreement > _AGREEMENT and self.roundness < max(_BLOB, self.roundest) else ""
+        return (
+            "plane"
+            if self.agreement > _AGREEMENT and self.roundness < max(_BLOB, self.roundest)
+            else ""
+        )
 
     def judged(self, domain: TunedTo, wanted: TunedTo, ahead: float) -> Evidence:
         """As evidence for a solution: found where the ``domain`` is the one that was ``wanted``."""
@@ -62,11 +71,15 @@ class AngleEvidence:
         )  # fmt: skip
 
 
-def angle_evidence(Z: NDArray, target: NDArray, rng: np.random.Generator, lacking: float = 0.0) -> AngleEvidence:
-    """Do two halves of the columns give the same position on rows that were not fitted, and is it a circle?
+def angle_evidence(
+    Z: NDArray, target: NDArray, rng: np.random.Generator, lacking: float = 0.0
+) -> AngleEvidence:
+    """Do two halves of the columns give the same position on rows that were not fitted, and is it a
+    circle?
 
-    Readouts u_a, u_b of the halves have independent noise, so that E[u_a ū_b] = E|z|² and E[u_a² ū_b²] = E|z|⁴ are those of the
-    latent alone: roundness E|z|⁴/(E|z|²)² is 1 on a circle and 2 in a Gaussian plane.
+    Readouts u_a, u_b of the halves have independent noise, so that E[u_a ū_b] = E|z|² and E[u_a²
+    ū_b²] = E|z|⁴ are those of the latent alone: roundness E|z|⁴/(E|z|²)² is 1 on a circle and 2 in
+    a Gaussian plane.
     """
     found = np.array([_halved(Z, target, rng) for _ in range(_HALVINGS)])
     return AngleEvidence(float(np.median(found[:, 0])), float(np.median(found[:, 1])), lacking)
@@ -90,7 +103,8 @@ def _halved(Z: NDArray, target: NDArray, rng: np.random.Generator) -> tuple[floa
 
 
 def torus_lead(likelihoods: Mapping[str, float]) -> float:
-    """How far a torus is ahead of ring, cylinder and plane, as a share of its likelihood; -1 at the least.
+    """How far a torus is ahead of ring, cylinder and plane, as a share of its likelihood; -1 at the
+    least.
 
     >>> torus_lead({"torus": 2.0, "ring": 1.0, "plane": 1.5})
     0.25
@@ -101,7 +115,8 @@ def torus_lead(likelihoods: Mapping[str, float]) -> float:
 
 
 def ring_lacks(likelihoods: Mapping[str, float]) -> float:
-    """What a ring lacks relative to an open square, as a share of the square's likelihood, from 0 to 1.
+    """What a ring lacks relative to an open square, as a share of the square's likelihood, from 0
+    to 1.
 
     >>> ring_lacks({"ring": 1.5, "plane": 2.0}), ring_lacks({"ring": 2.0, "plane": 1.5})
     (0.25, 0.0)

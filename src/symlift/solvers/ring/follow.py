@@ -1,4 +1,6 @@
-"""Follow: the closed curve that tuned populations trace, in few harmonics, by expectation-maximisation."""
+"""Follow: the closed curve that tuned populations trace, in few harmonics, by
+expectation-maximisation.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from numpy.typing import NDArray
 
 __all__ = ["follow"]
 
-# of the curve: four evenly spaced stimuli hold two; three did better on sharply tuned synthetic populations, worse on few stimuli
+# of the curve: four evenly spaced stimuli hold two; three did better on sharply tuned synthetic
+# populations, worse on few stimuli
 HARMONICS = 2
 # of the action: a bump that is moved takes its sharp parts along
 MOVED_HARMONICS = 4
@@ -16,17 +19,21 @@ _ANGLES = 2 * np.pi * np.arange(60) / 60
 
 def _basis(angles: NDArray, harmonics: int) -> NDArray[np.float64]:
     """cos hφ, sin hφ for h = 1 …: (2 · harmonics, angles)."""
-    return np.concatenate([[np.cos(h * angles), np.sin(h * angles)] for h in range(1, harmonics + 1)])
+    return np.concatenate(
+        [[np.cos(h * angles), np.sin(h * angles)] for h in range(1, harmonics + 1)]
+    )
 
 
 def follow(
     U: NDArray, phase: NDArray, harmonics: int = HARMONICS, steps: int = 100
 ) -> tuple[NDArray[np.complex128], float]:
-    """Posterior means of e^{ihφ}, h = 1 … 4, for points on a closed curve, and the log-likelihood relative to a Gaussian.
+    """Posterior means of e^{ihφ}, h = 1 … 4, for points on a closed curve, and the log-likelihood
+    relative to a Gaussian.
 
-    z = a + Σ_h A_h (cos hφ, sin hφ) + noise with one covariance of any shape, φ uniform: expectation-maximisation from ``phase``.
-    The covariance takes what moves independently of the angle.  Few harmonics, so that the curve cannot fold to follow that, and
-    so that equal steps of φ are nearly equal steps along it.
+    z = a + Σ_h A_h (cos hφ, sin hφ) + noise with one covariance of any shape, φ uniform:
+    expectation-maximisation from ``phase``. The covariance takes what moves independently of the
+    angle. Few harmonics, so that the curve cannot fold to follow that, and so that equal steps of φ
+    are nearly equal steps along it.
     """
     n, k = U.shape
     curve = np.concatenate([np.ones((1, len(_ANGLES))), _basis(_ANGLES, harmonics)])
@@ -43,7 +50,10 @@ def follow(
         share = np.exp(logs - top)
         total = share.sum(axis=1, keepdims=True)
         share /= total
-        rest = -0.5 * np.einsum("ni,ij,nj->n", U, precision - np.eye(k), U) - 0.5 * np.linalg.slogdet(S)[1]
+        rest = (
+            -0.5 * np.einsum("ni,ij,nj->n", U, precision - np.eye(k), U)
+            - 0.5 * np.linalg.slogdet(S)[1]
+        )
         value = float(np.mean(top[:, 0] + np.log(total[:, 0] / len(_ANGLES)) + rest))
         if value - before < 1e-4:
             break

@@ -1,27 +1,36 @@
-"""The homogeneous setting: each vector is one point of a ring or a torus, seen through many noisy, tuned channels.
+"""The homogeneous setting: each vector is one point of a ring or a torus, seen through many noisy,
+tuned channels.
 
-The latent signal is a spike on a circle.  Its projection on the lowest harmonics is all that there is to recover, and the
-fundamental one is enough: its phase is the position, its amplitude the strength.  So the output has rank two, whatever the
-number of grid points, and what has to be found is one plane of the observations in which the data are a *ring*.
+The latent signal is a spike on a circle. Its projection on the lowest harmonics is all that there
+is to recover, and the fundamental one is enough: its phase is the position, its amplitude the
+strength. So the output has rank two, whatever the number of grid points, and what has to be found
+is one plane of the observations in which the data are a *ring*.
 
-1. **Stabilise** (:func:`stabilise`): square roots make Poisson noise alike everywhere, rows of unit length know no common gain.
-2. **Search**: in whitened principal coordinates z, a uniform ring of radius ρ with Gaussian noise of variance σ² = 1 - ρ²/2 has the
+1. **Stabilise** (:func:`stabilise`): square roots make Poisson noise alike everywhere, rows of unit
+   length know no common gain.
+2. **Search**: in whitened principal coordinates z, a uniform ring of radius ρ with Gaussian noise
+   of variance σ² = 1 - ρ²/2 has the
    log density, relative to the Gaussian of the same covariance,
 
        log p(u)/g(u) = -(|u|² + ρ²)/2σ² + log I₀(ρ|u|/σ²) - log σ² + |u|²/2,        u = Bᵀz,
 
-   so every plane B has a likelihood.  Nothing else has to be modelled: whatever else is Gaussian costs nothing.
-3. **Follow the curve** (:func:`follow`): tuned populations trace a closed curve with higher harmonics.  Expectation-maximisation
+   so every plane B has a likelihood. Nothing else has to be modelled: whatever else is Gaussian
+   costs nothing.
+3. **Follow the curve** (:func:`follow`): tuned populations trace a closed curve with higher
+   harmonics. Expectation-maximisation
    for z = a + Σ_h A_h (cos hφ, sin hφ) + noise of any covariance, φ uniform, in few harmonics.
-4. **Read out** (:func:`read_out`): φ | x ~ von Mises with natural parameter Bᵀ(x - mean).  For Poisson neurons with von Mises
+4. **Read out** (:func:`read_out`): φ | x ~ von Mises with natural parameter Bᵀ(x - mean). For
+   Poisson neurons with von Mises
    tuning that *is* the posterior, linear in the counts, and a gain only scales the amplitude.
-5. **Assemble** (:func:`assemble`): the group turns the planes of all harmonics, each at its own speed, and leaves the rest of x
-   as it is, so that :meth:`~symlift.LatentDomain.shift` gives full observations; the filter keeps the fundamental.
+5. **Assemble** (:func:`assemble`): the group turns the planes of all harmonics, each at its own
+   speed, and leaves the rest of x
+   as it is, so that :meth:`~symlift.LatentDomain.shift` gives full observations; the filter keeps
+   the fundamental.
 
-**Two angles** differ in little.  The planes of e^{iφ₁}, e^{iφ₂} (and e^{i(φ₁ - φ₂)}, where the tuning is hexagonal) are rings
-each, with about equal likelihoods, so pairs of the best planes start expectation-maximisation on a torus
-(:mod:`~symlift.solvers.ring.torus`).  Any two generators of the lattice are as good as any other: angles are known up to integer
-changes of determinant ±1.
+**Two angles** differ in little. The planes of e^{iφ₁}, e^{iφ₂} (and e^{i(φ₁ - φ₂)}, where the
+tuning is hexagonal) are rings each, with about equal likelihoods, so pairs of the best planes start
+expectation-maximisation on a torus (:mod:`~symlift.solvers.ring.torus`). Any two generators of the
+lattice are as good as any other: angles are known up to integer changes of determinant ±1.
 """
 
 from __future__ import annotations
@@ -33,7 +42,15 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, TunedTo, no_progress
+from symlift.solvers.contract import (
+    Evidence,
+    Progress,
+    Solution,
+    Stage,
+    Trace,
+    TunedTo,
+    no_progress,
+)
 from symlift.solvers.ring.assemble import assemble
 from symlift.solvers.ring.domains import domain_likelihoods
 from symlift.solvers.ring.evidence import AngleEvidence, angle_evidence, ring_lacks, torus_lead
@@ -45,23 +62,33 @@ from symlift.solvers.ring.torus import MODES, follow_torus
 __all__ = ["solve"]
 
 _ROWS = 20_000
-# a ring's plane is further ahead of the next one than this, or its next one is a harmonic of it: then a torus is looked for as well
+# a ring's plane is further ahead of the next one than this, or its next one is a harmonic of it:
+# then a torus is looked for as well
 _NEARLY_EQUAL = 0.25
-# how far a torus must be ahead of the next best domain on held-out rows, as a share of its likelihood
+# how far a torus must be ahead of the next best domain on held-out rows, as a share of its
+# likelihood
 _LEAST_LEAD = 0.05
 
 
-def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress) -> Solution:
-    """A lifting map onto a ring or a torus, of rank two for each axis: phase is position, amplitude is strength."""
+def solve(
+    X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress
+) -> Solution:
+    """A lifting map onto a ring or a torus, of rank two for each axis: phase is position, amplitude
+    is strength.
+    """
     if grid.ndim > 2 or not all(grid.periodic) or min(grid.shape) < 3:
         raise InputError(
-            f"the ring solver finds one angle or two, but the grid is {grid}{'' if all(grid.periodic) else ' and open'}: "
-            "use grid=(N,) or grid=(N, M), periodic=True, with at least 3 points along each axis"
+            "the ring solver finds one angle or two, but the grid is"
+            f" {grid}{'' if all(grid.periodic) else ' and open'}: use grid=(N,) or grid=(N, M),"
+            " periodic=True, with at least 3 points along each axis"
         )
     n, d = X.shape
     if d < 4 * grid.ndim:
         kind = "a ring" if grid.ndim == 1 else "a torus"
-        raise InputError(f"X has {d} columns that vary: {kind} needs at least {4 * grid.ndim} to stand out from noise")
+        raise InputError(
+            f"X has {d} columns that vary: {kind} needs at least {4 * grid.ndim} to stand out from"
+            " noise"
+        )
     chosen = np.sort(rng.choice(n, _ROWS, replace=False)) if n > _ROWS else np.arange(n)
     rows = np.asarray(X[chosen], dtype=np.float64)
     progress("searching", 0.0)
@@ -87,19 +114,25 @@ def solve(X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress =
 _Found = tuple[NDArray[np.complex128], NDArray[np.int64], Evidence, dict[str, Any]]
 
 
-def _ring(Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator) -> _Found:
+def _ring(
+    Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
+) -> _Found:
     """One angle; where another plane does about as well as the best, two angles may be behind it."""
     plane = U @ planes[0]
     harmonics, likelihood = follow(U, np.arctan2(plane[:, 1], plane[:, 0]))
     likelihoods = domain_likelihoods(U, planes, rng, ("ring", "plane"))
     angle, ahead = angle_evidence(Z, harmonics[:, 0], rng, ring_lacks(likelihoods)), _ahead(gains)
     rival = _torus(Z, U, planes, gains, rng)[2] if ahead < _NEARLY_EQUAL else None
-    evidence = angle.judged("torus" if rival is not None and rival.found else angle.domain, "ring", ahead)
+    evidence = angle.judged(
+        "torus" if rival is not None and rival.found else angle.domain, "ring", ahead
+    )
     modes = np.arange(1, harmonics.shape[1] + 1)[:, None]
     return harmonics, modes, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
 
 
-def _torus(Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator) -> _Found:
+def _torus(
+    Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
+) -> _Found:
     """Two angles; where they are none, the ring in the best plane may be what there is."""
     harmonics, likelihood = follow_torus(U, planes, rng)
     angles = [angle_evidence(Z, harmonics[:, axis], rng) for axis in range(2)]
@@ -107,21 +140,32 @@ def _torus(Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rn
     likelihoods = domain_likelihoods(U, planes, rng)
     lead = torus_lead(likelihoods)
     found = all(a.found for a in angles) and lead >= _LEAST_LEAD
-    domain = "torus" if found else _other_than_torus(Z, U, planes, gains, rng, ring_lacks(likelihoods))
+    domain = (
+        "torus" if found else _other_than_torus(Z, U, planes, gains, rng, ring_lacks(likelihoods))
+    )
     evidence = worst.judged(domain, "torus", lead)
     return harmonics, MODES, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
 
 
 def _other_than_torus(
-    Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator, lacking: float
+    Z: NDArray,
+    U: NDArray,
+    planes: list[NDArray],
+    gains: list[float],
+    rng: np.random.Generator,
+    lacking: float,
 ) -> TunedTo:
     plane = U @ planes[0]
-    angle = angle_evidence(Z, follow(U, np.arctan2(plane[:, 1], plane[:, 0]))[0][:, 0], rng, lacking)
+    angle = angle_evidence(
+        Z, follow(U, np.arctan2(plane[:, 1], plane[:, 0]))[0][:, 0], rng, lacking
+    )
     return "" if angle.found and _ahead(gains) < _NEARLY_EQUAL else angle.domain
 
 
 def _ahead(gains: list[float]) -> float:
-    """How far the best plane is ahead of the next one, as a share of its likelihood: two rings that do equally well are none."""
+    """How far the best plane is ahead of the next one, as a share of its likelihood: two rings that
+    do equally well are none.
+    """
     if len(gains) < 2 or gains[0] <= 0:
         return float(gains[0] > 0)
     return min(max(1 - gains[1] / gains[0], 0.0), 1.0)

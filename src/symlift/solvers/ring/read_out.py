@@ -10,10 +10,14 @@ from scipy.special import i0e, i1e
 __all__ = ["read_out"]
 
 
-def read_out(X: NDArray, target: NDArray, rng: np.random.Generator) -> tuple[NDArray[np.float64], float]:
-    """B (d, 2) of the von Mises regression φ | x ~ exp(Re(ū e^{iφ}) - log I₀(|u|)), u = Bᵀ(x - mean), and its ridge.
+def read_out(
+    X: NDArray, target: NDArray, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], float]:
+    """B (d, 2) of the von Mises regression φ | x ~ exp(Re(ū e^{iφ}) - log I₀(|u|)), u = Bᵀ(x -
+    mean), and its ridge.
 
-    ``target`` holds E[e^{iφ}] for each row.  The log-likelihood is concave; the ridge is the one that predicts held-out rows best.
+    ``target`` holds E[e^{iφ}] for each row. The log-likelihood is concave; the ridge is the one
+    that predicts held-out rows best.
     """
     centred = X - X.mean(axis=0)
     widths = centred.std(axis=0)
@@ -34,10 +38,14 @@ def _von_mises(rows: NDArray, wanted: NDArray, ridge: float, B: NDArray) -> NDAr
         value, gradient = _von_mises_loss(flat.reshape(B.shape), rows, wanted, ridge)
         return value, gradient.ravel()
 
-    return minimize(loss, B.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(B.shape)
+    return minimize(
+        loss, B.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+    ).x.reshape(B.shape)
 
 
-def _von_mises_loss(B: NDArray, rows: NDArray, wanted: NDArray, ridge: float) -> tuple[float, NDArray[np.float64]]:
+def _von_mises_loss(
+    B: NDArray, rows: NDArray, wanted: NDArray, ridge: float
+) -> tuple[float, NDArray[np.float64]]:
     """-E[Re(m̄ u) - log I₀(|u|)] + ridge ‖B‖²/2, and its gradient."""
     u = rows @ B
     length = np.sqrt((u**2).sum(axis=1) + 1e-12)

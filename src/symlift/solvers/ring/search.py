@@ -16,10 +16,12 @@ _RADII = np.array([0.1, 0.3, 0.6, 0.9, 1.2, 1.4, 1.6, 1.7, 1.8, 1.88, 1.94, 1.97
 
 
 def stabilise(X: NDArray) -> NDArray[np.float64]:
-    """Vectors whose noise is alike everywhere: √(x + 3/8) of counts, rows of one length where nothing is negative.
+    """Vectors whose noise is alike everywhere: √(x + 3/8) of counts, rows of one length where
+    nothing is negative.
 
-    Counts have Poisson noise, which the square root makes even; a gain common to all channels scales a row, and leaves its
-    direction.  Vectors with negative entries (z-scores) only have their columns standardised.
+    Counts have Poisson noise, which the square root makes even; a gain common to all channels
+    scales a row, and leaves its direction. Vectors with negative entries (z-scores) only have their
+    columns standardised.
 
     >>> stabilise(np.array([[3.0, 0.0, 1.0], [30.0, 0.0, 10.0]])).round(1)
     array([[1.4, 0.5, 0.9],
@@ -34,7 +36,9 @@ def stabilise(X: NDArray) -> NDArray[np.float64]:
 
 
 def informative_rank(Z: NDArray, rng: np.random.Generator, draws: int = 4) -> int:
-    """Principal components that are stronger than those of independently permuted columns (parallel analysis), at least 4."""
+    """Principal components that are stronger than those of independently permuted columns (parallel
+    analysis), at least 4.
+    """
     centred = Z - Z.mean(axis=0)
     found = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     chance = np.zeros_like(found)
@@ -54,7 +58,8 @@ def whitened(Z: NDArray, rank: int) -> NDArray[np.float64]:
 
 
 def ring_likelihood(power: NDArray, radius2: float) -> NDArray[np.float64]:
-    """log p(u)/g(u) at |u|² = ``power`` for a noisy ring with ρ² = ``radius2``, relative to the Gaussian of equal covariance.
+    """log p(u)/g(u) at |u|² = ``power`` for a noisy ring with ρ² = ``radius2``, relative to the
+    Gaussian of equal covariance.
 
     >>> points = np.random.default_rng(0).normal(size=(20_000, 2))
     >>> bool(ring_likelihood((points**2).sum(axis=1), 1.0).mean() < 0)
@@ -62,19 +67,31 @@ def ring_likelihood(power: NDArray, radius2: float) -> NDArray[np.float64]:
     """
     noise = 1 - radius2 / 2
     argument = np.sqrt(radius2 * power) / noise
-    return -(power + radius2) / (2 * noise) + np.log(i0e(argument)) + argument - np.log(noise) + power / 2
+    return (
+        -(power + radius2) / (2 * noise)
+        + np.log(i0e(argument))
+        + argument
+        - np.log(noise)
+        + power / 2
+    )
 
 
 def search(U: NDArray, rng: np.random.Generator) -> tuple[list[NDArray], list[float]]:
-    """Distinct planes (k, 2) of whitened rows that look most like a ring, best first, and their mean log-likelihoods.
+    """Distinct planes (k, 2) of whitened rows that look most like a ring, best first, and their
+    mean log-likelihoods.
 
-    Starts: minima of the fourth moments, pairs of the first principal coordinates, and random planes, since heavy tails beside
-    the ring can hide it from fourth moments.  The ring's radius grows during the climb: a thin ring has many small hills.
+    Starts: minima of the fourth moments, pairs of the first principal coordinates, and random
+    planes, since heavy tails beside the ring can hide it from fourth moments. The ring's radius
+    grows during the climb: a thin ring has many small hills.
     """
     n, k = U.shape
     rows = U[rng.choice(n, _SEARCH_ROWS, replace=False)] if n > _SEARCH_ROWS else U
     pairs = [np.eye(k)[:, [i, j]] for i in range(min(k, 4)) for j in range(i)]
-    starts = [*_flattest_planes(rows, rng), *pairs, *np.linalg.qr(rng.normal(size=(_RANDOM_STARTS, k, 2)))[0]]
+    starts = [
+        *_flattest_planes(rows, rng),
+        *pairs,
+        *np.linalg.qr(rng.normal(size=(_RANDOM_STARTS, k, 2)))[0],
+    ]
     found = sorted((_ascend(rows, B) for B in starts), key=lambda pair: -pair[1])
     planes: list[NDArray] = []
     for B, _ in found:
@@ -85,16 +102,20 @@ def search(U: NDArray, rng: np.random.Generator) -> tuple[list[NDArray], list[fl
 
 
 def _flattest_planes(U: NDArray, rng: np.random.Generator, sweeps: int = 150) -> list[NDArray]:
-    """Local minima of E|Bᵀz|⁴ over planes, from many random ones at once, on the fourth moments alone.
+    """Local minima of E|Bᵀz|⁴ over planes, from many random ones at once, on the fourth moments
+    alone.
 
-    With P = BBᵀ it is the quadratic form of P in T = E[zzᵀ ⊗ zzᵀ]; B ← polar((c - T·P) B) goes down for c large enough.
+    With P = BBᵀ it is the quadratic form of P in T = E[zzᵀ ⊗ zzᵀ]; B ← polar((c - T·P) B) goes down
+    for c large enough.
     """
     n, k = U.shape
     squares = (U[:, :, None] * U[:, None, :]).reshape(n, -1)
     moments = squares.T @ squares / n
     planes = np.linalg.qr(rng.normal(size=(_STARTS, k, 2)))[0]
     for _ in range(sweeps):
-        pulled = ((planes @ planes.swapaxes(1, 2)).reshape(len(planes), -1) @ moments).reshape(-1, k, k)
+        pulled = ((planes @ planes.swapaxes(1, 2)).reshape(len(planes), -1) @ moments).reshape(
+            -1, k, k
+        )
         shift = 0.6 * np.linalg.norm(pulled, axis=(1, 2))[:, None, None]
         planes = polar(shift * planes - pulled @ planes)
     flat = (planes @ planes.swapaxes(1, 2)).reshape(len(planes), -1)
@@ -116,7 +137,9 @@ def _best_radius(U: NDArray, B: NDArray) -> tuple[float, float]:
 
 
 def _ascend(U: NDArray, B: NDArray, steps: int = 20) -> tuple[NDArray, float]:
-    """Gradient ascent of the ring's likelihood over planes: broad rings first, then the radius that fits best, twice."""
+    """Gradient ascent of the ring's likelihood over planes: broad rings first, then the radius that
+    fits best, twice.
+    """
     for radius2 in (0.6, 1.2, None, None):
         B = _climb(U, B, radius2 or _best_radius(U, B)[0], steps)
     return B, _best_radius(U, B)[1]

@@ -25,7 +25,11 @@ def shake(y: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
     """
     dimension = y.shape[1]
     wave, phase = rng.normal(size=(dimension, dimension)), rng.uniform(0, 2 * np.pi, size=dimension)
-    shaken = y + rng.uniform(0, 2) * np.sin(0.4 * y @ wave + phase) + rng.normal(size=y.shape) * rng.uniform(0.3, 1.5)
+    shaken = (
+        y
+        + rng.uniform(0, 2) * np.sin(0.4 * y @ wave + phase)
+        + rng.normal(size=y.shape) * rng.uniform(0.3, 1.5)
+    )
     if rng.random() < 0.5:
         across, along = rng.integers(dimension, size=2)
         beyond = y[:, across] > rng.choice(y[:, across])
@@ -37,16 +41,22 @@ def shake(y: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
     return shaken
 
 
-def anneal(S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random.Generator) -> NDArray[np.int64]:
+def anneal(
+    S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Slots from coordinates y (d, P), by soft assignments that sharpen as temperature falls."""
     depth_points = slots.grid.indices()[slots.point]
     apart = np.abs(y[:, None] - depth_points[None])
     apart = np.where(
-        slots.grid.periodic, np.abs(apart - np.array(slots.grid.shape) * np.rint(apart / slots.grid.shape)), apart
+        slots.grid.periodic,
+        np.abs(apart - np.array(slots.grid.shape) * np.rint(apart / slots.grid.shape)),
+        apart,
     )
     # single precision is enough: the descent that follows is exact
     S = S.astype(np.float32)
-    share = _balanced((-np.sum(apart**2, axis=-1) / (2 * rng.uniform(0.8, 2.0) ** 2)).astype(np.float32))
+    share = _balanced(
+        (-np.sum(apart**2, axis=-1) / (2 * rng.uniform(0.8, 2.0) ** 2)).astype(np.float32)
+    )
     expected = [k[slots.index] for k in model.K.astype(np.float32)]
     squares = []
     for k in expected:
@@ -62,7 +72,9 @@ def anneal(S: NDArray, y: NDArray, slots: Slots, model: LagModel, rng: np.random
                 w * (s @ (share @ k) - (taken @ k_square) / 2)
                 for s, k, k_square, w in zip(S, expected, squares, weights, strict=True)
             )
-            share = np.float32(0.5) * (share + _balanced(np.asarray(gain / np.float32(temperature), dtype=np.float32)))
+            share = np.float32(0.5) * (
+                share + _balanced(np.asarray(gain / np.float32(temperature), dtype=np.float32))
+            )
     return linear_sum_assignment(-share)[1].astype(np.int64)
 
 

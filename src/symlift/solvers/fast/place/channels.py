@@ -30,7 +30,9 @@ __all__ = ["families", "matched_channels", "shared_places", "staggered_places"]
 _LINK = 0.1
 
 
-def shared_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def shared_places(
+    s: NDArray, grid: Grid, depth: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Point of each column, at most ``depth`` columns per point.
 
     Uses one similarity s (d, d) and the lag model of columns that share points.
@@ -67,7 +69,9 @@ def matched_channels(s: NDArray, point: NDArray, grid: Grid, depth: int) -> NDAr
     return point * depth + np.maximum(channel, 0)
 
 
-def staggered_places(s: NDArray, grid: Grid, depth: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
+def staggered_places(
+    s: NDArray, grid: Grid, depth: int, rng: np.random.Generator
+) -> NDArray[np.int64] | None:
     """Slots of channels on staggered grids, such as differences along each axis, or None.
 
     Four differences around a square sum to zero, so each column is strongly linked, with either
@@ -108,7 +112,9 @@ def _outwards(grid: Grid, centre: int) -> NDArray[np.int64]:
     from scipy.sparse import coo_matrix
 
     edges = grid.neighbours()
-    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(grid.size, grid.size)).tocsr()
+    graph = coo_matrix(
+        (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(grid.size, grid.size)
+    ).tocsr()
     return np.asarray(breadth_first_order(graph, centre, directed=False)[0], dtype=np.int64)
 
 

@@ -20,7 +20,14 @@ from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.statistic import partial_correlations
 
-__all__ = ["coordinates_from", "into_box", "lattice", "nearest_slots", "neighbour_graph", "starts_from"]
+__all__ = [
+    "coordinates_from",
+    "into_box",
+    "lattice",
+    "nearest_slots",
+    "neighbour_graph",
+    "starts_from",
+]
 
 _STRESS_ROUNDS = 60
 _LATTICE_ROUNDS = 15
@@ -119,7 +126,9 @@ def stress_majorisation(paths: NDArray, start: NDArray) -> NDArray[np.float64]:
     return y
 
 
-def along_edges(y: NDArray, edges: NDArray | csr_matrix, rng: np.random.Generator) -> NDArray[np.float64]:
+def along_edges(
+    y: NDArray, edges: NDArray | csr_matrix, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """y rotated so that edges run along the axes (largest sum of fourth powers), of unit length."""
     i, j = _ends(edges)
     v = y[j] - y[i]
@@ -217,12 +226,16 @@ def coordinates_from(
     coordinates = []
     for y in _embedded(edges, grid, rng):
         cleaned = _cleaned(y, edges, s, least, grid)
-        again = _embedded(cleaned, grid, rng) if not any(grid.periodic) else [lattice(y, cleaned, grid)]
+        again = (
+            _embedded(cleaned, grid, rng) if not any(grid.periodic) else [lattice(y, cleaned, grid)]
+        )
         coordinates += [into_box(z, grid) for z in again]
     return coordinates
 
 
-def _embedded(edges: NDArray[np.bool_], grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def _embedded(
+    edges: NDArray[np.bool_], grid: Grid, rng: np.random.Generator
+) -> list[NDArray[np.float64]]:
     paths = paths_through(edges)
     if any(grid.periodic):
         vectors = classical_scaling(paths, grid.ndim + sum(grid.periodic))[1]
@@ -234,7 +247,9 @@ def _embedded(edges: NDArray[np.bool_], grid: Grid, rng: np.random.Generator) ->
     return [y[:, axes] for axes in _axis_orders(y, grid)]
 
 
-def spectral_coordinates(c: NDArray, grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def spectral_coordinates(
+    c: NDArray, grid: Grid, rng: np.random.Generator
+) -> list[NDArray[np.float64]]:
     """Coordinates from the leading eigenvectors of correlations, without the first.
 
     They average over all pairs, so noise hardly moves them.
@@ -255,7 +270,13 @@ def starts_from(
     partial = {r: partial_correlations(c, r) for r in (settings.start_ridge, low, high)}
     faces = grid.ndim > 1
     middle = settings.start_ridge
-    for ridge, squares in ((middle, faces), (low, False), (high, faces), (middle, False), (low, faces)):
+    for ridge, squares in (
+        (middle, faces),
+        (low, False),
+        (high, faces),
+        (middle, False),
+        (low, faces),
+    ):
         yield from coordinates_from(partial[ridge], grid, settings.edge, squares, rng)
     yield from spectral_coordinates(c, grid, rng)
     yield from coordinates_from(c, grid, settings.edge, faces, rng)
@@ -272,6 +293,8 @@ def _axis_orders(y: NDArray, grid: Grid) -> list[list[int]]:
 def nearest_slots(y: NDArray, grid: Grid, depth: int = 1) -> NDArray[np.int64]:
     """Slots of least squared (periodic) distance, one column each."""
     apart = np.abs(y[:, None] - grid.indices()[None])
-    apart = np.where(grid.periodic, np.abs(apart - np.array(grid.shape) * np.rint(apart / grid.shape)), apart)
+    apart = np.where(
+        grid.periodic, np.abs(apart - np.array(grid.shape) * np.rint(apart / grid.shape)), apart
+    )
     cost = np.repeat(np.sum(apart**2, axis=-1), depth, axis=1)
     return linear_sum_assignment(cost)[1].astype(np.int64)

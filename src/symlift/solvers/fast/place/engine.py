@@ -31,7 +31,12 @@ from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.several import polarities, search_channels
 from symlift.solvers.fast.place.slips import PRIORS, search_slips
 from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
-from symlift.solvers.fast.place.statistic import correlations, fisher, partial_correlations, statistics_of
+from symlift.solvers.fast.place.statistic import (
+    correlations,
+    fisher,
+    partial_correlations,
+    statistics_of,
+)
 from symlift.solvers.fast.place.triage import Triage, triage
 
 __all__ = ["core_columns", "place_columns", "settle_single"]
@@ -66,11 +71,18 @@ def place_columns(
     if rows.two_valued and len(sorted_out.to_place) > 1.5 * grid.size:
         columns = sorted_out.to_place
         sign[columns] = polarities(c[np.ix_(columns, columns)], grid)
-        rows, c = replace(rows, scores=rows.scores * sign.astype(np.float32)), c * sign * sign[:, None]
+        rows, c = (
+            replace(rows, scores=rows.scores * sign.astype(np.float32)),
+            c * sign * sign[:, None],
+        )
     settled = _settle(rows, c, sorted_out, grid, rng, settings, channels)
     progress("fill", 0.9)
     placed = finish(raw, c, sorted_out, settled)
-    return as_numbers(placed, rows, c, raw, sign) if rows.two_valued and placed.n_channels > 1 else placed
+    return (
+        as_numbers(placed, rows, c, raw, sign)
+        if rows.two_valued and placed.n_channels > 1
+        else placed
+    )
 
 
 def _settle(
@@ -92,7 +104,9 @@ def _settle(
     halves = halves_of(rows, out.to_place, rng, settings)
     depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
-        several = _settle_channels(halves, c, out, make_slots(grid, depth, matched=True), rng, settings)
+        several = _settle_channels(
+            halves, c, out, make_slots(grid, depth, matched=True), rng, settings
+        )
         if several.statistics.accepted or channels != "auto":
             return several
     core, late = core_columns(rows, c, out.to_place, grid, settings)
@@ -123,7 +137,12 @@ def _depth(columns: int, grid: Grid, channels: Channels, two_valued: bool) -> in
 
 
 def _settle_large(
-    rows: Rows, c: NDArray, out: Triage, grid: Grid, rng: np.random.Generator, settings: PlaceSettings
+    rows: Rows,
+    c: NDArray,
+    out: Triage,
+    grid: Grid,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
 ) -> Settled:
     """Place thousands of columns, one per point, by local statistics alone.
 
@@ -140,18 +159,33 @@ def _settle_large(
     point, _ = place_large(p, grid, settings.edge, rng)
     at = np.flatnonzero(point >= 0)
     inside = np.ix_(at, at)
-    explained = 1 - np.exp(neighbour_prediction(c_fit[inside], c_held[inside], point[at], grid).mean())
+    explained = 1 - np.exp(
+        neighbour_prediction(c_fit[inside], c_held[inside], point[at], grid).mean()
+    )
     ceiling = 1 - np.exp(partner_prediction(p, c_fit, c_held, 2 * grid.ndim).mean())
     believed = bool(explained > settings.believed * ceiling and ceiling > settings.least_ceiling)
     sums = links(p, point, grid)[at]
-    whole = float(np.clip((explained / max(ceiling, 1e-9) - 0.2) / 0.5, 0, 1)) * 0.98 if believed else 0.0
+    whole = (
+        float(np.clip((explained / max(ceiling, 1e-9) - 0.2) / 0.5, 0, 1)) * 0.98
+        if believed
+        else 0.0
+    )
     sure = whole * np.clip(0.6 + sums / max(float(np.median(sums)), 1e-9), 0.1, 1)
-    statistics = PlacementStatistics("partial", float(explained), float(ceiling), believed, 0.0, 1, 1)
-    return Settled(make_slots(grid), columns[at], point[at], sure, statistics, {"links": float(sums.mean())})
+    statistics = PlacementStatistics(
+        "partial", float(explained), float(ceiling), believed, 0.0, 1, 1
+    )
+    return Settled(
+        make_slots(grid), columns[at], point[at], sure, statistics, {"links": float(sums.mean())}
+    )
 
 
 def _settle_channels(
-    halves: Halves, c: NDArray, out: Triage, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+    halves: Halves,
+    c: NDArray,
+    out: Triage,
+    slots: Slots,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
 ) -> Settled:
     """Place several columns per point."""
     rows, halves = halves.rows, halves.of(_strongest(c, out.to_place, slots.size))
@@ -181,7 +215,16 @@ def settle_single(
     S = statistics_of(kind, *rows.take(np.arange(len(rows.scores)), core), settings.ridges)
     if few:
         result = _again(result, S, c[np.ix_(core, core)], slots, rng, settings)
-    return _judged(kind, halves, result, judged, S, slots, settings, _is_local(halves, result.slot, slots, settings))
+    return _judged(
+        kind,
+        halves,
+        result,
+        judged,
+        S,
+        slots,
+        settings,
+        _is_local(halves, result.slot, slots, settings),
+    )
 
 
 def _settle_scattered(
@@ -200,8 +243,12 @@ def _settle_scattered(
     mine = np.searchsorted(columns, settled.placed)
     inside = np.ix_(np.arange(1), mine, mine)
     # means are not shrunk: nothing is fitted any more, and on a short line four pairs matter
-    on_grid, real, _ = explained_elsewhere(S[inside], S_held[inside], settled.slot, settled.slots, 0.0)
-    _, ceiling, z = explained_elsewhere(S, S_held, np.zeros(len(columns), dtype=np.int64), settled.slots, 0.0)
+    on_grid, real, _ = explained_elsewhere(
+        S[inside], S_held[inside], settled.slot, settled.slots, 0.0
+    )
+    _, ceiling, z = explained_elsewhere(
+        S, S_held, np.zeros(len(columns), dtype=np.int64), settled.slots, 0.0
+    )
     share = scattered.explained / ceiling if ceiling > 0 else 0.0
     believed = (
         ceiling > settings.scattered_ceiling
@@ -213,19 +260,29 @@ def _settle_scattered(
     if not believed:
         return None
     statistics = PlacementStatistics("distances", scattered.explained, ceiling, True, 0.0, 1, 1)
-    point = grid.flat(np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64))
+    point = grid.flat(
+        np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64)
+    )
     sure = np.full(len(columns), 0.98 * min(share, 1.0))
     trace = {"share": share, "z": z, "irregularity": scattered.irregularity}
     return Settled(settled.slots, columns, point, sure, statistics, trace, scattered)
 
 
-def _settle_slips(settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings) -> Settled:
+def _settle_slips(
+    settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings
+) -> Settled:
     """Search small fields that are far from stationary again, by near displacements."""
     slots = settled.slots
     S, S_held = (fisher(c)[None] for c in halves.correlations)
     plain, real, _ = explained_elsewhere(S, S_held, settled.slot, slots, settings.prior_pairs)
-    promising = settings.hopeless < settled.trace["share"] and settled.statistics.carried == "partial"
-    if not promising or plain > settings.far_from_stationary * real or slots.size > settings.slip_slots:
+    promising = (
+        settings.hopeless < settled.trace["share"] and settled.statistics.carried == "partial"
+    )
+    if (
+        not promising
+        or plain > settings.far_from_stationary * real
+        or slots.size > settings.slip_slots
+    ):
         return settled
     S, S_held = halves.partial
     starts = [settled.slot]
@@ -262,7 +319,10 @@ def _is_local(halves: Halves, slot: NDArray, slots: Slots, settings: PlaceSettin
     (digits 0.6, faces 0.9), and lags explain 0.3 of plain correlations (0.9 for a field with ten
     times its power of added noise).
     """
-    if 1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean()) > settings.predicted:
+    if (
+        1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean())
+        > settings.predicted
+    ):
         return True
     explained, ceiling, _ = explained_elsewhere(*halves.lags, slot, slots, settings.prior_pairs)
     return explained > settings.believed * ceiling
@@ -286,7 +346,9 @@ def _judged(
     model = fit_lags(S, result.slot, slots, 0.0, settings.prior_pairs)
     margin = margins(halves.statistics(kind)[1], result.slot, slots, model)
     sure = _confidence(margin, share if accepted else 0.0, result)
-    statistics = PlacementStatistics(kind, explained, ceiling, accepted, result.misfit, result.starts, result.agreeing)
+    statistics = PlacementStatistics(
+        kind, explained, ceiling, accepted, result.misfit, result.starts, result.agreeing
+    )
     return Settled(slots, halves.columns, result.slot, sure, statistics, {"share": share, "z": z})
 
 
@@ -303,7 +365,11 @@ def core_columns(
     worth = len(rows.scores) / np.maximum(fourth, 1e-9)
     thin = worth < min(settings.thin_rows, 0.1 * float(np.median(worth)) if len(worth) else 0.0)
     core, late = _strongest(c, columns[~thin], grid.size), columns[thin]
-    return (core, late) if len(core) >= _least(grid) else (_strongest(c, columns, grid.size), columns[:0])
+    return (
+        (core, late)
+        if len(core) >= _least(grid)
+        else (_strongest(c, columns, grid.size), columns[:0])
+    )
 
 
 def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:
@@ -316,7 +382,12 @@ def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:
 
 
 def _try(
-    kind: str, halves: Halves, slots: Slots, rng: np.random.Generator, settings: PlaceSettings, share: float
+    kind: str,
+    halves: Halves,
+    slots: Slots,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+    share: float,
 ) -> tuple[SearchResult, tuple[float, float, float]]:
     """Search by one kind of statistic on the fitted rows, and judge on the held-out rows.
 
@@ -339,7 +410,12 @@ def _try(
 
 
 def _again(
-    result: SearchResult, S: NDArray, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+    result: SearchResult,
+    S: NDArray,
+    c: NDArray,
+    slots: Slots,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
 ) -> SearchResult:
     """Search again with all rows, from the previous result and new starts; used for few rows."""
 
@@ -350,12 +426,17 @@ def _again(
     return search(S, slots, starts(), rng, settings, 0.5)
 
 
-def _carried(tried: dict[str, tuple[SearchResult, tuple[float, float, float]]], halves: Halves, grid: Grid) -> str:
+def _carried(
+    tried: dict[str, tuple[SearchResult, tuple[float, float, float]]], halves: Halves, grid: Grid
+) -> str:
     """The kind whose placement predicts columns from their neighbours best, on held-out rows."""
     if len(tried) == 1:
         return next(iter(tried))
     c, c_held = halves.correlations
-    left = {kind: float(neighbour_prediction(c, c_held, t[0].slot, grid).mean()) for kind, t in tried.items()}
+    left = {
+        kind: float(neighbour_prediction(c, c_held, t[0].slot, grid).mean())
+        for kind, t in tried.items()
+    }
     return min(left, key=lambda kind: left[kind])
 
 
@@ -376,7 +457,13 @@ def _confidence(margin: NDArray, share: float, result: SearchResult) -> NDArray[
 
 
 def _attach(
-    kind: str, rows: Rows, core: NDArray, late: NDArray, slot: NDArray, slots: Slots, settings: PlaceSettings
+    kind: str,
+    rows: Rows,
+    core: NDArray,
+    late: NDArray,
+    slot: NDArray,
+    slots: Slots,
+    settings: PlaceSettings,
 ) -> tuple[NDArray, NDArray]:
     """Late columns in the free slots where their correlations with the placed columns fit best."""
     both = np.r_[core, late]

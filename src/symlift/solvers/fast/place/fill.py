@@ -15,7 +15,13 @@ AROUND, _NUGGET = 24, 1e-3
 
 
 def lifting_map(
-    c: NDArray, columns: NDArray, slot: NDArray, weight: NDArray, scale: NDArray, slots: Slots, d: int
+    c: NDArray,
+    columns: NDArray,
+    slot: NDArray,
+    weight: NDArray,
+    scale: NDArray,
+    slots: Slots,
+    d: int,
 ) -> csr_matrix:
     """W (slots, d), acting on X - mean.
 
@@ -66,7 +72,9 @@ def prediction(gram: NDArray, toward: NDArray) -> NDArray[np.float64]:
     gram[:, own, own] = 1.0
     values, vectors = np.linalg.eigh(gram)
     # means over pairs need not form a covariance matrix: negative directions are noise
-    inverse = np.einsum("hij,hj,hkj->hik", vectors, 1 / (np.maximum(values, 0.0) + _NUGGET), vectors)
+    inverse = np.einsum(
+        "hij,hj,hkj->hik", vectors, 1 / (np.maximum(values, 0.0) + _NUGGET), vectors
+    )
     return np.einsum("hij,hj->hi", inverse, toward)
 
 

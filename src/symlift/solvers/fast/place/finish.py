@@ -90,12 +90,16 @@ def as_numbers(placed: Placed, rows: Rows, c: NDArray, raw: NDArray, sign: NDArr
     channels[at] = significance
     twins = np.flatnonzero(placed.placement.twin >= 0)
     channels[twins] = channels[placed.placement.twin[twins]]
-    return replace(placed, placement=replace(placed.placement, channel=channels), n_channels=1, W=full)
+    return replace(
+        placed, placement=replace(placed.placement, channel=channels), n_channels=1, W=full
+    )
 
 
 def _sure_of_leaving_out(reason: NDArray) -> NDArray[np.float64]:
     """Confidence that a column was rightly left out."""
-    return np.select([reason == "dead", reason == "index", reason == "noise"], [1.0, 0.99, 0.99], 0.0)
+    return np.select(
+        [reason == "dead", reason == "index", reason == "noise"], [1.0, 0.99, 0.99], 0.0
+    )
 
 
 def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

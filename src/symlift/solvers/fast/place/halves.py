@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from symlift.solvers.fast.place.rows import Rows, split_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.statistic import correlations, fisher, magnitudes, partial_correlations
+from symlift.solvers.fast.place.statistic import (
+    correlations,
+    fisher,
+    magnitudes,
+    partial_correlations,
+)
 
 __all__ = ["Halves", "halves_of"]
 
@@ -43,13 +48,16 @@ class Halves:
     @cached_property
     def correlations(self) -> Pair:
         """Plain correlations of scores."""
-        first, second = (correlations(*self.rows.take(part, self.columns)) for part in (self.fit, self.held))
+        first, second = (
+            correlations(*self.rows.take(part, self.columns)) for part in (self.fit, self.held)
+        )
         return first, second
 
     @cached_property
     def partial(self) -> Pair:
         first, second = (
-            np.stack([fisher(partial_correlations(c, ridge)) for ridge in self.ridges]) for c in self.correlations
+            np.stack([fisher(partial_correlations(c, ridge)) for ridge in self.ridges])
+            for c in self.correlations
         )
         return first, second
 
@@ -58,10 +66,14 @@ class Halves:
         pair = []
         for part, c in zip((self.fit, self.held), self.correlations, strict=True):
             z, present = self.rows.take(part, self.columns)
-            pair.append(np.stack([fisher(c), fisher(correlations(magnitudes(z, present), present))]))
+            pair.append(
+                np.stack([fisher(c), fisher(correlations(magnitudes(z, present), present))])
+            )
         return pair[0], pair[1]
 
 
-def halves_of(rows: Rows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings) -> Halves:
+def halves_of(
+    rows: Rows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings
+) -> Halves:
     """A random split of the rows, in blocks."""
     return Halves(rows, columns, *split_rows(len(rows.scores), settings.held, rng), settings.ridges)

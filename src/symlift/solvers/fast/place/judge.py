@@ -9,7 +9,14 @@ from symlift.core.grid import Grid
 from symlift.solvers.fast.place.refine import changes, costs
 from symlift.solvers.fast.place.slots import LagModel, Slots, fit_lags
 
-__all__ = ["explained_elsewhere", "links", "margins", "neighbour_prediction", "next_to", "partner_prediction"]
+__all__ = [
+    "explained_elsewhere",
+    "links",
+    "margins",
+    "neighbour_prediction",
+    "next_to",
+    "partner_prediction",
+]
 
 
 def explained_elsewhere(
@@ -37,7 +44,9 @@ def explained_elsewhere(
     return float(explained), float(ceiling), float(z)
 
 
-def neighbour_prediction(c: NDArray, c_held: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
+def neighbour_prediction(
+    c: NDArray, c_held: NDArray, point: NDArray, grid: Grid
+) -> NDArray[np.float64]:
     """Log of the held-out residual variance of each column, predicted from its grid neighbours.
 
     Neither statistic was fitted to this criterion: it only assumes that neighbours are similar.
@@ -81,7 +90,11 @@ def next_to(grid: Grid) -> NDArray[np.int64]:
             to = index.copy()
             to[:, axis] += by
             wraps = grid.periodic[axis]
-            inside = np.ones(len(to), dtype=bool) if wraps else (to[:, axis] >= 0) & (to[:, axis] < grid.shape[axis])
+            inside = (
+                np.ones(len(to), dtype=bool)
+                if wraps
+                else (to[:, axis] >= 0) & (to[:, axis] < grid.shape[axis])
+            )
             flat = np.full(len(to), grid.size)
             flat[inside] = grid.flat(to[inside])
             columns.append(flat)

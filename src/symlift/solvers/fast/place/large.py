@@ -26,7 +26,9 @@ _DISPUTED = 1_500
 _ROUNDS = 12
 
 
-def place_large(p: NDArray, grid: Grid, least: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], float]:
+def place_large(
+    p: NDArray, grid: Grid, least: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], float]:
     """Point of each column (-1: none) from partial correlations p (d, d).
 
     Also returns the mean over columns of the summed partial correlations with grid neighbours.
@@ -57,19 +59,24 @@ def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
         faces = cubes.data - degree[cubes.row] - degree[cubes.col] + 1
         good = faces >= 1
         mutual = csr_matrix(
-            (np.ones(int(good.sum()), dtype=np.float32), (cubes.row[good], cubes.col[good])), shape=(d, d)
+            (np.ones(int(good.sum()), dtype=np.float32), (cubes.row[good], cubes.col[good])),
+            shape=(d, d),
         )
     return mutual
 
 
-def _coordinates(edges: csr_matrix, grid: Grid, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def _coordinates(
+    edges: csr_matrix, grid: Grid, rng: np.random.Generator
+) -> list[NDArray[np.float64]]:
     """Landmark scaling of shortest paths: edges have length 1, diagonals of squares √2.
 
     Columns outside the largest component start at 0.
     """
     two = (edges @ edges).tocoo()
     corner = (two.data >= 2) & (two.row != two.col)
-    diagonal = csr_matrix((np.ones(int(corner.sum())), (two.row[corner], two.col[corner])), shape=edges.shape)
+    diagonal = csr_matrix(
+        (np.ones(int(corner.sum())), (two.row[corner], two.col[corner])), shape=edges.shape
+    )
     diagonal = diagonal - diagonal.multiply(edges > 0)
     label = connected_components(edges, directed=False)[1]
     main = np.flatnonzero(label == np.bincount(label).argmax())
@@ -156,7 +163,9 @@ def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
     return best
 
 
-def _put(p: NDArray, point: NDArray, columns: NDArray, neighbours: NDArray, grid: Grid) -> NDArray[np.int64]:
+def _put(
+    p: NDArray, point: NDArray, columns: NDArray, neighbours: NDArray, grid: Grid
+) -> NDArray[np.int64]:
     """Assign ``columns`` to the free points by their links to the columns around each point.
 
     Links to columns that are assigned in the same call use their previous points.

@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.solvers.fast.place.embed import classical_scaling, neighbour_graph, paths_through, stress_majorisation
+from symlift.solvers.fast.place.embed import (
+    classical_scaling,
+    neighbour_graph,
+    paths_through,
+    stress_majorisation,
+)
 from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.scatter import best_partners, monotone_scaling
 from symlift.solvers.fast.place.settings import PlaceSettings
@@ -97,7 +102,9 @@ def place_on_points(
     return sorted(refined, key=lambda pair: round(pair[0], 9))
 
 
-def _coordinates(c: NDArray, dimension: int, settings: PlaceSettings) -> Iterator[NDArray[np.float64]]:
+def _coordinates(
+    c: NDArray, dimension: int, settings: PlaceSettings
+) -> Iterator[NDArray[np.float64]]:
     """Coordinates (d, P) by monotone scaling of correlations, and by paths in a neighbour graph."""
     near = min(4 * dimension + 4, len(c) - 1)
     for least in (0.15, 0.05):
@@ -123,7 +130,9 @@ def _laid_over(y: NDArray, points: NDArray) -> Iterator[NDArray[np.int64]]:
     # principal axes: if the points extend much farther in one direction, so do the coordinates
     _, size, axes = np.linalg.svd(centred, full_matrices=False)
     turned = centred @ axes.T
-    scale = float(np.sqrt(np.sum(long**2) / len(points)) / max(np.sqrt(np.sum(size**2) / len(y)), 1e-12))
+    scale = float(
+        np.sqrt(np.sum(long**2) / len(points)) / max(np.sqrt(np.sum(size**2) / len(y)), 1e-12)
+    )
     for turn in _turns(P, long):
         slot = _nearest(turned @ turn * scale + middle, points)
         for _ in range(_ROUNDS):

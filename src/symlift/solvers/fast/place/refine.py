@@ -68,7 +68,12 @@ def exchanges(cost: NDArray, slot: NDArray, most: int | None = None) -> NDArray[
 
 
 def refine(
-    S: NDArray, slot: NDArray, slots: PairClasses, widths: tuple[float, ...], prior: float = 4.0, rounds: int = _ROUNDS
+    S: NDArray,
+    slot: NDArray,
+    slots: PairClasses,
+    widths: tuple[float, ...],
+    prior: float = 4.0,
+    rounds: int = _ROUNDS,
 ) -> tuple[float, NDArray[np.int64]]:
     """F and slots after descent, with lag models smoothed by each of ``widths`` in turn."""
     for width in widths:

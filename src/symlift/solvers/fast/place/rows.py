@@ -38,9 +38,13 @@ class Rows:
     alive: NDArray[np.bool_]
     two_valued: bool
 
-    def take(self, rows: NDArray, columns: NDArray) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    def take(
+        self, rows: NDArray, columns: NDArray
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """Scores of some rows and columns, and which of them are present."""
-        return self.scores[rows][:, columns], None if self.present is None else self.present[rows][:, columns]
+        return self.scores[rows][:, columns], None if self.present is None else self.present[rows][
+            :, columns
+        ]
 
 
 def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> Rows:
@@ -54,7 +58,9 @@ def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -
     x = np.asarray(raw[number], dtype=np.float32 if raw.dtype.itemsize <= 4 else np.float64)
     if np.isinf(x).any():
         row, column = np.argwhere(np.isinf(x))[0]
-        raise InputError(f"X holds infinity (row {number[row]}, column {column}): drop or impute it first")
+        raise InputError(
+            f"X holds infinity (row {number[row]}, column {column}): drop or impute it first"
+        )
     gaps = np.isnan(x)
     present = None if not gaps.any() else ~gaps
     spread = _spread(x, rng)
@@ -67,7 +73,11 @@ def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -
     else:
         scores = _normal_scores(x, present)
     return Rows(
-        _standard(scores, present), None if present is None else present.astype(np.float32), number, alive, two_valued
+        _standard(scores, present),
+        None if present is None else present.astype(np.float32),
+        number,
+        alive,
+        two_valued,
     )
 
 
@@ -79,13 +89,19 @@ def _spread(x: NDArray, rng: np.random.Generator, rows: int = 2_000) -> tuple[ND
     """
     some = x if len(x) <= rows else x[np.sort(rng.permutation(len(x))[:rows])]
     if np.isnan(some).any():
-        some = np.where(np.isnan(some), np.nanmedian(np.where(np.isnan(some).all(axis=0), 0, some), axis=0), some)
+        some = np.where(
+            np.isnan(some),
+            np.nanmedian(np.where(np.isnan(some).all(axis=0), 0, some), axis=0),
+            some,
+        )
     centre = np.median(some, axis=0)
     apart = np.abs(some - centre)
     scale = np.median(apart, axis=0) / 0.6745
     for quantile, normal in ((0.9, 1.645), (0.98, 2.326)):
         scale = (
-            np.where(scale > 0, scale, np.quantile(apart, quantile, axis=0) / normal) if (scale == 0).any() else scale
+            np.where(scale > 0, scale, np.quantile(apart, quantile, axis=0) / normal)
+            if (scale == 0).any()
+            else scale
         )
     scale = np.where(scale > 0, scale, apart.max(axis=0))
     return centre.astype(x.dtype), np.where(scale > 0, scale, 1).astype(x.dtype)
@@ -99,8 +115,16 @@ def _tame(
     for part in np.array_split(np.arange(len(x)), 1 + x.size // 4_000_000):
         apart = np.minimum(np.abs((x[part] - spread[0]) / spread[1]), 50)
         size[part] = np.nansum(apart, axis=1) / np.maximum(np.sum(~np.isnan(apart), axis=1), 1)
-    wild = size > settings.wild_row * np.median(size[size > 0]) if (size > 0).any() else np.zeros(len(x), dtype=bool)
-    keep = np.flatnonzero(~wild) if wild.mean() < 0.2 and len(x) - wild.sum() >= 2 else np.arange(len(x))
+    wild = (
+        size > settings.wild_row * np.median(size[size > 0])
+        if (size > 0).any()
+        else np.zeros(len(x), dtype=bool)
+    )
+    keep = (
+        np.flatnonzero(~wild)
+        if wild.mean() < 0.2 and len(x) - wild.sum() >= 2
+        else np.arange(len(x))
+    )
     return number[keep], keep
 
 
@@ -117,7 +141,9 @@ def _normal_scores(x: NDArray, present: NDArray | None) -> NDArray[np.float32]:
     filled = x if present is None else np.where(present, x, np.inf)
     count = np.full(x.shape[1], len(x)) if present is None else np.maximum(present.sum(axis=0), 1)
     rank = rankdata(filled, axis=0).astype(np.float32)
-    return ndtri(np.clip((rank - 0.5) / count.astype(np.float32), 1e-6, 1 - 1e-6)).astype(np.float32)
+    return ndtri(np.clip((rank - 0.5) / count.astype(np.float32), 1e-6, 1 - 1e-6)).astype(
+        np.float32
+    )
 
 
 def _standard(scores: NDArray, present: NDArray | None) -> NDArray[np.float32]:
@@ -139,7 +165,9 @@ def independent_rows(rows: Rows) -> float:
     return dependence.independent_rows(rows.scores[:, rows.alive])
 
 
-def split_rows(n: int, share: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_rows(
+    n: int, share: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows to fit and held-out rows, in blocks, so that neighbours in time stay together."""
     block = np.arange(n) // (_BLOCK if n >= 40 * _BLOCK else 1)
     held = rng.random(block[-1] + 1) < share

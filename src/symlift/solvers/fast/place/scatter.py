@@ -50,7 +50,9 @@ class Scattered:
     explained: float
 
 
-def scatter(c: NDArray, s: NDArray, s_held: NDArray, grid: Grid, rng: np.random.Generator) -> Scattered | None:
+def scatter(
+    c: NDArray, s: NDArray, s_held: NDArray, grid: Grid, rng: np.random.Generator
+) -> Scattered | None:
     """Places of columns from correlations c (d, d), or None.
 
     They are judged by the statistics s and s_held of fitted and held-out rows.
@@ -103,7 +105,9 @@ def monotone_scaling(
             values, vectors = classical_scaling(paths, dimension)
             y = vectors * np.sqrt(np.maximum(values, 1e-9))
         y = stress_majorisation(paths, y)
-        function = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(s[edges], _distances(y)[edges])
+        function = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(
+            s[edges], _distances(y)[edges]
+        )
         length = np.maximum(function.predict(s.ravel()).reshape(s.shape), 0.02)
     return y
 
@@ -113,7 +117,9 @@ def _distances(y: NDArray) -> NDArray[np.float64]:
     return np.sqrt(np.maximum(square[:, None] + square[None] - 2 * y @ y.T, 0.0))
 
 
-def in_box(y: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def in_box(
+    y: NDArray, grid: Grid, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """y rotated to its smallest bounding box and scaled to steps of the grid; and the steps.
 
     The longest side is along the longest axis. Correlations determine neither the unit of length
@@ -128,7 +134,9 @@ def in_box(y: NDArray, grid: Grid, rng: np.random.Generator) -> tuple[NDArray[np
     turned = white @ turn * (np.sqrt((turn**2 * size[:, None] ** 2).sum(axis=0)) / np.sqrt(len(y)))
     turned = _smallest_box(turned)
     order = np.empty(grid.ndim, dtype=np.int64)
-    order[np.argsort(-np.array(grid.shape), kind="stable")] = np.argsort(-np.ptp(turned, axis=0), kind="stable")
+    order[np.argsort(-np.array(grid.shape), kind="stable")] = np.argsort(
+        -np.ptp(turned, axis=0), kind="stable"
+    )
     turned = turned[:, order]
     step = np.maximum(np.ptp(turned, axis=0), 1e-12) / np.maximum(np.array(grid.shape) - 1, 1)
     return (turned - turned.min(axis=0)) / step, step
@@ -149,7 +157,9 @@ def _smallest_box(y: NDArray) -> NDArray[np.float64]:
     return y
 
 
-def scattered_map(c: NDArray, columns: NDArray, places: Scattered, scale: NDArray, grid: Grid, d: int) -> csr_matrix:
+def scattered_map(
+    c: NDArray, columns: NDArray, places: Scattered, scale: NDArray, grid: Grid, d: int
+) -> csr_matrix:
     """W (points, d), acting on X - mean: the field on the grid as the best linear prediction from
     ``columns`` (k,).
 

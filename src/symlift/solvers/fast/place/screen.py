@@ -61,7 +61,12 @@ class Screened:
     def displacements(self) -> int:
         """Number of distinct displacements: the simpler of two grids has fewer."""
         return int(
-            np.prod([n if wraps else 2 * n - 1 for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)])
+            np.prod(
+                [
+                    n if wraps else 2 * n - 1
+                    for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
+                ]
+            )
         )
 
 
@@ -113,14 +118,20 @@ def _apart(steps: NDArray, grid: Grid) -> float:
 
 
 def screen(
-    X: NDArray, rng: np.random.Generator, settings: PlaceSettings, rows: int, progress: Progress = no_progress
+    X: NDArray,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+    rows: int,
+    progress: Progress = no_progress,
 ) -> list[Screened]:
     """The grids that fit the graph of the columns of X best, filled, the best first.
 
     They are ordered by the share that they explain; the list is empty where there are too few
     columns.
     """
-    number = np.sort(rng.choice(len(X), rows, replace=False)) if len(X) > rows else np.arange(len(X))
+    number = (
+        np.sort(rng.choice(len(X), rows, replace=False)) if len(X) > rows else np.arange(len(X))
+    )
     some = np.asarray(X[number])
     read = read_rows(some, rng, settings)
     c = correlations(read.scores, read.present)
@@ -143,11 +154,15 @@ def screen(
         # grids are compared by the same statistics, whichever gave the placement: a long rectangle
         # placed as a line explains plain correlations (0.97), but not partial ones
         parts = [
-            explained_elsewhere(*halves.statistics(kind), settled.slot, slots, settings.prior_pairs)[:2]
+            explained_elsewhere(
+                *halves.statistics(kind), settled.slot, slots, settings.prior_pairs
+            )[:2]
             for kind in _KINDS
         ]
         explained, ceiling = np.mean(parts, axis=0)
-        screened.append(Screened(grid, float(explained), float(ceiling), settled.statistics.accepted))
+        screened.append(
+            Screened(grid, float(explained), float(ceiling), settled.statistics.accepted)
+        )
     return sorted(screened, key=lambda one: -one.share)
 
 

@@ -55,7 +55,13 @@ def search(
     results: list[tuple[float, NDArray[np.int64]]] = []
     for y in starts:
         results.append(
-            refine(S, nearest_slots(y, slots.grid, slots.depth), slots, settings.widths, settings.prior_pairs)
+            refine(
+                S,
+                nearest_slots(y, slots.grid, slots.depth),
+                slots,
+                settings.widths,
+                settings.prior_pairs,
+            )
         )
         if _agreeing(results) >= settings.agreeing or len(results) == settings.starts:
             break
@@ -71,7 +77,9 @@ def search(
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
         model = fit_lags(S, slot, slots, 0.5, settings.prior_pairs)
         y = shake(slots.grid.indices()[slot // slots.depth].astype(float), rng)
-        results.append(refine(S, anneal(S, y, slots, model, rng), slots, settings.widths, settings.prior_pairs))
+        results.append(
+            refine(S, anneal(S, y, slots, model, rng), slots, settings.widths, settings.prior_pairs)
+        )
         # on small grids a restart takes 15 ms, and a few returns to one optimum prove little
         if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
@@ -90,7 +98,9 @@ def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:
     return sum(value < least + SAME for value, _ in results)
 
 
-def distinct(results: list[tuple[float, NDArray[np.int64]]]) -> list[tuple[float, NDArray[np.int64]]]:
+def distinct(
+    results: list[tuple[float, NDArray[np.int64]]],
+) -> list[tuple[float, NDArray[np.int64]]]:
     """The best few distinct results."""
     best: list[tuple[float, NDArray[np.int64]]] = []
     for value, slot in sorted(results, key=lambda r: r[0]):

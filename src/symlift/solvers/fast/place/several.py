@@ -22,7 +22,12 @@ from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.search import SearchResult, search
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, make_slots
-from symlift.solvers.fast.place.statistic import correlations, fisher, magnitudes, partial_correlations
+from symlift.solvers.fast.place.statistic import (
+    correlations,
+    fisher,
+    magnitudes,
+    partial_correlations,
+)
 
 __all__ = ["number_map", "polarities", "search_channels"]
 
@@ -52,7 +57,9 @@ def search_channels(
     most = 2 if two_valued and slots.size > settings.many_slots else settings.channel_starts
     for start in _starts(z, present, S, slots, rng, settings, two_valued):
         results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
-        explained, ceiling, _ = explained_elsewhere(S, S_held, results[-1][1], slots, settings.prior_pairs)
+        explained, ceiling, _ = explained_elsewhere(
+            S, S_held, results[-1][1], slots, settings.prior_pairs
+        )
         believed = two_valued and explained > settings.channels_convinced * ceiling
         least = min(value for value, _ in results)
         agreeing = sum(value < least + _SAME for value, _ in results)
@@ -96,7 +103,13 @@ def _starts(
 
 
 def _by_families(
-    c: NDArray, S: NDArray, level: NDArray, grid: Grid, depth: int, rng: np.random.Generator, settings: PlaceSettings
+    c: NDArray,
+    S: NDArray,
+    level: NDArray,
+    grid: Grid,
+    depth: int,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
 ) -> NDArray[np.int64]:
     """Place one channel alone, then the others relative to it.
 
@@ -111,7 +124,10 @@ def _by_families(
     slot[anchor] = anchored.slot * depth + depth - 1
     for rank, group in enumerate(groups[1:], start=1):
         slot[group] = (
-            place_next_to(S, anchor, anchored.slot, group, grid, settings.prior_pairs) * depth + depth - 1 - rank
+            place_next_to(S, anchor, anchored.slot, group, grid, settings.prior_pairs) * depth
+            + depth
+            - 1
+            - rank
         )
     return slot
 
@@ -135,5 +151,7 @@ def number_map(
     rank = np.argsort(np.argsort(-np.abs(slopes)))
     weights = np.where(slopes < 0, -1, 1) * 2.0 ** -(1 + rank)
     deviation = planes.std(axis=1, dtype=np.float32)
-    W = bits.number_map(np.asarray(c - np.eye(len(c)), dtype=np.float32), deviation, near, channel, weights)
+    W = bits.number_map(
+        np.asarray(c - np.eye(len(c)), dtype=np.float32), deviation, near, channel, weights
+    )
     return W, (len(rank) - 1 - rank)[channel]

@@ -62,7 +62,9 @@ def slips(slot: NDArray, slots: Slots) -> Iterator[NDArray[np.float64]]:
                         yield moved
 
 
-def search_slips(S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng: np.random.Generator) -> SearchResult:
+def search_slips(
+    S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng: np.random.Generator
+) -> SearchResult:
     """The best arrangement by near displacements, from ``starts`` and from restarts.
 
     Each is improved by slips until none helps.
@@ -71,7 +73,9 @@ def search_slips(S: NDArray, slots: Slots, starts: list[NDArray[np.int64]], rng:
     def value(slot: NDArray) -> float:
         return local_value(S, slot, slots)
 
-    population = sorted((_slipped(S, slot, slots, PRIORS[-1], value) for slot in starts), key=lambda one: one[0])
+    population = sorted(
+        (_slipped(S, slot, slots, PRIORS[-1], value) for slot in starts), key=lambda one: one[0]
+    )
     ends = [best for best, _ in population]
     for turn in range(_ROUNDS):
         population = distinct(population)

@@ -71,7 +71,9 @@ class Slots:
             return values
         field = values.reshape(self.kinds, *self.lag_shape)
         for axis, wraps in enumerate(self.grid.periodic):
-            field = gaussian_filter1d(field, width, axis=axis + 1, mode="wrap" if wraps else "constant")
+            field = gaussian_filter1d(
+                field, width, axis=axis + 1, mode="wrap" if wraps else "constant"
+            )
         return field.ravel()
 
 
@@ -80,7 +82,9 @@ def make_slots(grid: Grid, depth: int = 1, matched: bool = False) -> Slots:
     function.
     """
     lags = grid.lags().astype(np.int32)
-    lag_shape = tuple(n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True))
+    lag_shape = tuple(
+        n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)
+    )
     if depth == 1:
         return Slots(grid, 1, lags, 1, lag_shape)
     index = np.repeat(np.repeat(lags, depth, axis=0), depth, axis=1)
@@ -105,7 +109,9 @@ class LagModel:
         return 0.5 * float(np.mean(np.log(self.v)))
 
 
-def fit_lags(S: NDArray, slot: NDArray, slots: PairClasses, width: float = 0.0, prior: float = 4.0) -> LagModel:
+def fit_lags(
+    S: NDArray, slot: NDArray, slots: PairClasses, width: float = 0.0, prior: float = 4.0
+) -> LagModel:
     """The lag model of S (m, d, d) with columns at ``slot`` (d,).
 
     Means are shrunk by ``prior`` pseudo-pairs of value zero: with empty slots, columns at the

@@ -62,7 +62,9 @@ def fisher(c: NDArray) -> NDArray[np.float64]:
     return s
 
 
-def statistics_of(kind: str, z: NDArray, present: NDArray | None, ridges: tuple[float, ...]) -> NDArray[np.float64]:
+def statistics_of(
+    kind: str, z: NDArray, present: NDArray | None, ridges: tuple[float, ...]
+) -> NDArray[np.float64]:
     """Statistics (m, d, d) of one kind.
 
     "partial": one for each ridge; "lags": plain correlations of scores and of their magnitudes.
@@ -70,7 +72,9 @@ def statistics_of(kind: str, z: NDArray, present: NDArray | None, ridges: tuple[
     if kind == "partial":
         c = correlations(z, present)
         return np.stack([fisher(partial_correlations(c, ridge)) for ridge in ridges])
-    return np.stack([fisher(correlations(z, present)), fisher(correlations(magnitudes(z, present), present))])
+    return np.stack(
+        [fisher(correlations(z, present)), fisher(correlations(magnitudes(z, present), present))]
+    )
 
 
 def magnitudes(z: NDArray, present: NDArray | None) -> NDArray[np.float32]:

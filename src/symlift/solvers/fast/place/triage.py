@@ -42,7 +42,11 @@ def triage(rows: Rows, c: NDArray, independent: float, settings: PlaceSettings) 
     size = np.abs(c[np.ix_(living, living)])
     np.fill_diagonal(size, 0.0)
     twin = np.full(d, -1, dtype=np.int64)
-    group = _twins(size, settings) if len(rows.scores) >= 8 and len(living) > 4 else np.arange(len(living))
+    group = (
+        _twins(size, settings)
+        if len(rows.scores) >= 8 and len(living) > 4
+        else np.arange(len(living))
+    )
     first = np.unique(group, return_index=True)[1]
     leader = living[first[np.searchsorted(np.unique(group), group)]]
     copies = leader != living
@@ -67,7 +71,9 @@ def _index_like(rows: Rows, settings: PlaceSettings) -> NDArray[np.bool_]:
 
     ramp = np.arange(n) - (n - 1) / 2
     ramp /= np.sqrt(np.sum(ramp**2))
-    first = np.abs(ramp @ rows.scores) / np.sqrt(np.maximum(np.einsum("ij,ij->j", rows.scores, rows.scores), 1e-12))
+    first = np.abs(ramp @ rows.scores) / np.sqrt(
+        np.maximum(np.einsum("ij,ij->j", rows.scores, rows.scores), 1e-12)
+    )
     index_like = np.zeros(rows.scores.shape[1], dtype=bool)
     for i in np.flatnonzero(
         first > 0.9
@@ -87,7 +93,10 @@ def _twins(size: NDArray, settings: PlaceSettings) -> NDArray[np.int64]:
     near = np.argpartition(apart, k - 1, axis=1)[:, :k]
     length = np.take_along_axis(apart, near, axis=1)
     order = np.argsort(length, axis=1)
-    near, length = np.take_along_axis(near, order, axis=1), np.take_along_axis(length, order, axis=1)
+    near, length = (
+        np.take_along_axis(near, order, axis=1),
+        np.take_along_axis(length, order, axis=1),
+    )
     # in single precision a correlation of 1 is accurate to about 1e-6
     jump = length[:, :-1] + 1e-6 < settings.twin * length[:, 1:]
     tight = jump & (length[:, :-1] < settings.twin_apart)
@@ -107,7 +116,11 @@ def _strangers(
     if d < 3:
         return np.zeros(d, dtype=bool)
     share = independent / len(rows.scores)
-    count = np.full(d, len(rows.scores)) if rows.present is None else rows.present[:, columns].sum(axis=0)
+    count = (
+        np.full(d, len(rows.scores))
+        if rows.present is None
+        else rows.present[:, columns].sum(axis=0)
+    )
     level = -ndtri(settings.noise / (2 * d * d))
     worth = np.maximum(np.minimum(count[:, None], count[None]) * share - 3, 1)
     z = np.arctanh(np.minimum(size, 1 - 1e-6)) * np.sqrt(worth)

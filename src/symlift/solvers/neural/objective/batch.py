@@ -1,4 +1,6 @@
-"""The lifted batch that objective terms look at, and the means they take over it, in one process or over several."""
+"""The lifted batch that objective terms look at, and the means they take over it, in one process or
+over several.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,11 @@ class _Total(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Workers:
-    """The processes that share one batch: equal numbers of rows each, so that a mean of means is the global mean.
+    """The processes that share one batch: equal numbers of rows each, so that a mean of means is
+    the global mean.
 
-    All processes hold the same ``generator``: random numbers are drawn for the whole batch and each takes its own rows, so
-    the loss does not depend on how many processes there are.
+    All processes hold the same ``generator``: random numbers are drawn for the whole batch and each
+    takes its own rows, so the loss does not depend on how many processes there are.
     """
 
     generator: torch.Generator
@@ -45,7 +48,9 @@ class Workers:
         return self.average(values.mean(dim=0))
 
     def average(self, value: Tensor) -> Tensor:
-        """Mean of one value over processes.  Differentiable; average parameters' gradients afterwards."""
+        """Mean of one value over processes. Differentiable; average parameters' gradients
+        afterwards.
+        """
         if self.size == 1:
             return value
         total: Tensor = _Total.apply(value)  # type: ignore[no-untyped-call]
@@ -54,25 +59,37 @@ class Workers:
     def uniform(self, groups: int, rows: int, width: int, like: Tensor) -> Tensor:
         """Uniform numbers (groups, rows, width) for this process' own ``rows`` of the batch."""
         draw = torch.rand(
-            groups, self.size, rows, width, generator=self.generator, dtype=like.dtype, device=like.device
+            groups,
+            self.size,
+            rows,
+            width,
+            generator=self.generator,
+            dtype=like.dtype,
+            device=like.device,
         )
         return draw[:, self.rank]
 
     def normal(self, rows: int, width: int, like: Tensor) -> Tensor:
         """Standard normal numbers (rows, width) for this process' own ``rows`` of the batch."""
-        draw = torch.randn(self.size, rows, width, generator=self.generator, dtype=like.dtype, device=like.device)
+        draw = torch.randn(
+            self.size, rows, width, generator=self.generator, dtype=like.dtype, device=like.device
+        )
         return draw[self.rank]
 
     def integers(self, high: int, rows: int, device: torch.device) -> Tensor:
         """Whole numbers in [0, high), one for each of this process' own ``rows``."""
-        return torch.randint(high, (self.size, rows), generator=self.generator, device=device)[self.rank]
+        return torch.randint(high, (self.size, rows), generator=self.generator, device=device)[
+            self.rank
+        ]
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """A lifted batch: ``z`` (n, N) with global mean 0 and rms deviation 1, and the logarithm of that deviation.
+    """A lifted batch: ``z`` (n, N) with global mean 0 and rms deviation 1, and the logarithm of
+    that deviation.
 
-    ``rank`` is the rank that the joint entropy is taken to; its window is soft, so that at N the last eigenvalue counts half.
+    ``rank`` is the rank that the joint entropy is taken to; its window is soft, so that at N the
+    last eigenvalue counts half.
     """
 
     z: Tensor
@@ -87,7 +104,9 @@ class Lifted:
         centred = y - workers.mean(y).mean()
         power = workers.mean(centred.square()).mean()
         full = torch.tensor(float(y.shape[1]), dtype=y.dtype, device=y.device)
-        return cls(centred * power.rsqrt(), power.log() / 2, full if rank is None else rank, workers)
+        return cls(
+            centred * power.rsqrt(), power.log() / 2, full if rank is None else rank, workers
+        )
 
     def covariance(self) -> Tensor:
         """Covariance of z over the batch, (N, N): made once for all terms."""

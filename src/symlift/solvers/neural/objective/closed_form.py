@@ -1,4 +1,6 @@
-"""Stationarity without critics: second to fourth moments, and the Jensen–Shannon divergence of Gaussians, in closed form."""
+"""Stationarity without critics: second to fourth moments, and the Jensen–Shannon divergence of
+Gaussians, in closed form.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ __all__ = ["GaussianStationarity", "MomentStationarity"]
 
 
 class MomentStationarity(nn.Module):
-    """Σ ‖M - M̄‖²/size over M = E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], with M̄ the average of M over pairs of equal displacement.
+    """Σ ‖M - M̄‖²/size over M = E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], with M̄ the average of M over pairs
+    of equal displacement.
 
-    A smooth, critic-free measure that vanishes where these moments are stationary (in the limit of many rows).  Sizes are those of
-    :func:`symlift.statistics.moments.moment_sizes`.
+    A smooth, critic-free measure that vanishes where these moments are stationary (in the limit of
+    many rows). Sizes are those of :func:`symlift.statistics.moments.moment_sizes`.
     """
 
     index: Tensor
@@ -27,14 +30,17 @@ class MomentStationarity(nn.Module):
         super().__init__()
         index = torch.from_numpy(grid.lags()).reshape(-1)
         self.register_buffer("index", index, persistent=False)
-        self.register_buffer("count", torch.bincount(index).to(torch.get_default_dtype()), persistent=False)
+        self.register_buffer(
+            "count", torch.bincount(index).to(torch.get_default_dtype()), persistent=False
+        )
 
     def forward(self, batch: Lifted) -> Tensor:
         """The sum over the three orders."""
         z = batch.z.clamp(-CLIP, CLIP)
         square = z.square() - batch.workers.mean(z.square()).mean()
         second, third, fourth = (
-            batch.workers.average(left.T @ right / len(z)) for left, right in ((z, z), (square, z), (square, square))
+            batch.workers.average(left.T @ right / len(z))
+            for left, right in ((z, z), (square, z), (square, square))
         )
         sizes = moment_sizes(second.square().sum(), fourth.square().sum(), second.pow(4).sum())
         orders = zip((second, third, fourth), sizes, strict=True)
@@ -49,11 +55,12 @@ class MomentStationarity(nn.Module):
 
 
 class GaussianStationarity(nn.Module):
-    """½ log det C_m - ¼ (log det C_p + log det C_q), the mean over axes, weighted as the critics' estimate is.
+    """½ log det C_m - ¼ (log det C_p + log det C_q), the mean over axes, weighted as the critics'
+    estimate is.
 
-    C_p and C_q are the covariances of the field and of its one-step shift, C_m that of their equal mixture: the Jensen–Shannon
-    divergence of the Gaussians, with the mixture replaced by the Gaussian of its moments (from above; 0 only where C_p = C_q and
-    the means agree).
+    C_p and C_q are the covariances of the field and of its one-step shift, C_m that of their equal
+    mixture: the Jensen–Shannon divergence of the Gaussians, with the mixture replaced by the
+    Gaussian of its moments (from above; 0 only where C_p = C_q and the means agree).
     """
 
     def __init__(self, grid: Grid, ridge: float = 1e-3) -> None:
@@ -66,7 +73,9 @@ class GaussianStationarity(nn.Module):
         points = torch.arange(self.grid.size, device=mean.device).view(1, *self.grid.shape)
         total = mean.new_zeros(())
         for axis, share in enumerate(self.shares):
-            p, q = (part.reshape(-1) for part in shifted_pair(points, axis, self.grid.periodic[axis]))
+            p, q = (
+                part.reshape(-1) for part in shifted_pair(points, axis, self.grid.periodic[axis])
+            )
             gap = mean[p] - mean[q]
             C_p, C_q = covariance[p][:, p], covariance[q][:, q]
             C_m = (C_p + C_q) / 2 + torch.outer(gap, gap) / 4

@@ -1,8 +1,8 @@
 """Convolutions of several critics as one batched matrix product, and stochastic pooling after them.
 
-Layers are small and batches large, so a convolution is one product with the (Toeplitz) matrix of its kernel, built from it in
-each step: on a CPU this is three to twenty times as fast as grouped convolutions, and one code serves 1-D, 2-D and 3-D, zero and
-cyclic padding, and strides.
+Layers are small and batches large, so a convolution is one product with the (Toeplitz) matrix of
+its kernel, built from it in each step: on a CPU this is three to twenty times as fast as grouped
+convolutions, and one code serves 1-D, 2-D and 3-D, zero and cyclic padding, and strides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = ["Convolution", "Field", "Layer"]
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution of a critic: output channels, kernel width, stride; whether pairs are pooled stochastically, and ELU acts."""
+    """One convolution of a critic: output channels, kernel width, stride; whether pairs are pooled
+    stochastically, and ELU acts.
+    """
 
     filters: int
     kernel: int
@@ -36,7 +38,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Field:
-    """A grid that pooling may have shrunk to a single point, which :class:`~symlift.Grid` does not allow."""
+    """A grid that pooling may have shrunk to a single point, which :class:`~symlift.Grid` does not
+    allow.
+    """
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
@@ -51,28 +55,37 @@ class Field:
 
 
 class Convolution(nn.Module):
-    """Convolutions of ``critics`` independent networks as one batched matrix product with :meth:`matrix`.
+    """Convolutions of ``critics`` independent networks as one batched matrix product with
+    :meth:`matrix`.
 
-    Values are (critics, n, L, channels · R): L points of the leading axis and R of the others (a line is all R).  Where the leading
-    axis is long, a window slides along it, from pool to pool, and the matrix is that of one window; along all other axes it is the
-    Toeplitz matrix of all points.  Columns come ordered by pools of the leading axis, then by their place within a pool, so
-    that the members of all pools are contiguous.
+    Values are (critics, n, L, channels · R): L points of the leading axis and R of the others (a
+    line is all R). Where the leading axis is long, a window slides along it, from pool to pool, and
+    the matrix is that of one window; along all other axes it is the Toeplitz matrix of all points.
+    Columns come ordered by pools of the leading axis, then by their place within a pool, so that
+    the members of all pools are contiguous.
     """
 
     taps: Tensor
     singular: Tensor
 
-    def __init__(self, critics: int, channels: int, grid: Grid, layer: Layer, last: bool, bound: float) -> None:
+    def __init__(
+        self, critics: int, channels: int, grid: Grid, layer: Layer, last: bool, bound: float
+    ) -> None:
         super().__init__()
         self.layer, self.bound, self.last = layer, bound, last
         out_shape = tuple(-(-n // layer.stride) for n in grid.shape)
         #: the field after this layer, and the number of members of each pool
-        self.shape = tuple(n // 2 if n > 1 else 1 for n in out_shape) if layer.pool and not last else out_shape
+        self.shape = (
+            tuple(n // 2 if n > 1 else 1 for n in out_shape)
+            if layer.pool and not last
+            else out_shape
+        )
         halves = tuple(2 if p < n else 1 for p, n in zip(self.shape, out_shape, strict=True))
         self.members = math.prod(halves)
         #: points and pools of the leading axis
         self.length, self.pools = (grid.shape[0], self.shape[0]) if grid.ndim > 1 else (1, 1)
-        #: rows from one window (all that a pool sees) to the next, rows in a window, and rows before the kernel's centre
+        #: rows from one window (all that a pool sees) to the next, rows in a window, and rows
+        #: before the kernel's centre
         self.step = halves[0] * layer.stride
         self.window = layer.kernel + (halves[0] - 1) * layer.stride
         self.before = layer.kernel // 2
@@ -84,17 +97,19 @@ class Convolution(nn.Module):
             taps = _taps(field, layer, (1, *self.shape[1:]), halves, self.before)
         else:
             taps = _taps(grid, layer, self.shape, halves)
-        if (
-            last
-        ):  # a linear layer under a global average is a mean of its columns, here their sum (exact in any precision)
+        if last:  # a linear layer under a global average is a mean of its columns, here their sum (exact in any precision)
             taps = taps.sum(dim=(2, 3), keepdim=True)
         self.register_buffer("taps", taps, persistent=False)
         fan_in = channels * layer.kernel**grid.ndim
         fan_out = layer.filters * layer.kernel**grid.ndim
         limit = math.sqrt(6 / (fan_in + fan_out))  # Glorot
-        self.weight = nn.Parameter(torch.empty(critics, channels, layer.filters, len(taps)).uniform_(-limit, limit))
+        self.weight = nn.Parameter(
+            torch.empty(critics, channels, layer.filters, len(taps)).uniform_(-limit, limit)
+        )
         self.bias = nn.Parameter(torch.zeros(critics, layer.filters))
-        self.register_buffer("singular", functional.normalize(torch.ones(critics, layer.filters, 1), dim=1))
+        self.register_buffer(
+            "singular", functional.normalize(torch.ones(critics, layer.filters, 1), dim=1)
+        )
 
     @property
     def _blocks(self) -> int:
@@ -102,20 +117,26 @@ class Convolution(nn.Module):
         return 1 if self.slides or self.last else self.pools
 
     def matrix(self) -> Tensor:
-        """(critics, L or window, channels, R, columns): columns are leading pools · members · filters · other pools."""
+        """(critics, L or window, channels, R, columns): columns are leading pools · members ·
+        filters · other pools.
+        """
         critics, channels, filters, K = self.weight.shape
         _, _, members, pools = self.taps.shape
         flat = self.weight.reshape(-1, K) @ self.taps.reshape(K, -1)
         if self.last:
             flat = flat / math.prod(self.shape)
         rows = self.window if self.slides else self.length
-        full = flat.view(critics, channels, filters, rows, -1, members, self._blocks, pools // self._blocks)
+        full = flat.view(
+            critics, channels, filters, rows, -1, members, self._blocks, pools // self._blocks
+        )
         return full.permute(0, 3, 1, 4, 6, 5, 2, 7).flatten(4)
 
     def offset(self) -> Tensor:
         """The bias, spread over the columns of :meth:`matrix`: (critics, 1, 1, columns)."""
         _, _, members, pools = self.taps.shape
-        spread = self.bias[:, None, :, None].expand(-1, self._blocks * members, -1, pools // self._blocks)
+        spread = self.bias[:, None, :, None].expand(
+            -1, self._blocks * members, -1, pools // self._blocks
+        )
         return spread.reshape(len(self.bias), 1, 1, -1)
 
     def slide(self, values: Tensor) -> Tensor:
@@ -124,7 +145,9 @@ class Convolution(nn.Module):
             return values.flatten(2)[:, :, None]
         reach = (self.pools - 1) * self.step + self.window
         if self.wraps:
-            index = torch.arange(-self.before, reach - self.before, device=values.device) % self.length
+            index = (
+                torch.arange(-self.before, reach - self.before, device=values.device) % self.length
+            )
             padded = values.index_select(2, index)
         else:
             padded = functional.pad(values, (0, 0, self.before, reach - self.before - self.length))
@@ -142,7 +165,9 @@ class Convolution(nn.Module):
         return out.view(critics, n, windows, -1).add_(offset)
 
     def activate(self, values: Tensor, workers: Workers | None, blocks: int = 1) -> Tensor:
-        """Pool and ELU.  ELU keeps the positive part that pools choose by, so a member can be drawn first, at half of the work."""
+        """Pool and ELU. ELU keeps the positive part that pools choose by, so a member can be drawn
+        first, at half of the work.
+        """
         if self.last:
             return values
         critics, n = values.shape[:2]
@@ -157,7 +182,9 @@ class Convolution(nn.Module):
 
     @torch.no_grad()
     def constrain(self) -> None:
-        """Scale each kernel down to the spectral norm bound, estimated by one power iteration a step."""
+        """Scale each kernel down to the spectral norm bound, estimated by one power iteration a
+        step.
+        """
         critics, channels, filters, K = self.weight.shape
         M = self.weight.permute(0, 1, 3, 2).reshape(critics, channels * K, filters)
         left = functional.normalize(M @ self.singular, dim=1)
@@ -168,9 +195,11 @@ class Convolution(nn.Module):
 
 
 class _Windows(torch.autograd.Function):
-    """Windows of rows, ``step`` apart, up to the last row: (critics, n, rows, width) → (critics, n, windows, window · width).
+    """Windows of rows, ``step`` apart, up to the last row: (critics, n, rows, width) → (critics, n,
+    windows, window · width).
 
-    Consecutive rows are contiguous in memory, so this is one copy, and its gradient a few sums of long stretches.
+    Consecutive rows are contiguous in memory, so this is one copy, and its gradient a few sums of
+    long stretches.
     """
 
     @staticmethod
@@ -189,8 +218,15 @@ class _Windows(torch.autograd.Function):
         return total.view(critics, n, -1, width)[:, :, :rows], None, None
 
 
-def _taps(field: Field | Grid, layer: Layer, pools: tuple[int, ...], halves: tuple[int, ...], first: int = 0) -> Tensor:
-    """taps[k, i, m, o] = 1 where tap k of the kernel at output point (pool o, member m) reads input point i.
+def _taps(
+    field: Field | Grid,
+    layer: Layer,
+    pools: tuple[int, ...],
+    halves: tuple[int, ...],
+    first: int = 0,
+) -> Tensor:
+    """taps[k, i, m, o] = 1 where tap k of the kernel at output point (pool o, member m) reads input
+    point i.
 
     ``first`` is the row of the leading axis that the first output point lies on.
     """
@@ -200,20 +236,27 @@ def _taps(field: Field | Grid, layer: Layer, pools: tuple[int, ...], halves: tup
     strides = [math.prod(field.shape[a + 1 :]) for a in range(field.ndim)]
     for o, pool in enumerate(itertools.product(*(range(p) for p in pools))):
         for m, member in enumerate(itertools.product(*(range(h) for h in halves))):
-            centre = [(p * h + j) * layer.stride for p, h, j in zip(pool, halves, member, strict=True)]
+            centre = [
+                (p * h + j) * layer.stride for p, h, j in zip(pool, halves, member, strict=True)
+            ]
             centre[0] += first
             for k, offset in enumerate(offsets):
                 point = [c + s for c, s in zip(centre, offset, strict=True)]
                 wrapped = [
-                    x % n if wraps else x for x, n, wraps in zip(point, field.shape, field.periodic, strict=True)
+                    x % n if wraps else x
+                    for x, n, wraps in zip(point, field.shape, field.periodic, strict=True)
                 ]
                 if all(0 <= x < n for x, n in zip(wrapped, field.shape, strict=True)):
                     result[k, sum(x * s for x, s in zip(wrapped, strides, strict=True)), m, o] += 1
     return result
 
 
-def _stochastic_pool(values: Tensor, members: int, workers: Workers | None, blocks: int = 1) -> Tensor:
-    """One member of each pool with probability proportional to its positive part; the expectation where ``workers`` is None."""
+def _stochastic_pool(
+    values: Tensor, members: int, workers: Workers | None, blocks: int = 1
+) -> Tensor:
+    """One member of each pool with probability proportional to its positive part; the expectation
+    where ``workers`` is None.
+    """
     critics, n, width = values.shape
     parts = values.view(critics, n, members, width // members)
     with torch.no_grad():
@@ -223,11 +266,14 @@ def _stochastic_pool(values: Tensor, members: int, workers: Workers | None, bloc
     if workers is None:
         return (share * parts).sum(dim=2)
     with torch.no_grad():
-        # each member has a stretch of a line, and a level on it chooses; each block of rows is a batch of its own
+        # each member has a stretch of a line, and a level on it chooses; each block of rows is a
+        # batch of its own
         *inner, end = edges.unbind(dim=2)
         for left, right in itertools.pairwise([*inner, end]):
             right.add_(left)
-        draw = workers.uniform(critics * blocks, n // blocks, width // members, values).reshape(critics, n, -1)
+        draw = workers.uniform(critics * blocks, n // blocks, width // members, values).reshape(
+            critics, n, -1
+        )
         level = draw.mul_(end)
         for edge in inner:
             edge.gt_(level)
@@ -236,7 +282,9 @@ def _stochastic_pool(values: Tensor, members: int, workers: Workers | None, bloc
 
 
 class _Chosen(torch.autograd.Function):
-    """One of each pool's members (critics, n, members, width); before[:, :, i] is 1 where it is one of the first i + 1."""
+    """One of each pool's members (critics, n, members, width); before[:, :, i] is 1 where it is one
+    of the first i + 1.
+    """
 
     @staticmethod
     def forward(ctx: Any, parts: Tensor, before: Tensor) -> Tensor:

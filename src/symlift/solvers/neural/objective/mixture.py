@@ -13,10 +13,12 @@ __all__ = ["MixtureMarginals"]
 
 
 class MixtureMarginals(nn.Module):
-    """A mixture of M Gaussians for each point; h(y_n) ≤ -E log p̂_n(y_n), with equality when p̂_n is right.
+    """A mixture of M Gaussians for each point; h(y_n) ≤ -E log p̂_n(y_n), with equality when p̂_n
+    is right.
 
-    Means start evenly on [-2.5, 2.5], log-variances at 1 (limited to [``least``, 2.5]: deviations of 0.08 to 3.5), logits at 0
-    (limited to ±3.5); mixtures and lifting map both *lower* the same cross-entropy, so one gradient serves both.
+    Means start evenly on [-2.5, 2.5], log-variances at 1 (limited to [``least``, 2.5]: deviations
+    of 0.08 to 3.5), logits at 0 (limited to ±3.5); mixtures and lifting map both *lower* the same
+    cross-entropy, so one gradient serves both.
 
     >>> marginals = MixtureMarginals(points=2)
     >>> marginals.log_density(torch.zeros(5, 2)).shape
@@ -34,7 +36,8 @@ class MixtureMarginals(nn.Module):
         """log p̂_n(z_n) for each entry of z (n, N)."""
         log_variance = self.log_variance.clamp(self.least, 2.5)
         weight = torch.log_softmax(self.logit.clamp(-3.5, 3.5), dim=0)
-        # log w - ½ log 2πσ² - (z - μ)²/2σ² as a polynomial in z: two passes over (M, n, N) instead of five
+        # log w - ½ log 2πσ² - (z - μ)²/2σ² as a polynomial in z: two passes over (M, n, N) instead
+        # of five
         precision = torch.exp(-log_variance)
         a = -precision / 2
         b = self.mean * precision

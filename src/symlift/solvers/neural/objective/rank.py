@@ -1,4 +1,6 @@
-"""Adaptive-rank Gaussian joint entropy: the spectrum of the lifted batch, opened from its largest eigenvalues on."""
+"""Adaptive-rank Gaussian joint entropy: the spectrum of the lifted batch, opened from its largest
+eigenvalues on.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,19 @@ def rank_window(points: int, rank: Tensor, slope: float = 3.3) -> Tensor:
     return torch.sigmoid(slope * (rank - index))
 
 
-def joint_entropy_to_rank(covariance: Tensor, rank: Tensor | None = None, ridge: float = 1e-5) -> Tensor:
-    """Gaussian entropy per dimension of the leading part of the spectrum, Σ w_l ½ log(2πe (λ_l + ridge)) / Σ w_l.
+def joint_entropy_to_rank(
+    covariance: Tensor, rank: Tensor | None = None, ridge: float = 1e-5
+) -> Tensor:
+    """Gaussian entropy per dimension of the leading part of the spectrum, Σ w_l ½ log(2πe (λ_l +
+    ridge)) / Σ w_l.
 
-    ``rank`` None takes all of it: the Gaussian entropy divided by N.  Eigenvalues are in descending order; their gradient needs
-    no gap between them.
+    ``rank`` None takes all of it: the Gaussian entropy divided by N. Eigenvalues are in descending
+    order; their gradient needs no gap between them.
     """
     spectrum = torch.linalg.eigvalsh(covariance).flip(-1)
-    entropies = 0.5 * torch.log(spectrum.clamp_min(0.0) + ridge) + 0.5 * math.log(2 * math.pi * math.e)
+    entropies = 0.5 * torch.log(spectrum.clamp_min(0.0) + ridge) + 0.5 * math.log(
+        2 * math.pi * math.e
+    )
     if rank is None:
         return entropies.mean()
     window = rank_window(len(spectrum), rank)

@@ -17,7 +17,9 @@ __all__ = ["Infomax", "Objective", "Resolution"]
 
 
 class Resolution(nn.Module):
-    """Total correlation per point, mean_n h(y_n) - h(Y)/N, to the batch's rank; the scale of y drops out."""
+    """Total correlation per point, mean_n h(y_n) - h(Y)/N, to the batch's rank; the scale of y
+    drops out.
+    """
 
     def __init__(self, marginals: MixtureMarginals) -> None:
         super().__init__()
@@ -37,10 +39,12 @@ class Infomax(nn.Module):
 
 
 class Objective(nn.Module):
-    """stationarity · S + resolution · R + infomax · I, with S a mixture of the critics' estimate and of closed forms.
+    """stationarity · S + resolution · R + infomax · I, with S a mixture of the critics' estimate
+    and of closed forms.
 
-    A weight of 0 switches its term off, and nothing of it is computed.  Shares of the measures of stationarity run from their first
-    to their second value as the rank opens, so that a run can mix, swap or anneal them.
+    A weight of 0 switches its term off, and nothing of it is computed. Shares of the measures of
+    stationarity run from their first to their second value as the rank opens, so that a run can
+    mix, swap or anneal them.
     """
 
     #: what :meth:`forward` reports
@@ -63,7 +67,9 @@ class Objective(nn.Module):
             self.closed["gaussian"] = GaussianStationarity(grid)
         if on and any(shares.get("moments", ())):
             self.closed["moments"] = MomentStationarity(grid)
-        self.resolution = Resolution(marginals or MixtureMarginals(grid.size)) if weights[1] > 0 else None
+        self.resolution = (
+            Resolution(marginals or MixtureMarginals(grid.size)) if weights[1] > 0 else None
+        )
         self.infomax = Infomax() if weights[2] > 0 else None
 
     def share(self, name: str, opened: float) -> float:
@@ -72,9 +78,11 @@ class Objective(nn.Module):
         return first + (last - first) * min(1.0, max(0.0, opened))
 
     def forward(self, batch: Lifted, opened: float = 1.0) -> tuple[Tensor, Tensor]:
-        """(loss, values): a loss whose gradient trains lifting map, critics and mixtures at once, and the terms' values.
+        """(loss, values): a loss whose gradient trains lifting map, critics and mixtures at once,
+        and the terms' values.
 
-        The loss itself means nothing (critics enter it with their sign turned); ``values`` (4,) are those of :attr:`names`.
+        The loss itself means nothing (critics enter it with their sign turned); ``values`` (4,) are
+        those of :attr:`names`.
         """
         stationarity, resolution, infomax = self.weights
         zero = batch.z.new_zeros(())
