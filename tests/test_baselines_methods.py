@@ -186,7 +186,7 @@ def test_umap_says_how_to_get_it(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "umap", None)
     data = gsn(50, (3, 3), random_state=0)
     grid = data.grid if name == "umap" else Grid((9,), periodic=True)
-    with pytest.raises(InputError, match=r"symlift\[baselines\]"):
+    with pytest.raises(InputError, match=r"symlift\[paper\]"):
         get_baseline(name).run(data.X, grid, {}, np.random.default_rng(0))
 
 

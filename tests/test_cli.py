@@ -211,7 +211,10 @@ def test_json_is_one_line_and_quiet_is_quiet(here, call):
         "",
         "",
     )
-    assert "could not be told" in json.loads((here / "q" / "run.json").read_text())["warnings"][0]
+    assert (
+        "could not be determined"
+        in json.loads((here / "q" / "run.json").read_text())["warnings"][0]
+    )
     assert call("transform", "q", "narrow.npy", "--out", "y.npy", "--quiet") == (0, "", "")
     assert call("report", "q", "--quiet") == (0, "", "")
 
@@ -265,7 +268,7 @@ def test_warnings_are_one_line_on_stderr(here, call):
     assert code == 0
     assert "report" not in out
     assert not (here / "narrow-symlift" / "report.html").exists()
-    assert err.startswith("warning: the grid could not be told")
+    assert err.startswith("warning: the grid could not be determined")
     assert err.count("\n") == 1
 
 

@@ -40,6 +40,7 @@ def fit(shape: tuple[int, ...], periodic: bool = False) -> LatentDomain:
 
 
 def test_the_axes_that_are_given_are_used_and_returned() -> None:
+    plt.close("all")  # those of other tests
     _, ax = plt.subplots()
     est = fit((4, 5))
     assert plot_placement(est, ax) is ax

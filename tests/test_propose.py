@@ -71,7 +71,7 @@ def test_nothing_is_proposed_for_noise(rng):
     with pytest.warns(FitWarning) as caught:
         est = LatentDomain(random_state=0).fit(rng.normal(size=(3_000, 16)))
     told = [str(warning.message) for warning in caught]
-    assert "could not be told" in told[0]
+    assert "could not be determined" in told[0]
     assert "no identifiable domain" in told[1]
     assert est.grid_ == Grid((16,), confidence=0.0)
 

@@ -135,7 +135,7 @@ def test_noise_is_neither(rng):
 def test_too_few_columns_and_open_grids(population):
     with pytest.raises(InputError, match="at least 8"):
         fit(population.X[:, :7], (5, 5))
-    with pytest.raises(InputError, match="axes that close"):
+    with pytest.raises(InputError, match="ring or a torus"):
         LatentDomain(grid=(6, 10), solver="random", random_state=0).fit(population.X).phase(
             population.X
         )

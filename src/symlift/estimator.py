@@ -388,8 +388,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         )
 
     def name_columns(self, names: Sequence[str]) -> None:
-        """Name the columns, as fitting a data frame does; placement and saved files carry the
-        names.
+        """Name the columns, as fitting a data frame does; placement and files carry the names.
 
         Parameters
         ----------
@@ -495,8 +494,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return self.model_.act(self._rows(X), np.atleast_1d(t))
 
     def phase(self, X: ArrayLike) -> NDArray:
-        """Return positions on a ring or torus: the argument of the fundamental harmonic of the
-        signal.
+        """Return positions on a ring or torus, the arguments of the fundamental harmonics.
 
         Parameters
         ----------

@@ -94,8 +94,7 @@ def recover_probe(
     *,
     progress: Progress = no_progress,
 ) -> Probe:
-    """Where the channels of a recording are, on a line or a rectangle of contacts, from the traces
-    alone.
+    """Find where the channels of a recording are, on a line or a rectangle of contacts.
 
     Parameters
     ----------

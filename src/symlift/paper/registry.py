@@ -124,7 +124,9 @@ class Experiment(_Frozen):
     seeds : tuple of int, default=(0, 1, 2)
         Seeds of data, transform and solver.
     training : Training, optional
-        The paper's training in the full table.
+        Our training in the full table.
+    printed : Printed, optional
+        The paper's training as printed: its seeds and steps.
     paper : PaperValues
         What the paper reports.
     cost : dict of str to float

@@ -352,9 +352,7 @@ class Evidence:
 
     @property
     def locality(self) -> float:
-        """What a control has to stay below: `explained`, or `agreement` on a ring; 0 without
-        either.
-        """
+        """What a control has to stay below: `explained`, on a ring `agreement`, else 0."""
         known = self.explained if self.explained is not None else self.agreement
         return 0.0 if known is None else known
 
