@@ -67,11 +67,11 @@ def test_the_sharpest_copy_is_the_field_itself(kernel):
     W = turned(np.eye(21), random_phases(21, 4))
     found, numbers = sharpest_phase(W, f[:4_000], f[4_000:], 4_000, 0.01)
     assert signal_recovery(f, f @ W.T, Grid((21,), True)).r < 0.9
-    assert signal_recovery(f, f @ found.T, Grid((21,), True)).r > 0.98
+    assert signal_recovery(f, f @ found.T, Grid((21,), True)).r > 0.95
     assert numbers["entropy"] < numbers["entropy_before"]
     # and what is sharp already shows the same field when it is sharpened again
     again, after = sharpest_phase(found, f[:4_000], f[4_000:], 4_000, 0.01)
-    assert signal_recovery(f, f @ again.T, Grid((21,), True)).r > 0.98
+    assert signal_recovery(f, f @ again.T, Grid((21,), True)).r > 0.95
     assert after["entropy"] <= numbers["entropy"] + 1e-9
 
 
