@@ -33,7 +33,7 @@ from symlift.paper.studies import (
     tica_jobs,
     tica_table,
 )
-from symlift.paper.tables import Spread, Table, spread
+from symlift.paper.tables import ResultTable, Spread, spread
 from symlift.solvers.neural.training import _settings
 
 runner = CliRunner()
@@ -76,7 +76,7 @@ def test_a_spread_is_a_median_and_the_worst_seed():
     assert spread([]) is None
 
 
-TABLE = Table(
+TABLE = ResultTable(
     "t",
     "a title",
     ("what", "here", "count"),

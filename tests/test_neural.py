@@ -34,7 +34,7 @@ from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as neural
 from symlift.solvers.neural.checkpoint import read_checkpoint, write_checkpoint
 from symlift.solvers.neural.clock import Clock
-from symlift.solvers.neural.data import Rows, held_out, input_statistics
+from symlift.solvers.neural.data import TrainingRows, held_out, input_statistics
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import Layer
@@ -220,7 +220,7 @@ def test_held_out_rows_are_not_trained_on(n):
 def test_mixing_has_the_moments_of_superpositions():
     X = np.random.default_rng(0).exponential(size=(500, 2))
     workers = Workers(torch.Generator().manual_seed(0))
-    rows = Rows(X, np.arange(500), torch.zeros(2, dtype=torch.float64), 1.0, mixing=8)
+    rows = TrainingRows(X, np.arange(500), torch.zeros(2, dtype=torch.float64), 1.0, mixing=8)
     drawn = rows.draw(40_000, workers).numpy()
     assert np.allclose(drawn.mean(axis=0), 4 * X.mean(axis=0), rtol=0.02)
     expected = 8 * (np.mean(X**2, axis=0) / 2 - X.mean(axis=0) ** 2 / 4)
@@ -234,7 +234,7 @@ def test_noise_is_added_and_a_memmap_gives_the_same_rows(tmp_path, monkeypatch):
     mean = torch.zeros(4)
 
     def drawn(data, noise=0.0):
-        return Rows(data, np.arange(300), mean, 2.0, noise=noise).draw(
+        return TrainingRows(data, np.arange(300), mean, 2.0, noise=noise).draw(
             50, Workers(torch.Generator().manual_seed(3))
         )
 

@@ -102,7 +102,7 @@ class PlacementRecord(BaseModel):
 
 
 class EstimatorRecord(BaseModel):
-    """What ``estimator.json`` holds beside the model."""
+    """What ``estimator.json`` holds besides the model."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -264,16 +264,16 @@ def _evidence_and_trace(old: Mapping[str, Any]) -> tuple[Evidence, Trace]:
     """The evidence and the trace in a trace of version 1, where ``locality`` was the agreement of
     phases on a ring.
     """
-    told = old.get("evidence") or {}
+    recorded = old.get("evidence") or {}
     ring = old.get("solver") == "homogeneous"
     evidence = Evidence(
-        found=bool(told.get("found", True)),
+        found=bool(recorded.get("found", True)),
         reach=old.get("reach"),
-        explained=None if ring else told.get("locality"),
+        explained=None if ring else recorded.get("locality"),
         carried_by="angles" if ring else "lags",
-        nongaussianity=told.get("nongaussianity"),
-        agreement=told.get("locality") if ring else None,
-        roundness=told.get("roundness"),
+        nongaussianity=recorded.get("nongaussianity"),
+        agreement=recorded.get("locality") if ring else None,
+        roundness=recorded.get("roundness"),
         stationarity=old.get("stationarity"),
         resolution=old.get("resolution"),
         distortion=old.get("distortion"),

@@ -20,7 +20,7 @@ from symlift.solvers.fast.place.judge import (
     partner_prediction,
 )
 from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.rows import Rows, read_rows
+from symlift.solvers.fast.place.rows import ColumnRows, read_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
 from symlift.solvers.fast.place.statistic import partial_correlations, statistics_of
@@ -92,7 +92,7 @@ class PlacedRows:
     two halves of their rows.
     """
 
-    rows: Rows
+    rows: ColumnRows
     column: NDArray[np.int64]
     slot: NDArray[np.int64]
     slots: Slots

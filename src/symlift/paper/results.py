@@ -16,7 +16,7 @@ from symlift.paper.registry import Experiment, experiments_with
 from symlift.paper.scheduler import Outcome, by_turns, cluster, run_jobs
 from symlift.paper.store import Archive, Cache, Entry, default_cache
 from symlift.paper.studies import STUDIES, table1, table1_jobs
-from symlift.paper.tables import Table
+from symlift.paper.tables import ResultTable
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.registry import TRAINED
 from symlift.storage.atomic import write_atomically
@@ -76,7 +76,7 @@ def one_experiment(
 class Filled:
     """Tables, and what their runs came to."""
 
-    tables: list[Table]
+    tables: list[ResultTable]
     outcome: Outcome
 
 
@@ -142,7 +142,7 @@ def results_page(experiments: Sequence[Experiment], entries: Mapping[str, Entry]
 
 _HEAD = """# Results
 
-The paper's tables with what was measured here beside them.  `make reproduce` runs Table 1 with the fast solver and the cheap
+The paper's tables with what was measured here next to them.  `make reproduce` runs Table 1 with the fast solver and the cheap
 baselines, `make reproduce-full` the rest, and both write this page from the results that they keep.
 
 **Which training.**  **as printed** is the paper's training as its text and tables have it (`preset="paper"`, over 150,000 steps on

@@ -22,7 +22,7 @@ from symlift.paper.jobs import (
 )
 from symlift.paper.registry import EXPERIMENTS, Experiment
 from symlift.paper.store import Entry
-from symlift.paper.tables import Spread, Table, spread
+from symlift.paper.tables import ResultTable, Spread, spread
 
 __all__ = ["STUDIES", "Study", "effects_table", "table1", "table1_jobs"]
 
@@ -38,9 +38,9 @@ class Study:
     name: str
     title: str
     jobs: Callable[[], list[Job]]
-    makers: tuple[Callable[[Entries], Table], ...]
+    makers: tuple[Callable[[Entries], ResultTable], ...]
 
-    def tables(self, entries: Entries) -> list[Table]:
+    def tables(self, entries: Entries) -> list[ResultTable]:
         """All of its tables."""
         return [make(entries) for make in self.makers]
 
@@ -123,7 +123,7 @@ def _slow_jobs(experiment: Experiment) -> list[Job]:
     ]
 
 
-def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
+def table1(experiments: Sequence[Experiment], entries: Entries) -> ResultTable:
     """Signal and generator recovery next to the baselines: one row for each number of ours and for
     each baseline.
     """
@@ -161,7 +161,7 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> Table:
             if runs:
                 rows.append(_baseline_row(experiment, name, runs))
     jobs = table1_jobs(experiments, full=True)
-    return Table(
+    return ResultTable(
         "table1",
         "Signals and generators, next to the baselines",
         COLUMNS,
@@ -256,7 +256,7 @@ def ablation_jobs() -> list[Job]:
     ]
 
 
-def ablation_table(entries: Entries) -> Table:
+def ablation_table(entries: Entries) -> ResultTable:
     """S and r after each term was removed."""
     columns = ("experiment", "training", "removed", "figure", "paper", "here", "steps", "seconds")
     jobs, rows = ablation_jobs(), []
@@ -283,7 +283,7 @@ def ablation_table(entries: Entries) -> Table:
                 }
             )
     title = "Ablation of the three terms, at equal budgets"
-    return Table("ablation", title, columns, rows, _missing(jobs, entries))
+    return ResultTable("ablation", title, columns, rows, _missing(jobs, entries))
 
 
 def _removed(job: Job) -> str:
@@ -347,7 +347,7 @@ def morris_jobs() -> list[Job]:
     ]
 
 
-def morris_table(entries: Entries) -> Table:
+def morris_table(entries: Entries) -> ResultTable:
     """The raw figures of all runs."""
     jobs = morris_jobs()
     columns = ("run", *MORRIS, "r", "S exact", "seconds")
@@ -363,10 +363,10 @@ def morris_table(entries: Entries) -> Table:
         if job.key in entries
     ]
     title = f"Morris design on the ring of 15, {MORRIS_STEPS:,} steps from the paper's start"
-    return Table("morris", title, columns, rows, _missing(jobs, entries))
+    return ResultTable("morris", title, columns, rows, _missing(jobs, entries))
 
 
-def effects_table(entries: Entries) -> Table:
+def effects_table(entries: Entries) -> ResultTable:
     """Elementary effects μ, μ*, σ of each setting on r and on S, next to the paper's."""
     columns = ("setting", "figure", "μ", "μ*", "σ", "paper μ", "paper μ*", "paper σ")
     jobs = morris_jobs()
@@ -388,7 +388,7 @@ def effects_table(entries: Entries) -> Table:
                     | dict(zip(("paper μ", "paper μ*", "paper σ"), paper, strict=True))
                 )
     title = "Elementary effects of settings"
-    return Table("morris-effects", title, columns, rows, _missing(jobs, entries))
+    return ResultTable("morris-effects", title, columns, rows, _missing(jobs, entries))
 
 
 # -- topographic ICA -------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def tica_jobs() -> list[Job]:
     ]
 
 
-def tica_table(entries: Entries) -> Table:
+def tica_table(entries: Entries) -> ResultTable:
     """r of each configuration, next to the paper's and the fast solver's on the same row."""
     columns = (
         "experiment",
@@ -433,7 +433,7 @@ def tica_table(entries: Entries) -> Table:
                 "seconds": run["seconds"],
             }
         )
-    return Table(
+    return ResultTable(
         "tica", "Topographic ICA, all configurations", columns, rows, _missing(jobs, entries)
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import dumps
 
-__all__ = ["Spread", "Table", "spread"]
+__all__ = ["ResultTable", "Spread", "spread"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def spread(values: Iterable[float | Sequence[float] | None], digits: int = 3) ->
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Rows with the same columns.  A cell is a text, a number, a `Spread`, or None for nothing."""
 
     name: str

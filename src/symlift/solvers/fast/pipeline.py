@@ -46,7 +46,7 @@ from symlift.solvers.fast.stationary import (
     minimise_over_rotations,
     moments,
 )
-from symlift.solvers.fast.work import Rows, Work
+from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import HeldOut, held_out, held_out_in_window
 
@@ -170,7 +170,7 @@ def _unmixed(
     sample = _sample(rows_of_living, mean, rng, work.settings)
     basis = _principal_basis(sample.fit, grid.size)
     lags = LagClasses(grid)
-    rows = sample if basis is None else Rows(sample.fit @ basis.T, sample.held @ basis.T)
+    rows = sample if basis is None else SplitRows(sample.fit @ basis.T, sample.held @ basis.T)
     candidates = {}
     if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
         candidates["coordinates"] = np.asarray(placed.W, dtype=np.float64)[:, living]
@@ -229,7 +229,9 @@ def _still(found: HeldOut, held: int, settings: FastSettings) -> bool:
     return found.stationarity < settings.stationary + settings.few_rows / held
 
 
-def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings) -> Rows:
+def _sample(
+    X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastSettings
+) -> SplitRows:
     """A random sample of rows, centred, divided by one deviation, split into fit and held-out
     parts.
     """
@@ -245,7 +247,7 @@ def _sample(X: NDArray, mean: NDArray, rng: np.random.Generator, settings: FastS
     rows = np.asarray(X[index], dtype=np.float64) - mean
     rows /= max(float(rows.std()), 1e-300)
     rows = rows[rng.permutation(len(rows))]
-    return Rows(rows[held:], rows[:held])
+    return SplitRows(rows[held:], rows[:held])
 
 
 def _principal_basis(rows: NDArray, points: int) -> NDArray | None:
@@ -292,7 +294,7 @@ def _from_bits(X: NDArray, grid: Grid, rng: np.random.Generator, work: Work) -> 
 
 
 def _from_components(
-    rows: Rows,
+    rows: SplitRows,
     grid: Grid,
     lags: LagClasses,
     rng: np.random.Generator,
@@ -343,7 +345,7 @@ def _from_components(
 
 
 def _from_innovations(
-    rows: Rows, U: NDArray, grid: Grid, rng: np.random.Generator, work: Work,
+    rows: SplitRows, U: NDArray, grid: Grid, rng: np.random.Generator, work: Work,
     candidates: dict[str, NDArray[np.float64]], invertible: bool,
 ) -> bool:  # fmt: skip
     """Where components have no domain of their own but their mixing columns have: the process that
@@ -372,7 +374,7 @@ def _from_innovations(
 
 
 def _from_eigenbasis(
-    rows: Rows,
+    rows: SplitRows,
     grid: Grid,
     rng: np.random.Generator,
     work: Work,
@@ -406,7 +408,7 @@ class _Polish:
     sampling noise.
     """
 
-    def __init__(self, rows: Rows, grid: Grid, lags: LagClasses, work: Work) -> None:
+    def __init__(self, rows: SplitRows, grid: Grid, lags: LagClasses, work: Work) -> None:
         self.rows, self.grid, self.lags, self.work = rows, grid, lags, work
         self.settings = work.settings
         self.ring = all(grid.periodic)
@@ -518,7 +520,7 @@ def _reflect_weakest(W: NDArray, second: NDArray) -> NDArray:
 
 
 def _general(
-    rows: Rows,
+    rows: SplitRows,
     U: NDArray,
     grid: Grid,
     lags: LagClasses,

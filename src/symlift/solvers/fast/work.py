@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from symlift.solvers.contract import Progress, Stage, Trace
 from symlift.solvers.fast.settings import FastSettings
 
-__all__ = ["Rows", "Work"]
+__all__ = ["SplitRows", "Work"]
 
 # what stages cost, relative to each other, and how often they run at most: for the time estimate of
 # a progress bar
@@ -72,7 +72,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SplitRows:
     """Centred rows of unit pooled deviation, in two disjoint parts."""
 
     fit: NDArray[np.float64]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from symlift.solvers.neural.objective.batch import Workers
 
-__all__ = ["Rows", "held_out", "input_statistics"]
+__all__ = ["TrainingRows", "held_out", "input_statistics"]
 
 # arrays up to this many numbers are kept on the device as they will be used; larger ones are read
 # row by row
@@ -40,7 +40,7 @@ def held_out(
     return np.sort(order[count:]), np.sort(order[:count])
 
 
-class Rows:
+class TrainingRows:
     """Training rows (x - mean)/scale of ``X[index]``; small arrays live on the device, large ones
     stay where they are.
     """

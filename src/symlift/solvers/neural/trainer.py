@@ -30,7 +30,7 @@ from symlift.solvers.neural.checkpoint import (
     write_checkpoint,
 )
 from symlift.solvers.neural.clock import Clock
-from symlift.solvers.neural.data import Rows
+from symlift.solvers.neural.data import TrainingRows
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
@@ -140,7 +140,7 @@ class Trainer:
         self.workers = Workers(torch.Generator(self.device).manual_seed(seed), *workers)
         self.clock = Clock.start(settings, start.grid.size, opened=near)
         self._begin(start, seed)
-        self.rows = Rows(
+        self.rows = TrainingRows(
             X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise
         )
         self.held = np.asarray(X[held], dtype=np.float64)

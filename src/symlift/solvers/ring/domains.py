@@ -16,7 +16,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TORUS", "Domain", "Fit", "best_fit", "climb", "domain_likelihoods", "torus_starts"]
+__all__ = [
+    "TORUS",
+    "Domain",
+    "DomainFit",
+    "best_fit",
+    "climb",
+    "domain_likelihoods",
+    "torus_starts",
+]
 
 _ROWS, _STEPS, _FIRST_STEPS = 3_000, 60, 10
 # starts: how sharp the first guess of a state is, on closed and on open axes
@@ -42,7 +50,7 @@ class Domain:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DomainFit:
     """What expectation-maximisation ends with: shares of the states (n, m), and the mean
     log-likelihood relative to a Gaussian.
     """
@@ -61,7 +69,7 @@ class Fit:
         return _expect(U, self.centres, self.covariance)[0]
 
 
-def climb(U: NDArray, domain: Domain, share: NDArray, steps: int = _STEPS) -> Fit:
+def climb(U: NDArray, domain: Domain, share: NDArray, steps: int = _STEPS) -> DomainFit:
     """Expectation-maximisation from shares of the states (n, m)."""
     n, k = U.shape
     f, before = domain.functions, -np.inf
@@ -76,7 +84,7 @@ def climb(U: NDArray, domain: Domain, share: NDArray, steps: int = _STEPS) -> Fi
         if value - before < 1e-4:
             break
         before = value
-    return Fit(share, value, F, S)
+    return DomainFit(share, value, F, S)
 
 
 def _expect(U: NDArray, F: NDArray, S: NDArray) -> tuple[NDArray[np.float64], float]:
@@ -191,7 +199,7 @@ def domain_likelihoods(
     }
 
 
-def best_fit(U: NDArray, domain: Domain, starts: list[NDArray]) -> Fit:
+def best_fit(U: NDArray, domain: Domain, starts: list[NDArray]) -> DomainFit:
     """The fit from the start that is the best after a few steps."""
     tried = [climb(U, domain, domain.near(at), _FIRST_STEPS) for at in starts]
     return climb(U, domain, max(tried, key=lambda fit: fit.likelihood).share)

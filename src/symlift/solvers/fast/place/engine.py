@@ -24,7 +24,7 @@ from symlift.solvers.fast.place.judge import (
     partner_prediction,
 )
 from symlift.solvers.fast.place.large import place_large
-from symlift.solvers.fast.place.rows import Rows, independent_rows, read_rows, split_rows
+from symlift.solvers.fast.place.rows import ColumnRows, independent_rows, read_rows, split_rows
 from symlift.solvers.fast.place.scatter import scatter
 from symlift.solvers.fast.place.search import SearchResult, search
 from symlift.solvers.fast.place.settings import PlaceSettings
@@ -86,7 +86,7 @@ def place_columns(
 
 
 def _settle(
-    rows: Rows,
+    rows: ColumnRows,
     c: NDArray,
     out: Triage,
     grid: Grid,
@@ -137,7 +137,7 @@ def _depth(columns: int, grid: Grid, channels: Channels, two_valued: bool) -> in
 
 
 def _settle_large(
-    rows: Rows,
+    rows: ColumnRows,
     c: NDArray,
     out: Triage,
     grid: Grid,
@@ -296,7 +296,9 @@ def _settle_slips(
     return _judged("partial", halves, result, judged, S, slots, settings, whole)
 
 
-def _with_late(settled: Settled, rows: Rows, late: NDArray, settings: PlaceSettings) -> Settled:
+def _with_late(
+    settled: Settled, rows: ColumnRows, late: NDArray, settings: PlaceSettings
+) -> Settled:
     """Add the columns that few rows support, in the slots that are still free."""
     if not len(late) or settled.slots.size == len(settled.placed):
         return settled
@@ -353,7 +355,7 @@ def _judged(
 
 
 def core_columns(
-    rows: Rows, c: NDArray, columns: NDArray, grid: Grid, settings: PlaceSettings
+    rows: ColumnRows, c: NDArray, columns: NDArray, grid: Grid, settings: PlaceSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Columns to place first, and columns that few rows support, to place afterwards.
 
@@ -458,7 +460,7 @@ def _confidence(margin: NDArray, share: float, result: SearchResult) -> NDArray[
 
 def _attach(
     kind: str,
-    rows: Rows,
+    rows: ColumnRows,
     core: NDArray,
     late: NDArray,
     slot: NDArray,

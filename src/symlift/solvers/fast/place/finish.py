@@ -12,7 +12,7 @@ from symlift.core.model import row_batches
 from symlift.solvers.contract import Placement
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.fill import lifting_map
-from symlift.solvers.fast.place.rows import Rows
+from symlift.solvers.fast.place.rows import ColumnRows
 from symlift.solvers.fast.place.scatter import Scattered, scattered_map
 from symlift.solvers.fast.place.several import number_map
 from symlift.solvers.fast.place.slots import Slots
@@ -74,7 +74,7 @@ def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
     return Placed(placement, slots.depth, dense, mean, settled.statistics, settled.trace)
 
 
-def as_numbers(placed: Placed, rows: Rows, c: NDArray, raw: NDArray, sign: NDArray) -> Placed:
+def as_numbers(placed: Placed, rows: ColumnRows, c: NDArray, raw: NDArray, sign: NDArray) -> Placed:
     """Treat two-valued columns at one point as bits of a number.
 
     The result has one channel, and ``channel`` of a column is its significance.

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.place.rows import Rows, split_rows
+from symlift.solvers.fast.place.rows import ColumnRows, split_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.statistic import (
     correlations,
@@ -28,7 +28,7 @@ class Halves:
     and held out.
     """
 
-    rows: Rows
+    rows: ColumnRows
     columns: NDArray[np.int64]
     fit: NDArray[np.int64]
     held: NDArray[np.int64]
@@ -73,7 +73,7 @@ class Halves:
 
 
 def halves_of(
-    rows: Rows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings
+    rows: ColumnRows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings
 ) -> Halves:
     """A random split of the rows, in blocks."""
     return Halves(rows, columns, *split_rows(len(rows.scores), settings.held, rng), settings.ridges)

@@ -17,7 +17,7 @@ from symlift.errors import InputError
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.statistics import dependence
 
-__all__ = ["FEWEST_BIT_ROWS", "Rows", "independent_rows", "read_rows", "split_rows"]
+__all__ = ["FEWEST_BIT_ROWS", "ColumnRows", "independent_rows", "read_rows", "split_rows"]
 
 _BLOCK = 16
 #: with fewer rows, any column may have only two values by chance
@@ -25,7 +25,7 @@ FEWEST_BIT_ROWS = 16
 
 
 @dataclass(frozen=True)
-class Rows:
+class ColumnRows:
     """Scores (n, d) of mean 0 and variance 1, 0 where an entry is missing.
 
     ``present`` (n, d) is 1 where an entry is not missing, or None if none is; ``number`` (n,) are
@@ -47,7 +47,7 @@ class Rows:
         ]
 
 
-def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> Rows:
+def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> ColumnRows:
     """A sample of the rows of X (n, d), as scores."""
     raw = np.asarray(X)
     if raw.ndim != 2 or len(raw) < 2 or raw.shape[1] < 1:
@@ -72,7 +72,7 @@ def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -
         scores = np.clip((x - spread[0]) / spread[1], -settings.clip, settings.clip)
     else:
         scores = _normal_scores(x, present)
-    return Rows(
+    return ColumnRows(
         _standard(scores, present),
         None if present is None else present.astype(np.float32),
         number,
@@ -157,7 +157,7 @@ def _standard(scores: NDArray, present: NDArray | None) -> NDArray[np.float32]:
     return np.asarray(z / np.where(size > 1e-6, size, np.inf), dtype=np.float32)
 
 
-def independent_rows(rows: Rows) -> float:
+def independent_rows(rows: ColumnRows) -> float:
     """Effective number of independent rows.
 
     See :func:`symlift.statistics.dependence.independent_rows`.

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
-from symlift.solvers.fast.place.rows import Rows
+from symlift.solvers.fast.place.rows import ColumnRows
 from symlift.solvers.fast.place.settings import PlaceSettings
 
 __all__ = ["Triage", "triage"]
@@ -29,7 +29,7 @@ class Triage:
     to_place: NDArray[np.int64]
 
 
-def triage(rows: Rows, c: NDArray, independent: float, settings: PlaceSettings) -> Triage:
+def triage(rows: ColumnRows, c: NDArray, independent: float, settings: PlaceSettings) -> Triage:
     """Sort the columns by their correlations c (d, d), which were computed from ``rows``."""
     d = len(c)
     reason = np.full(d, "", dtype="<U9")
@@ -62,7 +62,7 @@ def triage(rows: Rows, c: NDArray, independent: float, settings: PlaceSettings) 
     return Triage(reason, twin, np.flatnonzero(reason == ""))
 
 
-def _index_like(rows: Rows, settings: PlaceSettings) -> NDArray[np.bool_]:
+def _index_like(rows: ColumnRows, settings: PlaceSettings) -> NDArray[np.bool_]:
     """Columns that rise or fall monotonically with the row number."""
     n = len(rows.scores)
     if n < settings.index_rows:
@@ -109,7 +109,7 @@ def _twins(size: NDArray, settings: PlaceSettings) -> NDArray[np.int64]:
 
 
 def _strangers(
-    size: NDArray, rows: Rows, columns: NDArray, independent: float, settings: PlaceSettings
+    size: NDArray, rows: ColumnRows, columns: NDArray, independent: float, settings: PlaceSettings
 ) -> NDArray[np.bool_]:
     """Columns whose strongest correlation is not larger than the maximum expected by chance."""
     d = len(size)
