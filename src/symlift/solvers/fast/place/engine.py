@@ -282,6 +282,7 @@ def _settle_slips(
         not promising
         or plain > settings.far_from_stationary * real
         or slots.size > settings.slip_slots
+        or not _predictable(halves, slots.grid, settings)
     ):
         return settled
     S, S_held = halves.partial
@@ -294,6 +295,14 @@ def _settle_slips(
     judged = explained_elsewhere(S, S_held, result.slot, slots, settings.prior_pairs)
     whole = _is_local(halves, result.slot, slots, settings)
     return _judged("partial", halves, result, judged, S, slots, settings, whole)
+
+
+def _predictable(halves: Halves, grid: Grid, settings: PlaceSettings) -> bool:
+    """Whether any arrangement could be local: the partners of largest partial correlation predict
+    columns as well as neighbours would have to.
+    """
+    partners = partner_prediction(halves.partial[0][0], *halves.correlations, 2 * grid.ndim)
+    return bool(1 - np.exp(partners.mean()) > settings.predicted)
 
 
 def _with_late(

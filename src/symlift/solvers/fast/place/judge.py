@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,6 +84,7 @@ def _left_by(c: NDArray, c_held: NDArray, neighbours: NDArray) -> NDArray[np.flo
     return np.log(np.maximum(left, 1e-6))
 
 
+@lru_cache(maxsize=8)
 def next_to(grid: Grid) -> NDArray[np.int64]:
     """The neighbouring points of each point, (size, 2P); ``size`` where there is none."""
     index, columns = grid.indices(), []
@@ -98,7 +101,9 @@ def next_to(grid: Grid) -> NDArray[np.int64]:
             flat = np.full(len(to), grid.size)
             flat[inside] = grid.flat(to[inside])
             columns.append(flat)
-    return np.stack(columns, axis=1)
+    neighbours = np.stack(columns, axis=1)
+    neighbours.flags.writeable = False  # shared by all callers
+    return neighbours
 
 
 def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:

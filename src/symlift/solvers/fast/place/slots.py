@@ -12,6 +12,7 @@ of them occupied, is a bijection; eight slots per point are the bits of a number
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,7 +60,7 @@ class Slots:
 
     @property
     def classes(self) -> int:
-        return self.kinds * int(np.prod(self.lag_shape))
+        return self.kinds * math.prod(self.lag_shape)
 
     @property
     def point(self) -> NDArray[np.int64]:
