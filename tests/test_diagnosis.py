@@ -14,15 +14,22 @@ from symlift.datasets import gsn, ising, random_orthogonal, ring_population
 from symlift.diagnosis import Asked, Diagnosis, Test
 from symlift.diagnosis.bootstrap import survival
 from symlift.diagnosis.confidence import CURVES
-from symlift.diagnosis.gaps import Gaps, gaps_by_correlations
 from symlift.diagnosis.measures import Measures, freedom, halves_of, measure, take_sample
-from symlift.diagnosis.places import partners_beside, rows_in_places, share_across_pairs
+from symlift.diagnosis.places import (
+    Gaps,
+    PlacedRows,
+    gaps_of,
+    partners_beside,
+    rows_in_places,
+    share_across_pairs,
+)
 from symlift.diagnosis.refits import rows_that_would_do
 from symlift.diagnosis.steps import looks_tuned, next_steps
 from symlift.diagnosis.verdict import Further, further_probability, make_tests, verdict_of
 from symlift.errors import FitWarning, InputError
 from symlift.metrics.placement import placement_agreement
 from symlift.solvers.contract import Evidence
+from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.halves import Halves
 from symlift.solvers.fast.place.rows import read_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
@@ -259,20 +266,23 @@ def test_missing_points_are_told_where_they_are(wraps, rng):
         rows, np.arange(len(order)), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges
     )
     slots = make_slots(Grid((d,), wraps))
-    assert gaps_by_correlations(halves, order, slots).stay == 1.0
+    right = PlacedRows(rows, np.arange(len(order)), order, slots, halves)
+    assert gaps_of(right) == Gaps(1.0)
     # in the right order, with all missing points at one end
     tight = np.argsort(np.argsort(order))
-    found = gaps_by_correlations(halves, tight, slots)
+    moved = gaps_of(replace(right, slot=tight))
     truth = np.sort(order)
     apart = {frozenset((int(a), int(b))) for a, b in pairwise(truth) if b - a > 1}
-    assert {frozenset(int(order[i]) for i in pair) for pair in found.between} == apart
-    assert found.stay == placement_agreement(order, tight, Grid((d,), wraps), shift_open=True) < 0.7
-    full = Halves(
-        rows, np.arange(8), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges
-    )
+    assert {frozenset(int(order[i]) for i in pair) for pair in moved.between} == apart
+    assert moved.stay == placement_agreement(order, tight, Grid((d,), wraps), shift_open=True) < 0.7
+    full = replace(right, slot=np.arange(8), slots=make_slots(Grid((8,), wraps)))
+    assert gaps_of(full) is None  # nothing is missing
+    # the engine moves them itself
+    placed = place_columns(field[:, order], Grid((d,), wraps), rng)
     assert (
-        gaps_by_correlations(full, np.arange(8), make_slots(Grid((8,)))) is None
-    )  # nothing is missing
+        placement_agreement(placed.placement.point, order, Grid((d,), wraps), shift_open=True)
+        == 1.0
+    )
 
 
 def test_a_line_whose_gaps_sit_elsewhere_is_not_called_present():

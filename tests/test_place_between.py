@@ -140,3 +140,13 @@ def test_parts_are_not_moved_where_no_arrangement_could_be_local(
     digits = load_digits().data
     with pytest.raises(AssertionError, match="parts were moved"):
         engine.place_columns(digits, Grid((8, 8)), np.random.default_rng(0))
+
+
+def test_a_line_with_one_column_for_each_point_is_not_stretched(rng: np.random.Generator) -> None:
+    # correlations of a walk depend on where along the line they are, as those of a stationary field
+    # on uneven places would
+    walk = np.cumsum(rng.normal(size=(1_000, 31)), axis=1)
+    true = rng.permutation(31)
+    placed = put(walk[:, true], Grid((31,)))
+    assert placed.statistics.accepted
+    assert share_right(true, placed) == 1.0

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
-from symlift.diagnosis.gaps import Gaps, gaps_by_correlations
+from symlift.metrics.placement import placement_agreement
 from symlift.solvers.contract import Placement, Solution
+from symlift.solvers.fast.place.gaps import can_move_gaps, gaps_between, move_gaps
 from symlift.solvers.fast.place.halves import Halves
 from symlift.solvers.fast.place.judge import (
     explained_elsewhere,
@@ -28,9 +29,11 @@ from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import window_of
 
 __all__ = [
+    "Gaps",
     "PlaceMeasures",
     "PlacedRows",
     "controls",
+    "gaps_of",
     "measure_places",
     "partners_beside",
     "rows_in_places",
@@ -45,31 +48,45 @@ _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 4
 
 
 @dataclass(frozen=True)
+class Gaps:
+    """``stay``: share of the columns that keep their places when gaps go where plain correlations
+    want them; ``between``: pairs of neighbouring columns of the data that have missing points
+    between them then.
+    """
+
+    stay: float
+    between: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class PlaceMeasures:
     """Numbers of a placement, from two halves of the rows.
 
     Parameters
     ----------
-    across : of what is real in the columns' partial correlations, the part that other pairs of
-    columns at the same displacement
-        predict in the other half of the rows; 1 where they depend on displacement alone.
-    ceiling : the part of the variance of partial correlations that is real; z : its distance from
-    chance, in deviations.
-    settled : share of the columns that the other half of the rows would leave where they are.
-    predicted, partners : the part of a column that its neighbours on the grid predict in the other
-    half, and that as many of its
-        best partners do.
-    beside : of as many best partners as each column has neighbours on the grid, the share that are
-    those neighbours; ``by_chain``
-        is what stringing best partners together gives on any data.
-    stationarity : relative distance of second, third or fourth moments of the columns' ranks from
-    stationary ones, the largest:
-        gains, offsets and wild entries do not count.
-    fitted, control : the part of partial correlations that displacements explain, and the part that
-    they can be made to explain
-        after the correlations were dealt to other pairs.
-    gaps : of a line or ring with missing points, where those belong; columns are numbers of the
-    data's columns.
+    across : float
+        Of what is real in the columns' partial correlations, the part that other pairs of columns
+        at the same displacement predict in the other half of the rows; 1 where they depend on
+        displacement alone.
+    ceiling, z : float
+        The part of the variance of partial correlations that is real, and its distance from chance
+        in standard deviations.
+    settled : float
+        Share of the columns that the other half of the rows would leave where they are.
+    predicted, partners : float
+        The part of a column that its neighbours on the grid predict in the other half, and that as
+        many of its best partners predict.
+    beside, by_chain : float
+        Of as many best partners as each column has neighbours on the grid, the share that are those
+        neighbours, and the share that a chain of best partners reaches on any data.
+    fitted, control : float
+        The part of partial correlations that displacements explain, and the part that they can be
+        made to explain after the correlations were dealt to other pairs.
+    stationarity : float
+        Relative distance of second, third or fourth moments of the columns' ranks from stationary
+        ones, the largest: gains, offsets and wild entries do not count.
+    gaps : Gaps, optional
+        Where the missing points of a line or ring belong.
     """
 
     across: float
@@ -156,6 +173,19 @@ def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray
     return np.where(weight < -1e-9 * np.abs(weight).max(initial=0.0), -1, 1).astype(np.float32)
 
 
+def gaps_of(placed: PlacedRows) -> Gaps | None:
+    """Where the missing points of a line or ring belong; None where none can be moved."""
+    slot, slots = placed.slot, placed.slots
+    if not can_move_gaps(slot, slots):
+        return None
+    moved = move_gaps(placed.halves, slot, slots)
+    if moved is slot:
+        return Gaps(1.0)
+    column = placed.column
+    between = tuple((int(column[i]), int(column[j])) for i, j in gaps_between(moved, slots.grid))
+    return Gaps(placement_agreement(slot, moved, slots.grid, shift_open=True), between)
+
+
 def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasures:
     """The numbers of a placement."""
     settings, slot, slots = PlaceSettings(), placed.slot, placed.slots
@@ -166,12 +196,6 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
     )
     predicted, partners = _prediction(placed.halves.correlations, slot, slots, settings)
     mean = (S[0] + S[1]) / 2
-    gaps = gaps_by_correlations(placed.halves, slot, slots)
-    if gaps is not None:
-        gaps = replace(
-            gaps,
-            between=tuple((int(placed.column[i]), int(placed.column[j])) for i, j in gaps.between),
-        )
     return PlaceMeasures(
         across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
         ceiling=float(judged[1]),
@@ -186,7 +210,7 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
         stationarity=float(
             stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()
         ),
-        gaps=gaps,
+        gaps=gaps_of(placed),
     )
 
 

@@ -15,6 +15,7 @@ from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.embed import starts_from
 from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
+from symlift.solvers.fast.place.gaps import move_gaps
 from symlift.solvers.fast.place.halves import Halves, halves_of
 from symlift.solvers.fast.place.judge import (
     explained_elsewhere,
@@ -113,10 +114,15 @@ def _settle(
     slots, inner = make_slots(grid), halves.of(core)
     single = settle_single(inner, c, slots, rng, settings)
     if single.trace["share"] < settings.on_grid and not rows.two_valued:
-        scattered = _settle_scattered(single, halves, rng, settings)
+        # one column for each point of a line: a field that varies along it and columns that are
+        # unevenly spaced have the same correlations, so that the grid asked for decides
+        claimed = grid.ndim == 1 and len(c) == grid.size
+        scattered = None if claimed else _settle_scattered(single, halves, rng, settings)
         if scattered is not None:
             return scattered
         single = _settle_slips(single, inner, rng, settings)
+    # partial correlations, by which most arrangements are found, close the gaps of a line
+    single = replace(single, slot=move_gaps(inner, single.slot, slots))
     return _with_late(single, rows, late, settings)
 
 

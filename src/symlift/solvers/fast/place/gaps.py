@@ -9,20 +9,18 @@ apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.metrics.placement import placement_agreement
 from symlift.solvers.fast.place.halves import Halves
 from symlift.solvers.fast.place.judge import explained_elsewhere
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 from symlift.solvers.fast.place.statistic import fisher
 
-__all__ = ["Gaps", "gaps_by_correlations"]
+__all__ = ["can_move_gaps", "gaps_between", "move_gaps"]
 
 # points and missing points up to which gaps are moved: the number of moves grows with their product
 _MOST_POINTS, _MOST_MISSING = 128, 16
@@ -30,29 +28,25 @@ _MOST_POINTS, _MOST_MISSING = 128, 16
 _GAIN = 0.002
 
 
-@dataclass(frozen=True)
-class Gaps:
-    """``stay``: share of the columns that keep their places when gaps go where plain correlations
-    want them; ``between``: pairs of neighbouring columns (numbers among those that have places)
-    that have missing points between them then.
+def can_move_gaps(slot: NDArray, slots: Slots) -> bool:
+    """Whether columns at ``slot`` (d,) are on a line or ring with some, not too many, empty slots."""
+    missing = slots.size - len(slot)
+    return (
+        slots.grid.ndim == 1
+        and slots.depth == 1
+        and 0 < missing <= _MOST_MISSING
+        and slots.size <= _MOST_POINTS
+    )
+
+
+def move_gaps(halves: Halves, slot: NDArray, slots: Slots) -> NDArray:
+    """Slots (d,) in the same order, with gaps where plain correlations depend on displacement most.
+
+    ``slot`` itself is returned where there are no such gaps, and where the rows, each half judging
+    the other, do not confirm the moves.
     """
-
-    stay: float
-    between: tuple[tuple[int, int], ...] = ()
-
-
-def gaps_by_correlations(halves: Halves, slot: NDArray, slots: Slots) -> Gaps | None:
-    """Gaps moved one by one to where plain correlations depend on displacement most; None where
-    there is nothing to move.
-    """
-    grid, missing = slots.grid, slots.grid.size - len(slot)
-    if (
-        grid.ndim > 1
-        or slots.depth > 1
-        or not 0 < missing <= _MOST_MISSING
-        or grid.size > _MOST_POINTS
-    ):
-        return None
+    if not can_move_gaps(slot, slots):
+        return slot
     S, held = (fisher(c)[None] for c in halves.correlations)
     # means of few pairs are shrunk: far displacements, which one pair has, would explain that pair
     # wherever it is
@@ -64,9 +58,17 @@ def gaps_by_correlations(halves: Halves, slot: NDArray, slots: Slots) -> Gaps | 
             explained_elsewhere(a, b, at, slots, prior)[0] for a, b in ((S, held), (held, S))
         )
 
-    if best is slot or known(best) <= known(slot):
-        return Gaps(1.0)
-    return Gaps(placement_agreement(slot, best, grid, shift_open=True), tuple(_between(best, grid)))
+    return best if known(best) > known(slot) else slot
+
+
+def gaps_between(slot: NDArray, grid: Grid) -> Iterator[tuple[int, int]]:
+    """Pairs of neighbouring columns of a line or ring that have missing points between them."""
+    order = np.argsort(slot)
+    apart = np.diff(slot[order])
+    for i in np.flatnonzero(apart > 1):
+        yield int(order[i]), int(order[i + 1])
+    if grid.periodic[0] and slot[order[0]] + grid.size - slot[order[-1]] > 1:
+        yield int(order[-1]), int(order[0])
 
 
 def _moved(S: NDArray, slot: NDArray, slots: Slots, prior: float) -> NDArray:
@@ -114,12 +116,3 @@ def _spaces(ordered: NDArray, grid: Grid) -> NDArray[np.int64]:
     if grid.periodic[0]:
         return np.diff(np.r_[ordered, ordered[0] + grid.size]) - 1
     return np.r_[ordered[0], np.diff(ordered) - 1, grid.size - 1 - ordered[-1]]
-
-
-def _between(slot: NDArray, grid: Grid) -> Iterator[tuple[int, int]]:
-    order = np.argsort(slot)
-    apart = np.diff(slot[order])
-    for i in np.flatnonzero(apart > 1):
-        yield int(order[i]), int(order[i + 1])
-    if grid.periodic[0] and slot[order[0]] + grid.size - slot[order[-1]] > 1:
-        yield int(order[-1]), int(order[0])
