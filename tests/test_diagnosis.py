@@ -302,6 +302,25 @@ def test_a_line_whose_gaps_sit_elsewhere_is_not_called_present():
     assert "missing points between column 1 and column 5" in steps[0].text
 
 
+def test_what_is_local_but_uneven_behind_a_mixing_is_told_how_to_cut_rows():
+    data = gsn(3_000, 9, periodic=True, transform="orthogonal", random_state=0)
+    est = quiet_fit(data.X, grid=9, periodic=True)
+    assert est.placement_ is None
+    sample = take_sample(data.X)
+    measures = measure(est.solution_, sample, None)
+
+    def first_step(stationarity: float, verdict: Verdict) -> str:
+        uneven = replace(measures, held_out=replace(measures.held_out, stationarity=stationarity))
+        tests = make_tests(uneven, est.model_, Further())
+        assert verdict_of(tests, placed=False) is verdict
+        steps = next_steps(verdict, tests, est.solution_, Further(), data.X, Asked())
+        return steps[0].text if steps else ""
+
+    assert first_step(0.0001, Verdict.PRESENT) == ""
+    assert "(0.050, at most 0.0" in first_step(0.05, Verdict.ABSENT)
+    assert "cut them anywhere, margins included" in first_step(0.05, Verdict.ABSENT)
+
+
 def test_images_of_digits_are_not_sent_to_a_ring():
     from sklearn.datasets import load_digits
 

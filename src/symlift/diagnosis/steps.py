@@ -85,6 +85,15 @@ def next_steps(
             "the columns do not behave like points of this grid: let a mixing of points be tried",
             {"mixing": "auto"}, "symlift recover DATA --mixing auto",
         ))  # fmt: skip
+    if solution.placement is None and _only_uneven(by_name):
+        steps.append(
+            NextStep(
+                "what was unmixed is local, but differs from point to point"
+                f" ({by_name['stationarity'].value:.3f}, at most"
+                f" {by_name['stationarity'].threshold:.3f}): if rows were cut out of larger"
+                " signals, cut them anywhere, margins included, so that all points see the same"
+            )
+        )
     if (
         asked.mixing == "auto"
         and solution.placement is None
@@ -240,6 +249,13 @@ def looks_tuned(rows: NDArray) -> str:
         return "torus" if ring.evidence.domain == "torus" else ""
     tests = make_tests(measure(ring, take_sample(some), None), ring.model, Further())
     return "ring" if verdict_of(tests, placed=True) is Verdict.PRESENT else ""
+
+
+def _only_uneven(tests: Mapping[str, Test]) -> bool:
+    """Whether stationarity, and with it the confidence, is all that speaks against a result."""
+    return not any(
+        _passed(tests, name) == (name == "stationarity") for name in tests if name != "confidence"
+    )
 
 
 def _passed(tests: Mapping[str, Test], name: str) -> bool:
