@@ -308,7 +308,7 @@ def _only(case: Case, counted: NDArray) -> Case:
 # -- scores ----------------------------------------------------------------------------------------
 
 
-def placed(true: NDArray, found: NDArray, grid: Grid) -> tuple[float, Any, NDArray[np.int64]]:
+def placed(true: NDArray, point: NDArray, grid: Grid) -> tuple[float, Any, NDArray[np.int64]]:
     """Share of the columns with a true point that are there, up to symmetries and one common
     translation of the grid.
 
@@ -324,14 +324,14 @@ def placed(true: NDArray, found: NDArray, grid: Grid) -> tuple[float, Any, NDArr
         np.where(wraps, shape - 1, shape - 1 - at.max(axis=0)),
     )
     best, which, by = -1.0, None, np.zeros(grid.ndim, dtype=np.int64)
-    known = found[living] >= 0
+    known = point[living] >= 0
     numbers = np.arange(grid.size).reshape(1, *grid.shape)
     for orientation in grid.orientations():
         # reorient moves content: new[p] = old[source[p]], so a column at old point q is now at
         # target[q]
         target = np.argsort(orientation.reorient(numbers).ravel())
         now = np.stack(
-            np.unravel_index(target[np.where(known, found[living], 0)], grid.shape), axis=1
+            np.unravel_index(target[np.where(known, point[living], 0)], grid.shape), axis=1
         )
         difference = now - at
         difference = np.where(wraps, difference % shape, difference)

@@ -194,10 +194,10 @@ def _strangers(case: Case, fit: Fit) -> dict[str, float]:
         for i in np.flatnonzero(reason == "duplicate")
     }
     true = case.strangers | {frozenset(pair) for pair in case.twins.items()}
-    said = named | doubled
-    hit = len(said & true)
+    reported = named | doubled
+    hit = len(reported & true)
     return {
-        "precision": hit / len(said) if said else 1.0,
+        "precision": hit / len(reported) if reported else 1.0,
         "recall": hit / len(true) if true else 1.0,
     }
 
@@ -214,8 +214,8 @@ def _channels(case: Case, fit: Fit) -> dict[str, float]:
     counts = np.zeros((case.n_channels, max(fit.n_channels, case.n_channels)))
     np.add.at(counts, (case.channel[at], fit.placement.channel[at]), 1)
     match = np.full(counts.shape[1], -1)
-    true, found = linear_sum_assignment(-counts)
-    match[found] = true
+    true, assigned = linear_sum_assignment(-counts)
+    match[assigned] = true
     wrong = np.unique(case.point[at][match[fit.placement.channel[at]] != case.channel[at]])
     return {
         "channels": 1 - len(wrong) / case.grid.size if fit.n_channels == case.n_channels else 0.0
@@ -253,8 +253,8 @@ def _field(case: Case, fit: Fit, orientation: Any, shift: NDArray) -> dict[str, 
         ),
     }
     if hole.any() and not hole.all():
-        level, found = (z[:, ~hole].mean(axis=1, keepdims=True) for z in (latent, turned))
-        out["r_filled"] = _pearson(latent[:, hole] - level, turned[:, hole] - found)
+        level, turned_level = (z[:, ~hole].mean(axis=1, keepdims=True) for z in (latent, turned))
+        out["r_filled"] = _pearson(latent[:, hole] - level, turned[:, hole] - turned_level)
     return {key: round(value, 5) for key, value in out.items()}
 
 
@@ -262,13 +262,13 @@ def _scattered(case: Case, fit: Fit) -> dict[str, float]:
     """R² of coordinates after symmetries, a translation and a scale for each axis; r of the field
     on the grid.
     """
-    true, found = case.coordinates, fit.placement.coordinates
+    true, coordinates = case.coordinates, fit.placement.coordinates
     if true is None or case.latent is None:
         return {}
-    at = ~np.isnan(found).any(axis=1)
+    at = ~np.isnan(coordinates).any(axis=1)
     best = {"r2": 0.0, "r": 0.0}
     for orientation in case.grid.orientations():
-        y = found[at][:, list(orientation.axes)]
+        y = coordinates[at][:, list(orientation.axes)]
         left = total = 0.0
         for axis in range(case.grid.ndim):
             slope, offset = np.polyfit(y[:, axis], true[at, axis], 1)
@@ -335,22 +335,22 @@ def table(textures: bool) -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for name, row in rows().items():
-        kept = [
+        records = [
             json.loads(p.read_text())
             for s in range(100)
             if (p := _path(name, s, textures)).exists()
         ]
-        for field, median, worst in row.asked if kept else ():
-            values = [float(record.get(field, 0.0)) for record in kept]
+        for field, median, worst in row.asked if records else ():
+            values = [float(record.get(field, 0.0)) for record in records]
             cells = [
                 f"{statistics.median(values):.4f}",
                 f"{min(values):.4f}",
                 f"{median:g}, {worst:g}",
             ]
-            sure = statistics.median(record["confidence"] for record in kept)
+            sure = statistics.median(record["confidence"] for record in records)
             slow, most = (
-                max(record["seconds"] for record in kept),
-                max(record["peak_rss_mb"] for record in kept),
+                max(record["seconds"] for record in records),
+                max(record["peak_rss_mb"] for record in records),
             )
             met = (
                 statistics.median(values) >= median and min(values) >= worst and slow <= row.seconds
@@ -364,14 +364,14 @@ def summary() -> None:
     print("| array | placed, median (worst of 3) | processor seconds, slowest |")
     print("|---|---|---|")
     for name, row in rows().items():
-        kept = [
+        records = [
             json.loads(p.read_text()) for s in range(3) if (p := _path(name, s, False)).exists()
         ]
-        if len(kept) == 3:
+        if len(records) == 3:
             # sensors at random places are on no point: R² of their coordinates
             field = "r2" if row.asked[0][0] == "r2" else "placed"
-            values = [record[field] for record in kept]
-            slow = max(record["seconds"] for record in kept)
+            values = [record[field] for record in records]
+            slow = max(record["seconds"] for record in records)
             named = f"{name}, R²" if field == "r2" else name
             print(f"| {named} | {statistics.median(values):.3f} ({min(values):.3f}) | {slow:.1f} |")
 
@@ -388,20 +388,26 @@ def grid_record(name: str, seed: int) -> dict[str, Any]:
     """
     X, grid = grid_cases.CASES[name](np.random.default_rng(seed))
     before = time.process_time()
-    found = propose_grid(X, np.random.default_rng(seed))
+    proposal = propose_grid(X, np.random.default_rng(seed))
     seconds = time.process_time() - before
-    said = None if found is None else found.grid
-    right = (said is None) if grid is None else said is not None and _axes(said) == _axes(grid)
-    sure = said is not None and (said.confidence or 0.0) >= SURE
+    proposed = None if proposal is None else proposal.grid
+    right = (
+        (proposed is None)
+        if grid is None
+        else proposed is not None and _axes(proposed) == _axes(grid)
+    )
+    sure = proposed is not None and (proposed.confidence or 0.0) >= SURE
     record = {
         "seed": seed,
         "n": len(X),
         "d": X.shape[1],
         "true": None if grid is None else _axes(grid),
-        "found": None if said is None else _axes(said),
-        "confidence": None if said is None else said.confidence,
+        "found": None if proposed is None else _axes(proposed),
+        "confidence": None if proposed is None else proposed.confidence,
         "candidates": (
-            [] if found is None else [[c.shape, c.periodic, c.share] for c in found.candidates[:4]]
+            []
+            if proposal is None
+            else [[c.shape, c.periodic, c.share] for c in proposal.candidates[:4]]
         ),
         "outcome": "right" if right else "wrong" if sure else "unsure",
         "seconds": round(seconds, 2),
@@ -442,23 +448,25 @@ def grid_table() -> None:
     print("|---|---|---|---|---|")
     total = {"right": 0, "unsure": 0, "wrong": 0}
     for name in grid_cases.CASES:
-        kept = [
+        records = [
             json.loads(p.read_text())
             for s in range(100)
             if (p := _path(f"grid {name}", s, False)).exists()
         ]
-        if not kept:
+        if not records:
             continue
-        outcomes = [record["outcome"] for record in kept]
+        outcomes = [record["outcome"] for record in records]
         for outcome in outcomes:
             total[outcome] += 1
-        sure = [record["confidence"] for record in kept if record["confidence"] is not None]
+        sure = [record["confidence"] for record in records if record["confidence"] is not None]
         cells = [
-            str(kept[0]["d"]),
+            str(records[0]["d"]),
             ", ".join(outcomes),
             f"{statistics.median(sure):.2f}" if sure else "none",
         ]
-        print(f"| {name} | {' | '.join(cells)} | {max(record['seconds'] for record in kept):.1f} |")
+        print(
+            f"| {name} | {' | '.join(cells)} | {max(record['seconds'] for record in records):.1f} |"
+        )
     print("\n" + ", ".join(f"{count} {outcome}" for outcome, count in total.items()))
 
 

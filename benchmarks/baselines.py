@@ -94,34 +94,36 @@ def experiments() -> dict[str, Callable[[int], Observations]]:
     def rows(name: str) -> int:
         return next(n for key, n in ROWS.items() if name.startswith(key))
 
-    found: dict[str, Callable[[int], Observations]] = {
+    makers: dict[str, Callable[[int], Observations]] = {
         name: lambda seed, name=name: EXPERIMENTS[name].observe(seed, rows(name))  # type: ignore[misc]
         for name in EXPERIMENTS
         if name.startswith(("gsn", "ising")) or name in ("mnist15-shuffled", "mnist27-shuffled")
     }
     if os.environ.get("SYMLIFT_DATA"):
         for name, file in RECORDINGS.items():
-            found[name] = lambda seed, file=file: recording(file, seed)  # type: ignore[misc]
-    return found
+            makers[name] = lambda seed, file=file: recording(file, seed)  # type: ignore[misc]
+    return makers
 
 
 # -- keeping ---------------------------------------------------------------------------------------
 
 
-def kept() -> dict[str, Any]:
+def stored_results() -> dict[str, Any]:
     path = RESULTS / "baselines.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def keep(section: str, name: str, entry: Any) -> None:
     """Put one entry into the file at once."""
-    stored = {key: value for key, value in kept().items() if key not in ("date", "machine")}
+    stored = {
+        key: value for key, value in stored_results().items() if key not in ("date", "machine")
+    }
     stored.setdefault(section, {})[name] = entry
     write("baselines", stored)
 
 
 def done(section: str, name: str) -> Any:
-    return kept().get(section, {}).get(name)
+    return stored_results().get(section, {}).get(name)
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -176,14 +178,16 @@ def run_rows(seeds: int, only: str) -> None:
             most = next(
                 (count for key, count in SEEDS.items() if experiment.startswith(key)), seeds
             )
-            found = entry(experiment, baseline, min(seeds, most), make)
-            keep("rows", name, found)
+            measured = entry(experiment, baseline, min(seeds, most), make)
+            keep("rows", name, measured)
             figures = {
-                protocol: found[protocol]["median"] for protocol in PROTOCOLS if protocol in found
+                protocol: measured[protocol]["median"]
+                for protocol in PROTOCOLS
+                if protocol in measured
             }
             print(
-                f"{name}: {figures}, paper's figure {found['paper_figure']},"
-                f" {found['seconds']:.0f} s",
+                f"{name}: {figures}, paper's figure {measured['paper_figure']},"
+                f" {measured['seconds']:.0f} s",
                 flush=True,
             )
 
@@ -248,7 +252,7 @@ def run_liegan(steps: int, only: str, starts: int) -> None:
             )
             for L in trial.result.trace["checkpoints"]
         ]
-        found = {
+        record = {
             "seed": 0,
             "start": start,
             "n": len(data.X),
@@ -261,8 +265,8 @@ def run_liegan(steps: int, only: str, starts: int) -> None:
             "seconds": round(trial.seconds, 1),
             "tuned_with_truth": False,
         }
-        keep("liegan", name, found)
-        print(name, found, flush=True)
+        keep("liegan", name, record)
+        print(name, record, flush=True)
 
 
 # -- why -------------------------------------------------------------------------------------------
@@ -286,12 +290,12 @@ def signs_of_eigenvectors() -> dict[str, Any]:
             draws = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, len(basis)))
             drawn = [score(aligned(X, basis * s @ reference.T), data) for s in draws]
             # the truth chooses each sign: how much of the failure is signs alone
-            told = np.sign(np.sum((np.asarray(data.transform) @ basis) * reference, axis=0))
+            true_signs = np.sign(np.sum((np.asarray(data.transform) @ basis) * reference, axis=0))
             table[f"{name}, {transform}"] = {
                 "first entry positive": round(score(aligned(X, basis @ reference.T), data), 4),
                 "random signs": [round(f(drawn), 4) for f in (min, statistics.median, max)],
                 "signs from the truth": round(
-                    score(aligned(X, basis * told @ reference.T), data), 4
+                    score(aligned(X, basis * true_signs @ reference.T), data), 4
                 ),
             }
     return table
@@ -314,7 +318,7 @@ def readings_of_embeddings() -> dict[str, Any]:
         ("umap", 27, 10_000, False, 3),
     ]
     for method, side, n, subpixel, seeds in cases:
-        found: dict[str, list[list[float]]] = {}
+        scores_of: dict[str, list[list[float]]] = {}
         for seed in range(seeds):
             data = image_crops(images, (side, side), n, "permutation", subpixel, seed)
             placed = [
@@ -323,10 +327,12 @@ def readings_of_embeddings() -> dict[str, Any]:
             ]
             for turn, reading in product((False, True), ("interpolate", "assign")):
                 scores = [
-                    round(score(read(kept, plane, data.grid, turn=turn, reading=reading), data), 3)
-                    for kept, plane in placed
+                    round(
+                        score(read(columns, plane, data.grid, turn=turn, reading=reading), data), 3
+                    )
+                    for columns, plane in placed
                 ]
-                found.setdefault(f"{'upright' if turn else 'own axes'}, {reading}", []).append(
+                scores_of.setdefault(f"{'upright' if turn else 'own axes'}, {reading}", []).append(
                     scores
                 )
         name = f"{method}, {side}x{side}, {n} crops" + (
@@ -338,7 +344,7 @@ def readings_of_embeddings() -> dict[str, Any]:
                 "least and largest": [min(map(max, scores)), max(map(max, scores))],
                 "k = 3, 5, 7 by seed": scores,
             }
-            for way, scores in found.items()
+            for way, scores in scores_of.items()
         }  # fmt: skip
     return table
 
@@ -471,7 +477,7 @@ def ways_to_score() -> dict[str, Any]:
     ]
     table: dict[str, Any] = {}
     for source, variant, transform in kinds:
-        found: dict[str, list[list[float]]] = {}
+        scores_of: dict[str, list[list[float]]] = {}
         for seed in range(3):
             make = partial(_waveforms, source, variant, transform, seed)
             data = make()
@@ -491,9 +497,9 @@ def ways_to_score() -> dict[str, Any]:
                         f"{name}, {truth}, near-empty windows"
                         f" {'count 0' if zero else 'as they are'}"
                     )
-                    found.setdefault(key, []).append(figures.tolist())
+                    scores_of.setdefault(key, []).append(figures.tolist())
         table[f"{source}, {variant}, {transform}"] = {"shifts up to": list(REACHES)} | {
-            key: np.median(values, axis=0).round(3).tolist() for key, values in found.items()
+            key: np.median(values, axis=0).round(3).tolist() for key, values in scores_of.items()
         }
     return table
 
@@ -502,7 +508,7 @@ def closest_ways() -> Iterator[str]:
     """For each block of the paper's table our own way to score, and the three that come closest to
     all of its figures.
     """
-    table, methods = kept()["why"]["ways to score"], ("glasso", "covariance", "random")
+    table, methods = stored_results()["why"]["ways to score"], ("glasso", "covariance", "random")
     yield (
         "| block: glasso, covariance, random of each row | data | columns | truth | empty windows |"
         " shifts up to | difference |"
@@ -564,7 +570,7 @@ def run_why() -> None:
         if not done("why", name):
             start = time.perf_counter()
             keep("why", name, study() | {"seconds": round(time.perf_counter() - start, 1)})
-        for case, figures in kept()["why"][name].items():
+        for case, figures in stored_results()["why"][name].items():
             print(f"{name} | {case}: {figures}", flush=True)
     print("\n".join(closest_ways()))
 
@@ -573,22 +579,22 @@ def run_why() -> None:
 
 
 def lines() -> Iterator[str]:
-    stored = kept()
+    stored = stored_results()
     yield (
         "| experiment | baseline | paper's figure | paper's protocol, median (worst) | one"
         " alignment, median (worst) | configurations | seeds | n |"
     )
     yield "|---|---|---|---|---|---|---|---|"
     order = [*PAPER, *experiments()]
-    for name, found in sorted(
+    for name, entry in sorted(
         stored.get("rows", {}).items(), key=lambda item: order.index(item[0].split(" / ")[0])
     ):
         cells = [
-            f"{found[p]['median']:.3f} ({found[p]['worst']:.3f})" if p in found else ""
+            f"{entry[p]['median']:.3f} ({entry[p]['worst']:.3f})" if p in entry else ""
             for p in PROTOCOLS
         ]
-        figure = "" if found["paper_figure"] is None else f"{found['paper_figure']:.3f}"
-        counts = f"{found['configurations']} | {len(found['runs'])} | {found['n']}"
+        figure = "" if entry["paper_figure"] is None else f"{entry['paper_figure']:.3f}"
+        counts = f"{entry['configurations']} | {len(entry['runs'])} | {entry['n']}"
         yield f"| {name.replace(' / ', ' | ')} | {figure} | {' | '.join(cells)} | {counts} |"
     yield from (
         "",

@@ -80,12 +80,12 @@ def _photographs() -> tuple[NDArray[np.float32], ...]:
     from skimage.io import imread
 
     folder = Path(skimage.__file__).parent / "data"
-    found = []
+    pictures = []
     for name in PHOTOGRAPHS:
         picture = imread(next(folder.glob(f"{name}.*")))
         grey = rgb2gray(picture[..., :3]) if picture.ndim == 3 else picture / 255.0
-        found.append(grey.astype(np.float32))
-    return tuple(found)
+        pictures.append(grey.astype(np.float32))
+    return tuple(pictures)
 
 
 def patches(side: int, n: int, seed: int) -> Observations:

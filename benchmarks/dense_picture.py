@@ -33,11 +33,11 @@ def recovered(data: Observations) -> NDArray[np.float64]:
     """
     estimator = LatentDomain(grid=data.grid.shape, solver="fast", random_state=0).fit(data.X)
     Y = estimator.transform(data.X)
-    found = signal_recovery(data.latent, Y, data.grid)
-    if found.alignment is not None:
-        Y = align(Y, found.alignment, data.grid)
+    recovery = signal_recovery(data.latent, Y, data.grid)
+    if recovery.alignment is not None:
+        Y = align(Y, recovery.alignment, data.grid)
     slope, level = np.polyfit(Y.ravel(), np.asarray(data.latent, dtype=np.float64).ravel(), 1)
-    print(f"{data.name}: r {found.r:.4f}, detail {found.r_detail:.4f}")
+    print(f"{data.name}: r {recovery.r:.4f}, detail {recovery.r_detail:.4f}")
     return slope * Y + level
 
 

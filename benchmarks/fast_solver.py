@@ -273,7 +273,7 @@ def run_nothing(seeds: int) -> None:
     }
     table: dict[str, Any] = {}
     for name, make in rng_cases.items():
-        found = []
+        evidence = []
         for seed in range(seeds):
             X, shape, periodic = make(seed)
             with warnings.catch_warnings():
@@ -281,9 +281,9 @@ def run_nothing(seeds: int) -> None:
                 est = LatentDomain(
                     grid=shape, periodic=periodic, solver="fast", random_state=seed
                 ).fit(X)
-            found.append(asdict(est.evidence_))
-        table[name] = {"evidence": found}
-        print(f"{name:28} {found}", flush=True)
+            evidence.append(asdict(est.evidence_))
+        table[name] = {"evidence": evidence}
+        print(f"{name:28} {evidence}", flush=True)
     write("fast_solver_nothing", {"table": table})
 
 

@@ -70,7 +70,7 @@ def write_rows(path: Path, rows: int, dtype: str, constant: int) -> None:
 
 def measure(rows: int) -> dict[str, Any]:
     """Every case in a process of its own."""
-    found: dict[str, Any] = {}
+    peaks: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, case in CASES.items():
             path = Path(folder) / "x.npy"
@@ -82,10 +82,10 @@ def measure(rows: int) -> dict[str, Any]:
                 text=True,
                 check=True,
             )
-            found[name] = json.loads(child.stdout) | {"file_mb": round(path.stat().st_size / 2**20)}
-            print(f"{name}: {found[name]}, {time.perf_counter() - start:.0f} s in all", flush=True)
+            peaks[name] = json.loads(child.stdout) | {"file_mb": round(path.stat().st_size / 2**20)}
+            print(f"{name}: {peaks[name]}, {time.perf_counter() - start:.0f} s in all", flush=True)
             path.unlink()
-    return found
+    return peaks
 
 
 def main() -> None:

@@ -31,28 +31,26 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean accuracy, its spread over seeds, and training time of each network."""
     table = {}
     for name in runs[0]["curves"]:
-        last = [100 * found["curves"][name]["accuracy"][-1] for found in runs]
+        last = [100 * one["curves"][name]["accuracy"][-1] for one in runs]
         table[name] = {
             "accuracy": [round(value, 2) for value in last],
             "mean": round(float(np.mean(last)), 3),
             "spread": round(float(np.ptp(last)), 3),
-            "seconds": round(
-                float(np.median([found["curves"][name]["seconds"] for found in runs])), 1
-            ),
+            "seconds": round(float(np.median([one["curves"][name]["seconds"] for one in runs])), 1),
         }
     return table
 
 
-def draw(found: dict[str, Any], path: Path) -> None:
+def draw(one: dict[str, Any], path: Path) -> None:
     """Digits as they came, as recovered and as they were, and the accuracy while networks were
     trained.
     """
-    shuffled, original = (images[:8] for images in found["shown"])
+    shuffled, original = (images[:8] for images in one["shown"])
     figure = plt.figure(figsize=(10, 3.4), layout="constrained")
     left, right = np.ravel(np.asarray(figure.subfigures(1, 2, width_ratios=(1.5, 1))))
     rows = {
         "shuffled": shuffled,
-        "recovered": found["estimator"].transform(shuffled),
+        "recovered": one["estimator"].transform(shuffled),
         "original": original,
     }
     axes = left.subplots(3, len(shuffled), squeeze=False)
@@ -62,7 +60,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
             axis.set(xticks=[], yticks=[])
         line[0].set_ylabel(name)
     axis = right.subplots()
-    for name, curve in found["curves"].items():
+    for name, curve in one["curves"].items():
         axis.plot(curve["images"], [100 * value for value in curve["accuracy"]], label=name)
     axis.set(xlabel="training images seen", ylabel="test accuracy, %", ylim=(85, 100))
     axis.legend(fontsize=8)
@@ -78,11 +76,11 @@ def main(out: Path | None = None) -> None:
         result = {
             "seeds": list(SEEDS)[: len(runs)],
             "epochs": EPOCHS,
-            "placed": [round(found["placed"], 4) for found in runs],
-            "seconds to place": [round(found["seconds"], 1) for found in runs],
+            "placed": [round(one["placed"], 4) for one in runs],
+            "seconds to place": [round(one["seconds"], 1) for one in runs],
             "networks": summary(runs),
             "seconds": round(time.perf_counter() - start, 1),
-            "curves": [found["curves"] for found in runs],
+            "curves": [one["curves"] for one in runs],
         }
         print(write(NAME, result), result["networks"], flush=True)
     if out is not None:

@@ -132,7 +132,7 @@ def ours() -> dict[str, Any]:
             start = time.perf_counter()
             fits.append(fit(data.X, points, seed))
             seconds.append(time.perf_counter() - start)
-        phases = [found.phase(data.X) for found in fits]
+        phases = [est.phase(data.X) for est in fits]
         values = [size(data.latent, phase) for phase in phases]
         diagnosis = fits[0].diagnose(data.X)
         entry: dict[str, Any] = {
@@ -173,9 +173,9 @@ def _varying(X: NDArray, *parts: NDArray) -> NDArray[np.bool_]:
 def held_out(X: NDArray, truth: NDArray, points: int, seed: int) -> list[float]:
     """Fit on one half of the rows, read the other, both ways."""
     first, second = _split(len(X), seed)
-    kept = X[:, _varying(X, first, second)]
+    varying = X[:, _varying(X, first, second)]
     return [
-        size(truth[b], fit(kept[a], points, seed).phase(kept[b]))
+        size(truth[b], fit(varying[a], points, seed).phase(varying[b]))
         for a, b in ((first, second), (second, first))
     ]
 
@@ -183,8 +183,11 @@ def held_out(X: NDArray, truth: NDArray, points: int, seed: int) -> list[float]:
 def halves(X: NDArray, points: int, seed: int) -> float:
     """Fits on two halves read all rows: do they agree?  No truth involved."""
     first, second = _split(len(X), seed)
-    kept = X[:, _varying(X, first, second)]
-    return size(fit(kept[first], points, 0).phase(kept), fit(kept[second], points, 1).phase(kept))
+    varying = X[:, _varying(X, first, second)]
+    return size(
+        fit(varying[first], points, 0).phase(varying),
+        fit(varying[second], points, 1).phase(varying),
+    )
 
 
 def permuted(X: NDArray, points: int, seed: int) -> float:
@@ -198,14 +201,14 @@ def windows(points: int) -> dict[str, float]:
     with np.load(Path(os.environ["SYMLIFT_DATA"]) / ARRAYS["drifting-gratings"]) as file:
         counts, edges, angles = file["counts_250ms"], file["bin_edges_s"], file["angles"]
     truth = 2 * np.deg2rad(angles.astype(np.float64))
-    found = {}
+    by_window = {}
     for low, high in ((0.0, 1.0), (1.0, 2.0), (0.0, 0.5), (0.5, 1.0), (0.0, 0.25)):
         chosen = (edges[:-1] >= low - 1e-6) & (edges[1:] <= high + 1e-6)
         X = counts[:, chosen].sum(axis=1).astype(np.float64)
         X = X[:, np.ptp(X, axis=0) > 0]
         values = [size(truth, fit(X, points, seed).phase(X)) for seed in (0, 1)]
-        found[f"{low:g}-{high:g} s"] = min(values)
-    return found
+        by_window[f"{low:g}-{high:g} s"] = min(values)
+    return by_window
 
 
 def shift() -> dict[str, Any]:
@@ -223,15 +226,13 @@ def shift() -> dict[str, Any]:
         for seed in SEEDS:
             train, test = _split(len(data.X), seed)
             X = data.X[:, _varying(data.X, train)].astype(np.float64)
-            found = fit(X[train], points, seed)
+            est = fit(X[train], points, seed)
             # the sense of turning is not identifiable: the training rows' labels give it, and
             # nothing else
-            sense = np.sign(circular_correlation(data.latent[train], found.phase(X[train])))
+            sense = np.sign(circular_correlation(data.latent[train], est.phase(X[train])))
             frame = PCA(6).fit(X[train])
             sector = np.round(data.latent[test] / (2 * np.pi / sectors)).astype(int) % sectors
-            moved = {
-                step: found.shift(X[test], sense * step * points / sectors) for step in (-1, 1)
-            }
+            moved = {step: est.shift(X[test], sense * step * points / sectors) for step in (-1, 1)}
             removed, mixed, unmoved_mixed, noise = [], [], [], []
             for target in range(sectors):
                 real = frame.transform(X[test][sector == target])
@@ -279,17 +280,17 @@ def baselines() -> dict[str, Any]:
             for k in NEIGHBOURS:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    found = Isomap(n_neighbors=k).fit_transform(X)
-                grid[f"Isomap k={k}, {features}"] = size(data.latent, plane_phase(found))
+                    embedded = Isomap(n_neighbors=k).fit_transform(X)
+                grid[f"Isomap k={k}, {features}"] = size(data.latent, plane_phase(embedded))
             for k in (5, 15, 30, 50):
                 for distance in (0.0, 0.1, 0.5):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        found = umap.UMAP(
+                        embedded = umap.UMAP(
                             n_neighbors=k, min_dist=distance, random_state=0
                         ).fit_transform(X)
                     grid[f"UMAP k={k} distance={distance}, {features}"] = size(
-                        data.latent, plane_phase(found)
+                        data.latent, plane_phase(embedded)
                     )
             print(name, features, json.dumps(grid, indent=1), flush=True)
         best = {
@@ -312,11 +313,13 @@ def main(names: list[str]) -> None:
     for name in names or list(PARTS):
         result = PARTS[name]()
         path = RESULTS / f"{NAME}.json"
-        kept = json.loads(path.read_text()) if path.exists() else {}
-        kept = {key: value for key, value in kept.items() if key in PARTS or key == "umap-learn"}
+        stored = json.loads(path.read_text()) if path.exists() else {}
+        stored = {
+            key: value for key, value in stored.items() if key in PARTS or key == "umap-learn"
+        }
         if name == "baselines":
-            kept["umap-learn"] = metadata.version("umap-learn")
-        print(write(NAME, {**kept, name: result}))
+            stored["umap-learn"] = metadata.version("umap-learn")
+        print(write(NAME, {**stored, name: result}))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def decode(name: str, counts: NDArray, direction: NDArray, seed: int) -> dict[st
 def main(n: int = 4000, out: Path | None = None, seed: int = 0) -> dict[str, Any]:
     """An even and an uneven population; returns what is printed."""
     rng = np.random.default_rng(seed)
-    found = {
+    decoded = {
         name: decode(name, *record(n, rng, uneven), seed)
         for name, uneven in (("even", 0.0), ("uneven", 1.0))
     }
@@ -72,11 +72,11 @@ def main(n: int = 4000, out: Path | None = None, seed: int = 0) -> dict[str, Any
 
         out.mkdir(parents=True, exist_ok=True)
         figure = Figure(figsize=(7, 3.4), layout="constrained")
-        for axes, (name, result) in zip(figure.subplots(1, 2), found.items(), strict=True):
+        for axes, (name, result) in zip(figure.subplots(1, 2), decoded.items(), strict=True):
             axes.plot(result["direction"], result["phase"], ".", markersize=1)
             axes.set(title=name, xlabel="direction", ylabel="phase found")
         figure.savefig(out / "population.png", dpi=120)
-    return found
+    return decoded
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ def unordered(n: int, seed: int) -> dict[str, Any]:
     """Each channel is one sensor; which one is unknown."""
     data = gsn(n, SENSORS, transform="permutation", random_state=seed)
     est = LatentDomain(grid=(SENSORS,), random_state=seed).fit(data.X)
-    found = np.abs(est.lifting_map_).argmax(axis=1)  # channel at each place
-    truth = np.argmax(data.transform, axis=1) if data.transform is not None else found
-    rho = float(spearmanr(np.argsort(found), np.argsort(truth)).statistic)
+    channel_at = np.abs(est.lifting_map_).argmax(axis=1)  # channel at each place
+    truth = np.argmax(data.transform, axis=1) if data.transform is not None else channel_at
+    rho = float(spearmanr(np.argsort(channel_at), np.argsort(truth)).statistic)
     diagnosis = est.diagnose(data.X)
     print(
         f"unordered: places of the {SENSORS} channels, rank correlation {abs(rho):.4f} with the"

@@ -41,7 +41,7 @@ def simulated(seconds: float, seed: int = 0) -> tuple[Any, Any]:
     return recording, probe
 
 
-def draw(claimed: NDArray, found: NDArray, check: ProbeCheck, ids: list[Any]) -> Figure:
+def draw(claimed: NDArray, recovered: NDArray, check: ProbeCheck, ids: list[Any]) -> Figure:
     """Contacts with the numbers of their channels: as the file claims, with what is wrong marked,
     and as found.
     """
@@ -50,7 +50,7 @@ def draw(claimed: NDArray, found: NDArray, check: ProbeCheck, ids: list[Any]) ->
     )
     suspects = {channel for group in check.swapped for channel in group}
     for ax, where, title in zip(
-        axes, (claimed, found), ("as the file claims", "as the traces say"), strict=True
+        axes, (claimed, recovered), ("as the file claims", "as the traces say"), strict=True
     ):
         colours = ["C3" if i in suspects else "0.7" if i in check.dead else "C0" for i in ids]
         ax.scatter(*where.T, s=130, c=colours)

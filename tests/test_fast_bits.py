@@ -18,7 +18,7 @@ from symlift.datasets import image_crops, load_mnist, scrambled_bits
 from symlift.errors import FitWarning
 from symlift.metrics import bit_structure, signal_recovery
 from symlift.plotting import bit_figure, save_figure
-from symlift.solvers.fast.bit_places import correlations, explained, place
+from symlift.solvers.fast.bit_places import correlations, explained_by_places, place
 from symlift.solvers.fast.bits import Neighbourhoods, _slopes, _word_means, number_map, two_valued
 
 pytestmark = pytest.mark.portable
@@ -162,7 +162,7 @@ def test_exact_lag_model_is_placed_exactly(grid, rng):
     assert abs(np.sum(np.sign(a * places.strength))) == len(a)
     # distances between points are kept: an isometry of the grid
     np.testing.assert_allclose(K[np.ix_(places.point, places.point)], K[np.ix_(point, point)])
-    assert explained(C, rng.permuted(C, axis=0), places, lags) < 0.5
+    assert explained_by_places(C, rng.permuted(C, axis=0), places, lags) < 0.5
 
 
 def test_correlations(rng):

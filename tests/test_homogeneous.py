@@ -15,7 +15,7 @@ from symlift.datasets import ring_population
 from symlift.errors import FitWarning, InputError
 from symlift.metrics import circular_correlation, equivariance_error
 from symlift.solvers.ring.read_out import _von_mises_loss, read_out
-from symlift.solvers.ring.search import ring_likelihood, search, stabilise, whitened
+from symlift.solvers.ring.search import ring_likelihood, search_planes, stabilise, whitened
 
 pytestmark = pytest.mark.portable
 
@@ -57,7 +57,7 @@ def test_search_finds_a_ring_beside_heavy_tails(rng):
     sources = (sources - sources.mean(axis=0)) / sources.std(axis=0)
     Q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     U = whitened(sources @ Q.T, 6)
-    planes, gains = search(U, rng)
+    planes, gains = search_planes(U, rng)
     found, true = ((P[:, 0], P[:, 1]) for P in (U @ planes[0], ring.T))
     # what the true plane itself reads is the most that any plane can be asked for
     attainable = abs(circular_correlation(angle, np.arctan2(*true)))

@@ -36,7 +36,7 @@ def cost() -> None:
         check_fit(est.solution_, X, est._asked(), est._names)
         check = time.process_time() - start
         start = time.process_time()
-        found = est.diagnose(X)
+        judged = est.diagnose(X)
         diagnosis = time.process_time() - start
         row = {
             "row": name,
@@ -45,8 +45,8 @@ def cost() -> None:
             "check": round(check, 2),
             "ratio": round(check / max(whole - check, 1e-3), 3),
             "diagnose": round(diagnosis, 2),
-            "verdict": found.verdict.value,
-            "confidence": found.confidence,
+            "verdict": judged.verdict.value,
+            "confidence": judged.confidence,
         }
         table.append(row)
         print(row, flush=True)

@@ -27,28 +27,28 @@ Case = tuple[NDArray, Any, Any]
 def with_symmetry(kind: int, seed: int) -> tuple[str, Case]:
     """Five kinds, four seeds each."""
     if kind == 0:
-        name, found = (
+        name, data = (
             "line 31, shuffled",
             gsn(8_000, 31, transform="permutation", random_state=seed),
         )
     elif kind == 1:
-        name, found = (
+        name, data = (
             "ring 15, dense",
             gsn(12_000, 15, periodic=True, transform="orthogonal", random_state=seed),
         )
     elif kind == 2:
-        name, found = (
+        name, data = (
             "8x8, shuffled",
             gsn(8_000, (8, 8), transform="permutation", random_state=seed),
         )
     elif kind == 3:
-        name, found = (
+        name, data = (
             "wavelets 31, dense",
             gsn(30_000, 31, basis="legendre", transform="orthogonal", random_state=seed),
         )
     else:
-        name, found = "spins 17, linear", ising(30_000, 17, transform="linear", random_state=seed)
-    return name, (found.X, found.grid.shape, found.grid.periodic)
+        name, data = "spins 17, linear", ising(30_000, 17, transform="linear", random_state=seed)
+    return name, (data.X, data.grid.shape, data.grid.periodic)
 
 
 def without_symmetry(kind: int, seed: int) -> tuple[str, Case]:
@@ -84,12 +84,12 @@ def forty() -> None:
                 name, (X, shape, periodic) = make(kind, seed)
                 est = LatentDomain(grid=shape, periodic=periodic, random_state=seed).fit(X)
                 start = time.process_time()
-                found, full = est.diagnose(X), est.diagnose(X, level="full")
+                quick, full = est.diagnose(X), est.diagnose(X, level="full")
                 right = all(
                     one.verdict is Verdict.PRESENT
                     if expected
                     else one.verdict not in (Verdict.PRESENT, Verdict.ORDERED)
-                    for one in (found, full)
+                    for one in (quick, full)
                 )
                 seconds = round(time.process_time() - start, 1)
                 table.append(
@@ -97,16 +97,16 @@ def forty() -> None:
                         "data": name,
                         "seed": seed,
                         "expected": expected,
-                        "verdict": found.verdict.value,
+                        "verdict": quick.verdict.value,
                         "full": full.verdict.value,
-                        "confidence": found.confidence,
+                        "confidence": quick.confidence,
                         "right": right,
                         "seconds": seconds,
                         "tests": {test.name: test.value for test in full.tests},
                     }
                 )
                 mark = "" if right else "   <- wrong"
-                print(f"{name:22} seed {seed}: {found} / {full} {seconds} s{mark}", flush=True)
+                print(f"{name:22} seed {seed}: {quick} / {full} {seconds} s{mark}", flush=True)
     wrong = {
         key: sum(not row["right"] for row in table if row["expected"] is key)
         for key in (True, False)

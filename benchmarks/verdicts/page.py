@@ -59,7 +59,7 @@ def table(columns: dict[str, dict[str, Any]], notes: tuple[str, ...]) -> str:
     after reading the first.
     """
     *changes, first = notes
-    found = list(columns.values())
+    counts = list(columns.values())
     sizes = "; ".join(
         f"{name}: {c['results']} results of {c['data_sets']} data sets in {c['families']} families"
         for name, c in columns.items()
@@ -68,16 +68,16 @@ def table(columns: dict[str, dict[str, Any]], notes: tuple[str, ...]) -> str:
         f"{sizes[:1].upper()}{sizes[1:]}.",
         "",
         f"| | {' | '.join(columns)} | aim |",
-        "|---|" + "---|" * (len(found) + 1),
+        "|---|" + "---|" * (len(counts) + 1),
     ]
     for words, name, aim in _ROWS:
         shares = [
             f"{c[name][0]} of {c[name][1]} ({100 * c[name][0] / max(c[name][1], 1):.1f} %)"
-            for c in found
+            for c in counts
         ]
         lines.append(f"| {words} | {' | '.join(shares)} | {aim} |")
     for words, name, aim in _NUMBERS:
-        lines.append(f"| {words} | {' | '.join(f'{c[name]:.3f}' for c in found)} | {aim} |")
+        lines.append(f"| {words} | {' | '.join(f'{c[name]:.3f}' for c in counts)} | {aim} |")
     lines += [
         "",
         f"Changes of thresholds or curves after the unseen half had been read: {len(changes)}.",

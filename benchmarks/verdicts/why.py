@@ -155,21 +155,21 @@ def why() -> None:
         est, warned = _fitted(case.X, given)
         seconds = time.process_time() - start
         start = time.process_time()
-        found = _diagnosed(est, case.X)
+        judged = _diagnosed(est, case.X)
         checked = time.process_time() - start
         value = _truth(case, est)
-        accepted = found.verdict.value in ACCEPTED
+        accepted = judged.verdict.value in ACCEPTED
         claimable = value is not None and value >= RIGHT and _has_symmetry(case)
         row = {
             "data": name,
             "truth": None if value is None else round(value, 3),
             "warned": warned,
-            "verdict": found.verdict.value,
+            "verdict": judged.verdict.value,
             "right": accepted == claimable == (not warned),
-            "confidence": found.confidence,
-            "tests": found.tally,
-            "step": found.next_steps[0].text if found.next_steps else "",
-            "followed": _followed(case.X, given, found),
+            "confidence": judged.confidence,
+            "tests": judged.tally,
+            "step": judged.next_steps[0].text if judged.next_steps else "",
+            "followed": _followed(case.X, given, judged),
             "seconds": round(seconds, 1),
             "check_seconds": round(checked, 2),
         }
@@ -214,9 +214,9 @@ def _has_symmetry(case: Case) -> bool:
     return held.stationarity <= DiagnosisSettings().stationarity + 0.001
 
 
-def _followed(X: NDArray, given: dict[str, Any], found: Diagnosis) -> str:
+def _followed(X: NDArray, given: dict[str, Any], diagnosis: Diagnosis) -> str:
     """The verdict after the first step that gives parameters, where there is one."""
-    step = next((step for step in found.next_steps if step.params), None)
+    step = next((step for step in diagnosis.next_steps if step.params), None)
     if step is None:
         return ""
     est, _ = _fitted(X, {**given, **step.params})

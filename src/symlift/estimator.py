@@ -609,14 +609,14 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         with watching(self.verbose, progress) as watch:
             further = refit if level == "full" or trained else None
-            found = diagnose(
+            diagnosis = diagnose(
                 self.solution_, rows, further, trained, blocks, self._asked(), self._names
             )
-        for step in found.next_steps:
+        for step in diagnosis.next_steps:
             if step.params.get("grid", "auto") != "auto":
                 warnings.warn(step.text, FitWarning, stacklevel=2)
-        self.diagnosis_ = found
-        return found
+        self.diagnosis_ = diagnosis
+        return diagnosis
 
     # -- keeping a fit -----------------------------------------------------------------------------
 

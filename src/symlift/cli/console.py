@@ -13,7 +13,7 @@ from rich.text import Text
 from symlift._watch import Watch
 from symlift.errors import FitWarning, InputError
 
-__all__ = ["Steps", "err", "print_json", "seconds_of", "show", "stderr_line", "warn"]
+__all__ = ["Steps", "err", "print_json", "seconds_of", "stderr_line", "table_cell", "warn"]
 
 err = Console(stderr=True)
 
@@ -43,12 +43,12 @@ def seconds_of(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def show(value: Any) -> str:
+def table_cell(value: Any) -> str:
     """A value in a few characters, for a table."""
     if value is None or value == ():
         return ""
     if isinstance(value, list | tuple):
-        return " / ".join(show(v) for v in value)
+        return " / ".join(table_cell(v) for v in value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -9,7 +9,15 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from symlift.cli.console import AsJson, Quiet, Steps, print_json, seconds_of, show, stderr_line
+from symlift.cli.console import (
+    AsJson,
+    Quiet,
+    Steps,
+    print_json,
+    seconds_of,
+    stderr_line,
+    table_cell,
+)
 from symlift.errors import InputError, SymliftError
 
 __all__ = ["experiment_app"]
@@ -64,7 +72,13 @@ def experiment_list(
     )
     for e in known.values():
         similarity = e.paper.similarity or e.paper.similarity_exact
-        table.add_row(e.name, e.title, show(e.paper.r), show(similarity), show(e.paper.gpu_hours))
+        table.add_row(
+            e.name,
+            e.title,
+            table_cell(e.paper.r),
+            table_cell(similarity),
+            table_cell(e.paper.gpu_hours),
+        )
     table.add_section()
     for study in STUDIES.values():
         table.add_row(study.name, study.title)
@@ -141,7 +155,7 @@ def experiment_run(
     paper: dict[str, Any] = experiment.paper.model_dump(exclude={"baselines"})
     for key, value in result.items():
         if key != "baselines":
-            table.add_row(key, show(value), show(paper.get(key)))
+            table.add_row(key, table_cell(value), table_cell(paper.get(key)))
     for baseline in result.get("baselines", ()):
         figure = next(
             k
@@ -150,7 +164,9 @@ def experiment_run(
         )
         known = experiment.paper.baselines.get(baseline["baseline"])
         table.add_row(
-            f"{baseline['baseline']}, {figure}, tuned", show(baseline[figure]), show(known)
+            f"{baseline['baseline']}, {figure}, tuned",
+            table_cell(baseline[figure]),
+            table_cell(known),
         )
     Console().print(table)
 

@@ -57,28 +57,28 @@ def check(
 
     claimed = None if probe is None else _read_probe(probe)
     with Steps(quiet) as progress:
-        found = check_probe(_read(recording), claimed, progress=progress)
+        result = check_probe(_read(recording), claimed, progress=progress)
     if as_json:
         print_json(
             {
-                "ok": found.ok, "confidence": round(found.confidence, 4),
-                "swapped": [_names(group) for group in found.swapped],
-                "swap_confidence": [round(sure, 4) for sure in found.swap_confidence],
-                "dead": _names(found.dead), "floating": _names(found.floating),
-                "duplicated": [_names(pair) for pair in found.duplicated],
+                "ok": result.ok, "confidence": round(result.confidence, 4),
+                "swapped": [_names(group) for group in result.swapped],
+                "swap_confidence": [round(sure, 4) for sure in result.swap_confidence],
+                "dead": _names(result.dead), "floating": _names(result.floating),
+                "duplicated": [_names(pair) for pair in result.duplicated],
             }
         )  # fmt: skip
     elif not quiet:
-        typer.echo(f"the map is {'right' if found.ok else 'not right' if found.swapped else 'uncertain'}"
-                   f" (confidence {found.confidence:.2f})")  # fmt: skip
-        for group, sure in zip(found.swapped, found.swap_confidence, strict=True):
+        typer.echo(f"the map is {'right' if result.ok else 'not right' if result.swapped else 'uncertain'}"
+                   f" (confidence {result.confidence:.2f})")  # fmt: skip
+        for group, sure in zip(result.swapped, result.swap_confidence, strict=True):
             typer.echo(f"swapped: {' '.join(_names(group))} (confidence {sure:.2f})")
-        for word, channels in (("dead", found.dead), ("floating", found.floating)):
+        for word, channels in (("dead", result.dead), ("floating", result.floating)):
             if channels:
                 typer.echo(f"{word}: {' '.join(_names(channels))}")
-        for copy, original in found.duplicated:
+        for copy, original in result.duplicated:
             typer.echo(f"duplicated: {copy} repeats {original}")
-    if exit_code and not found.ok:
+    if exit_code and not result.ok:
         raise typer.Exit(3)
 
 
@@ -106,13 +106,13 @@ def match(
 
     geometry = _read_probe(probe)
     with Steps(quiet) as progress:
-        found = match_probe(_read(recording), geometry, progress=progress)
+        wired = match_probe(_read(recording), geometry, progress=progress)
     _finish(
-        found.probe,
+        wired.probe,
         out,
         as_json,
         quiet,
-        {"confidence": [round(float(c), 4) for c in found.confidence]},
+        {"confidence": [round(float(c), 4) for c in wired.confidence]},
     )
 
 
@@ -138,8 +138,8 @@ def recover(
     from symlift.ephys import recover_probe
 
     with Steps(quiet) as progress:
-        found = recover_probe(_read(recording), grid, pitch, progress=progress)
-    _finish(found, out, as_json, quiet, {})
+        recovered = recover_probe(_read(recording), grid, pitch, progress=progress)
+    _finish(recovered, out, as_json, quiet, {})
 
 
 def _names(channels: tuple[Any, ...]) -> list[str]:
@@ -170,20 +170,20 @@ def _read(path: Path) -> Any:
         from spikeinterface.extractors import read_nwb_recording
 
         tries.insert(0, lambda: read_nwb_recording(path))
-    found = None
+    loaded = None
     for attempt in tries:
         try:
-            found = attempt()
+            loaded = attempt()
             break
         except Exception as error:  # readers of other people's formats fail in all ways
             reason = " ".join(str(error).split())[:120]
-    if found is None or not hasattr(found, "get_traces"):
+    if loaded is None or not hasattr(loaded, "get_traces"):
         raise InputError(
             f"{path} is no recording that SpikeInterface"
-            f" reads{'' if found is not None else f' ({reason})'}: save it with"
+            f" reads{'' if loaded is not None else f' ({reason})'}: save it with"
             " recording.save(folder=…) and give that folder"
         )
-    return found
+    return loaded
 
 
 def _read_probe(path: Path) -> Probe:

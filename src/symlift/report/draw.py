@@ -353,17 +353,17 @@ _BOX = (56, 10, 330, 182)  # left, top, right, bottom of the plotting area
 
 
 def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
-    """Axes around ``body``: SVG elements whose coordinates come from `place`."""
+    """Axes around ``body``: SVG elements whose coordinates come from `on_drawing`."""
     left, top, right, bottom = _BOX
     parts = [f'<path class="axis" d="M{left},{top}V{bottom}H{right}"/>']
     for value, text in x.ticks:
-        at, _ = place(np.array([value]), np.array([y.low]), x, y)
+        at, _ = on_drawing(np.array([value]), np.array([y.low]), x, y)
         parts.append(f'<path class="axis" d="M{at[0]:.1f},{bottom}v4"/>')
         parts.append(
             f'<text class="tick mid" x="{at[0]:.1f}" y="{bottom + 16}">{escape(text)}</text>'
         )
     for value, text in y.ticks:
-        _, at = place(np.array([x.low]), np.array([value]), x, y)
+        _, at = on_drawing(np.array([x.low]), np.array([value]), x, y)
         parts.append(f'<path class="axis" d="M{left},{at[0]:.1f}h-4"/>')
         parts.append(
             f'<text class="tick end" x="{left - 7}" y="{at[0] + 3.5:.1f}">{escape(text)}</text>'
@@ -386,7 +386,7 @@ def chart(x: Scale, y: Scale, body: str, label: str) -> Markup:
     )
 
 
-def place(
+def on_drawing(
     x: NDArray, y: NDArray, xs: Scale, ys: Scale
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Convert data coordinates to drawing coordinates."""
@@ -413,7 +413,7 @@ def dots(
     order = np.argsort(-np.round(weight / (weight.max(initial=0.0) or 1.0), 9), kind="stable")[
         :most
     ]
-    px, py = place(x[order], y[order], xs, ys)
+    px, py = on_drawing(x[order], y[order], xs, ys)
     strength = weight[order] / (weight.max(initial=0.0) or 1.0)
     size = 6.0 if len(order) <= 60 else 4.5 if len(order) <= 400 else 3.0
     parts = []

@@ -143,7 +143,7 @@ def _singular_chart(singular: NDArray, condition: float | None) -> Markup:
         tuple(dict(ticks).items()),
     )
     x = Scale(0, len(singular) + 1, "number", ((1, "1"), (len(singular), str(len(singular)))))
-    px, py = draw.place(np.arange(1, len(singular) + 1), level, x, y)
+    px, py = draw.on_drawing(np.arange(1, len(singular) + 1), level, x, y)
     body = f'<path class="line" d="{draw.polyline(px, py)}"/>'
     words = "not invertible" if condition is None else f"condition {condition:.3g}"
     return draw.chart(x, y, body, f"Singular values of the lifting map: {words}")
@@ -161,8 +161,8 @@ def _kernel(grid: Grid, theta: NDArray, r: NDArray) -> dict[str, Any]:
         x = Scale(first, last, "steps", ((first, f"−{-first}"), (0, "0"), (last, str(last))))
         low = min(float(values.min()) * 1.1, -0.05)
         y = Scale(low, 1.06, "k", ((0.0, "0"), (1.0, "1")))
-        px, py = draw.place(steps[:, 0], values, x, y)
-        zero = draw.place(np.array([x.low, x.high]), np.zeros(2), x, y)[1][0]
+        px, py = draw.on_drawing(steps[:, 0], values, x, y)
+        zero = draw.on_drawing(np.array([x.low, x.high]), np.zeros(2), x, y)[1][0]
         base, line = draw.polyline(px[[0, -1]], np.full(2, zero)), draw.polyline(px, py)
         body = f'<path class="base" d="{base}"/><path class="line" d="{line}"/>'
         return {"svg": draw.chart(x, y, body, label), "uri": None}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import ReadOptions
-from symlift.runs.readers.table import Sheet, check_rows, choose, extra
+from symlift.runs.readers.table import Sheet, check_rows, choose_key, extra
 
 __all__ = ["read_npy", "read_npz", "read_zarr"]
 
@@ -80,7 +80,7 @@ def read_npz(path: Path, options: ReadOptions) -> Sheet:
             for i in archive.infolist()
             if i.filename.endswith(".npy")
         }
-        member = members[choose(path, options.key, members)]
+        member = members[choose_key(path, options.key, members)]
         check_size(
             path, member.file_size, min(member.compress_size, path.stat().st_size), what="the array"
         )
@@ -97,7 +97,9 @@ def read_zarr(path: Path, options: ReadOptions) -> Sheet:
     zarr = extra("zarr", path)
     store = zarr.open(str(path), mode="r")
     if not hasattr(store, "shape"):
-        store = store[choose(path, options.key, sorted(str(name) for name, _ in store.arrays()))]
+        store = store[
+            choose_key(path, options.key, sorted(str(name) for name, _ in store.arrays()))
+        ]
     elif options.key is not None:
         raise InputError(f"{path} holds one array: leave out --key")
     shape, dtype = tuple(int(s) for s in store.shape), np.dtype(store.dtype)

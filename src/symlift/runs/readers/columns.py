@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.fields import kind_of, numbers_of
+from symlift.runs.readers.fields import entry_kind, numbers_of
 from symlift.runs.readers.options import column_name, column_option
 from symlift.runs.readers.table import Other, Sheet
 
@@ -85,7 +85,7 @@ class Columns:
         return Sheet(rows, self.width, tuple(at), self.names, others, odd, notes)
 
     def _kind(self, entries: list[str]) -> str:
-        kinds = {kind_of(entry, self.decimal) for entry in entries[:1000]} - {"gap"}
+        kinds = {entry_kind(entry, self.decimal) for entry in entries[:1000]} - {"gap"}
         return "dates" if kinds == {"dates"} else "text"
 
     def _refusal(self, j: int, strays: list[tuple[int, str]]) -> str:

@@ -15,9 +15,9 @@ from symlift.errors import InputError
 
 __all__ = [
     "Kind",
+    "entry_kind",
     "find_decimal",
     "is_whole",
-    "kind_of",
     "number_of",
     "numbers_of",
     "seconds_of_dates",
@@ -121,10 +121,10 @@ def number_of(field: str, decimal: str = ".") -> float | None:
     return np.nan if lower in _GAPS else _WORDS.get(lower)
 
 
-def kind_of(field: str, decimal: str = ".") -> Kind:
+def entry_kind(field: str, decimal: str = ".") -> Kind:
     """What an entry is.
 
-    >>> [kind_of(text) for text in ("-1.5", "", "2024-03-01 12:00:00", "1.2.2024", "12:30", "Berlin")]
+    >>> [entry_kind(text) for text in ("-1.5", "", "2024-03-01 12:00:00", "1.2.2024", "12:30", "Berlin")]
     ['number', 'gap', 'dates', 'dates', 'dates', 'text']
     """
     value = number_of(field, decimal)

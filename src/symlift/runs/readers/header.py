@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.runs.readers.fields import is_whole, kind_of, number_of
+from symlift.runs.readers.fields import entry_kind, is_whole, number_of
 
 __all__ = ["is_header", "is_units"]
 
@@ -23,7 +23,7 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str
     """
     if not any(field.strip() for field in first):
         return False
-    kinds = [kind_of(field, decimal) for field in first]
+    kinds = [entry_kind(field, decimal) for field in first]
     numeric = [j for j in range(len(first)) if _is_numeric(below, j, decimal)]
     if not numeric:  # nothing below but words: then words say nothing, and a file without numbers is refused later
         return all(kind == "text" for kind in kinds) and bool(below)
@@ -39,11 +39,11 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str
 def is_units(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str) -> bool:
     """Whether the line below a header holds units: only text, above lines with numbers."""
     numeric = [j for j in range(len(first)) if _is_numeric(below, j, decimal)]
-    return bool(numeric) and all(kind_of(first[j], decimal) == "text" for j in numeric)
+    return bool(numeric) and all(entry_kind(first[j], decimal) == "text" for j in numeric)
 
 
 def _is_numeric(below: Sequence[Sequence[str]], column: int, decimal: str) -> bool:
-    kinds = [kind_of(row[column], decimal) for row in below if column < len(row)]
+    kinds = [entry_kind(row[column], decimal) for row in below if column < len(row)]
     count = sum(kind == "number" for kind in kinds)
     return 2 * count >= sum(kind != "gap" for kind in kinds) and count > 0
 

@@ -18,7 +18,7 @@ from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.hdf5 import read_mat73
 from symlift.runs.readers.options import ReadOptions
-from symlift.runs.readers.table import Sheet, check_rows, choose
+from symlift.runs.readers.table import Sheet, check_rows, choose_key
 
 __all__ = ["read_mat"]
 
@@ -117,7 +117,7 @@ def _read_version_5(path: Path, data: memoryview, order: str, key: str | None) -
         name = _mat_matrix(inside, order, whole=False).name
         if name:  # MATLAB keeps things of its own without one
             variables[name] = (kind, content)
-    name = choose(path, key, variables)
+    name = choose_key(path, key, variables)
     kind, content = variables[name]
     if kind == _MAT_COMPRESSED:
         content = _inflated(path, content, order)
@@ -187,7 +187,7 @@ def _variables_4(data: memoryview, order: str) -> Iterator[tuple[str, _Variable4
 
 def _read_version_4(path: Path, data: memoryview, order: str, key: str | None) -> NDArray:
     variables = dict(_variables_4(data, order))
-    name = choose(path, key, variables)
+    name = choose_key(path, key, variables)
     variable = variables[name]
     if variable.kind == 2:
         raise InputError(f"{path} holds a sparse matrix: save it with full({name})")

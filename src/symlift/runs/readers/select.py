@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
-from symlift.runs.readers.fields import kind_of, seconds_of_dates
+from symlift.runs.readers.fields import entry_kind, seconds_of_dates
 from symlift.runs.readers.options import ReadOptions, column_name, listed, positions
 from symlift.runs.readers.table import Sheet, Table
 
@@ -209,4 +209,4 @@ def _looks_turned(sheet: Sheet, columns: list[int]) -> bool:
         or len(set(first.entries)) < len(first.entries)
     ):
         return False
-    return all(kind_of(sheet.names[i]) == "number" for i in columns)
+    return all(entry_kind(sheet.names[i]) == "number" for i in columns)

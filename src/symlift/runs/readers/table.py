@@ -18,7 +18,7 @@ from symlift.runs.readers.options import listed
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Other", "SeveralError", "Sheet", "Table", "brief", "check_rows", "choose", "extra"]
+__all__ = ["Other", "SeveralError", "Sheet", "Table", "brief", "check_rows", "choose_key", "extra"]
 
 
 class SeveralError(InputError):
@@ -162,7 +162,7 @@ def brief(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:100]}" if text else type(error).__name__
 
 
-def choose(path: Path, key: str | None, names: Iterable[str], what: str = "array") -> str:
+def choose_key(path: Path, key: str | None, names: Iterable[str], what: str = "array") -> str:
     """Return the name of the array to read: ``key``, or the only one there is."""
     available = list(names)
     if not available:

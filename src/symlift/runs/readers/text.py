@@ -16,7 +16,7 @@ import numpy as np
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.columns import Columns
-from symlift.runs.readers.fields import find_decimal, kind_of
+from symlift.runs.readers.fields import entry_kind, find_decimal
 from symlift.runs.readers.header import is_header, is_units
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet
@@ -222,7 +222,7 @@ def layout_of(
         names is None
         and options.header is None
         and len(last) > 1
-        and all(kind_of(field) == "text" for field in last)
+        and all(entry_kind(field) == "text" for field in last)
     ):
         raise InputError(
             f"{path} has {len(last)} names in its header, but {width} columns: make them agree, or"
@@ -234,7 +234,7 @@ def layout_of(
     plain = (
         text
         and decimal == "."
-        and all(len(f) == width and all(kind_of(x) == "number" for x in f) for f in body)
+        and all(len(f) == width and all(entry_kind(x) == "number" for x in f) for f in body)
     )
     plain = plain and not any("," in x for fields in body for x in fields)
     return Layout(delimiter, decimal, width, skip, names, plain, (*notes, *more))
@@ -243,7 +243,7 @@ def layout_of(
 def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> bool:
     """Whether a short line comes before the table: it has words and is not a header."""
     first, below = records[0], [fields for fields in records[1:] if len(fields) == width]
-    if all(kind_of(field) == "number" for field in first):
+    if all(entry_kind(field) == "number" for field in first):
         return False
     named = options.header is not False and len(first) == width - 1 and len(records[1]) == width
     return not (
@@ -274,7 +274,7 @@ def _names(
     if options.header or is_header(first, below or [[""] * width], decimal):
         names = _fit_names(path, [field.strip() for field in first], below, width)
         if options.header is None and all(
-            kind_of(field, decimal) in ("number", "gap") for field in first
+            entry_kind(field, decimal) in ("number", "gap") for field in first
         ):
             shown = ", ".join(name for name in names[:3])
             notes.append(

@@ -12,7 +12,7 @@ from typing import Any
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import ReadOptions
-from symlift.runs.readers.table import Sheet, choose, extra
+from symlift.runs.readers.table import Sheet, choose_key, extra
 from symlift.runs.readers.text import layout_of, sheet_of
 
 __all__ = ["read_xlsx"]
@@ -30,7 +30,7 @@ def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
             sheets = {
                 title: sheet for title, sheet in sheets.items() if next(_records(sheet), None)
             } or sheets
-        sheet = sheets[choose(path, options.key, sheets, "sheet")]
+        sheet = sheets[choose_key(path, options.key, sheets, "sheet")]
         sheet.reset_dimensions()  # what the file says of its size may be wrong
         head = list(islice(_records(sheet), _HEAD))
         if not head:

@@ -217,9 +217,9 @@ def _refine(
             cost = _cost_matrix(S, order, lags, K, v)
             for propose in (lambda c, _: np.argsort(linear_sum_assignment(c)[1]), _swaps):
                 proposal = propose(cost, order)
-                found = fit(proposal, width)
-                if found[0] < value - 1e-9:
-                    order, (value, K, v) = proposal, found
+                fitted = fit(proposal, width)
+                if fitted[0] < value - 1e-9:
+                    order, (value, K, v) = proposal, fitted
                     break
             else:
                 break
@@ -288,17 +288,17 @@ def grid_coordinates(axes: NDArray, grid: Grid) -> list[NDArray]:
         rings.append(np.arctan2(axes[:, pair[1]], axes[:, pair[0]]))
         free = [a for a in free if a not in pair]
     lines = [axes[:, a] for a in free]
-    found = []
+    matchings = []
     for ring_order in permutations(range(len(rings))):
         for line_order in permutations(range(len(lines))):
             ring, line, columns = iter(ring_order), iter(line_order), []
             for n, wraps in zip(grid.shape, grid.periodic, strict=True):
                 u = rings[next(ring)] if wraps else lines[next(line)]
                 columns.append((rankdata(u) - 0.5) / len(u) * n - 0.5)  # uniform on [-1/2, n - 1/2]
-            found.append(np.stack(columns, axis=1))
+            matchings.append(np.stack(columns, axis=1))
             if len(set(zip(grid.shape, grid.periodic, strict=True))) == 1:
-                return found
-    return found
+                return matchings
+    return matchings
 
 
 def _assign(coordinates: NDArray, grid: Grid) -> NDArray[np.int64]:

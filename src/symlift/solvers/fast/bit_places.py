@@ -38,7 +38,14 @@ from symlift.solvers.fast.arrange import (
 )
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
-__all__ = ["Places", "correlations", "explained", "nearest_columns", "place", "polarities"]
+__all__ = [
+    "Places",
+    "correlations",
+    "explained_by_places",
+    "nearest_columns",
+    "place",
+    "polarities_along_tree",
+]
 
 
 def correlations(planes: NDArray) -> NDArray[np.float32]:
@@ -90,8 +97,8 @@ class _LagModel:
         """
         own = places.strength[:, None] ** 2 * K[places.point] ** 2
         possible = np.maximum(self.energy @ K**2 - own, 1e-9)
-        found = self.sums @ K
-        return found / possible, found**2 / possible
+        projected = self.sums @ K
+        return projected / possible, projected**2 / possible
 
 
 def _settle(
@@ -137,8 +144,8 @@ def place(
     axes = independent_axes(
         _embed(graph, grid.ndim + sum(grid.periodic), rng, settings.landmarks), rng
     )
-    sign = polarities(graph, C)
-    found = []
+    sign = polarities_along_tree(graph, C)
+    attempts = []
     for coordinates in grid_coordinates(axes, grid):
         nearest = np.rint(coordinates).astype(np.int64)
         inside = np.clip(nearest, 0, np.array(grid.shape) - 1)
@@ -147,12 +154,12 @@ def place(
         places = _settle(model, _straighten(model, places, rng), settings.widths[1:], settings)
         if d % grid.size == 0:
             places = _settle(model, places, (0.0,), settings, capacity=d // grid.size)
-        found.append((explained(C, C, places, lags), places))
-    part, places = max(found, key=lambda pair: pair[0])
+        attempts.append((explained_by_places(C, C, places, lags), places))
+    part, places = max(attempts, key=lambda pair: pair[0])
     return places, {"explained": part}
 
 
-def explained(C: NDArray, C_held: NDArray, places: Places, lags: LagClasses) -> float:
+def explained_by_places(C: NDArray, C_held: NDArray, places: Places, lags: LagClasses) -> float:
     """Part of the held-out correlations that a_i a_j K(p_i - p_j), fitted to C, explains: about 0
     or less on noise.
     """
@@ -203,7 +210,7 @@ def nearest_columns(C: NDArray, neighbours: int) -> csr_matrix:
     return graph.maximum(graph.T)
 
 
-def polarities(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
+def polarities_along_tree(graph: csr_matrix, C: NDArray) -> NDArray[np.float64]:
     """±1 for each column, so that correlations along the spanning tree of strongest links become
     positive.
     """

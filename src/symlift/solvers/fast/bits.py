@@ -32,7 +32,7 @@ from scipy.optimize import linear_sum_assignment
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.arrange import fisher
-from symlift.solvers.fast.bit_places import correlations, explained, place
+from symlift.solvers.fast.bit_places import correlations, explained_by_places, place
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = [
@@ -77,7 +77,7 @@ def read_bits(
         correlations(planes[:, :held]),
     )
     places, quality = place(C, grid, rng, settings)
-    quality["locality"] = explained(C, C_held, places, LagClasses(grid))
+    quality["locality"] = explained_by_places(C, C_held, places, LagClasses(grid))
     if quality["locality"] < settings.bits_local:
         return BitReading(
             np.zeros((grid.size, len(planes))), places.point, np.full(len(planes), -1), quality
@@ -153,10 +153,10 @@ class Neighbourhoods:
         for at in indices:
             to = np.where(grid.periodic, (at + steps) % lengths, at + steps)
             lag = np.flatnonzero(((to >= 0) & (to < lengths)).all(axis=1))
-            there = grid.flat(to[lag])
-            columns = [self.own[q] for q in there]
+            reached = grid.flat(to[lag])
+            columns = [self.own[q] for q in reached]
             self.around.append((np.concatenate(columns), np.repeat(lag, [len(c) for c in columns])))
-            self.next.append(there[np.abs(steps[lag]).sum(axis=1) == 1])
+            self.next.append(reached[np.abs(steps[lag]).sum(axis=1) == 1])
 
     def window(self, p: int) -> tuple[NDArray, NDArray]:
         """Columns at p and around it, its own first, and the numbers of their displacements, none
@@ -212,14 +212,14 @@ def bit_weights(
     full = [p for p, own in enumerate(near.own) if len(own) == K]
     for _ in range(2):
         field = _field(planes, near, weights[classes])
-        found = []
+        by_point = []
         for p in full:
             own = near.own[p][np.argsort(classes[near.own[p]], kind="stable")]
-            found += [
+            by_point += [
                 _word_means(*_telling(planes[own], field[near.next[p]])),
                 _blank_words(planes[own], field[near.next[p]]),
             ]
-        words, total, count = (np.concatenate(part) for part in zip(*found, strict=True))
+        words, total, count = (np.concatenate(part) for part in zip(*by_point, strict=True))
         words, total, count = _word_means(words, total, count)
         words, total, count = words[count > 0], total[count > 0], count[count > 0]
         weights = _slopes(words, total / count, count / (count + settings.word_seen))
@@ -295,10 +295,10 @@ def _match(Z: NDArray, near: Neighbourhoods, classes: NDArray, K: int) -> NDArra
         at = (classes[mine][:, None], known[-1][1], known[-1][2])
         np.add.at(total, at, Z[np.ix_(mine, known[-1][0])])
         np.add.at(count, at, 1)
-    mean, there = total / np.maximum(count, 1), count.min(axis=0) > 0
+    mean, measured = total / np.maximum(count, 1), count.min(axis=0) > 0
     matched = classes.copy()
     for own, (columns, b, lag) in zip(near.own, known, strict=True):
-        expected = np.where(there[b, lag], mean[:, b, lag], 0.0)
+        expected = np.where(measured[b, lag], mean[:, b, lag], 0.0)
         cost = np.sum(expected**2, axis=1) - 2 * Z[np.ix_(own, columns)] @ expected.T
         matched[own] = linear_sum_assignment(cost)[1]
     return matched

@@ -107,5 +107,5 @@ def _least_distortion_sum(steps: NDArray, side: float, taps: int = 16) -> NDArra
     unseen = np.linalg.svd(steps)[2][-1]  # the direction that no step sees: the global one
     constant = -summed.mean(axis=0) + side * unseen * np.sqrt(np.sum(summed**2) / n / n)
     start = np.concatenate([np.zeros(taps), constant])
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000})
-    return build(found.x)
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000})
+    return build(optimum.x)

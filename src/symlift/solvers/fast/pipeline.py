@@ -133,7 +133,7 @@ def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
 
 def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solution:
     """The solution that a placement is; columns that were left out have weight zero."""
-    grid, found = placed.placement.grid, placed.statistics
+    grid, statistics = placed.placement.grid, placed.statistics
     with work.stage("choose") as values:
         some = np.asarray(X[: work.settings.held_rows], dtype=np.float64)
         some = np.where(np.isnan(some), placed.mean, some)
@@ -143,11 +143,11 @@ def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solutio
         placed.W, grid, mean=placed.mean, channels=placed.n_channels
     )
     evidence = Evidence(
-        found=found.accepted,
+        found=statistics.accepted,
         reach="coordinates",
-        explained=round(found.explained, 4),
-        ceiling=round(found.ceiling, 4),
-        carried_by=found.carried,
+        explained=round(statistics.explained, 4),
+        ceiling=round(statistics.ceiling, 4),
+        carried_by=statistics.carried,
         **parts,
     )
     return Solution(model, evidence, work.trace(chosen), placed.placement)
@@ -182,7 +182,7 @@ def _unmixed(
         scores = {name: held_out(W, rows.held, lags) for name, W in candidates.items()}
         chosen = min(scores, key=lambda name: scores[name].value())
         values |= {
-            "scores": {name: round(found.value(), 4) for name, found in scores.items()},
+            "scores": {name: round(score.value(), 4) for name, score in scores.items()},
             **asdict(scores[chosen]),
         }
         if grid.is_ring and chosen != "coordinates":
@@ -222,11 +222,11 @@ def _unmixed(
     )
 
 
-def _still(found: HeldOut, held: int, settings: FastSettings) -> bool:
+def _still(score: HeldOut, held: int, settings: FastSettings) -> bool:
     """Whether held-out rows are as stationary as right fits leave them: 0.003 or less, and more
     where they are few.
     """
-    return found.stationarity < settings.stationary + settings.few_rows / held
+    return score.stationarity < settings.stationary + settings.few_rows / held
 
 
 def _sample(
@@ -356,12 +356,12 @@ def _from_innovations(
         return False
     with work.stage("process") as values:
         U, _ = independent_components(rows.fit, rng, settings, start=U)
-        found = process_frame(U, grid, rng, not invertible, settings)
-        values |= found.quality
-        if found.explained < settings.overlap:
+        process = process_frame(U, grid, rng, not invertible, settings)
+        values |= process.quality
+        if process.explained < settings.overlap:
             return False
-        values["locality"] = found.explained
-        answers = {"process": found.W, "innovations": found.innovations}
+        values["locality"] = process.explained
+        answers = {"process": process.W, "innovations": process.innovations}
         values["answers"] = {
             name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()
         }
@@ -384,13 +384,13 @@ def _from_eigenbasis(
     the only candidate.
     """
     with work.stage("eigenbasis") as values:
-        found = dense_frame(rows.fit, rows.held, grid, rng, work.settings)
-        if found is None:
+        frame = dense_frame(rows.fit, rows.held, grid, rng, work.settings)
+        if frame is None:
             return False
-        values |= found.quality | {"arrived": found.arrived}
-        if found.arrived:
-            values["locality"] = found.explained
-            answers = candidates | {"eigenbasis": found.W}
+        values |= frame.quality | {"arrived": frame.arrived}
+        if frame.arrived:
+            values["locality"] = frame.explained
+            answers = candidates | {"eigenbasis": frame.W}
             values["answers"] = {
                 name: asdict(held_out(W, rows.held, LagClasses(grid)))
                 for name, W in answers.items()
@@ -399,8 +399,8 @@ def _from_eigenbasis(
             # likes innovations better
             if not work.sharpest:
                 candidates.clear()
-        candidates["eigenbasis"] = found.W
-    return found.arrived and not work.sharpest
+        candidates["eigenbasis"] = frame.W
+    return frame.arrived and not work.sharpest
 
 
 class _Polish:
@@ -542,14 +542,14 @@ def _general(
     if grid.ndim == 1 and not grid.periodic[0] and grid.size > 3:
         starts["increments, resolved"] = lambda: increments_frame(some, rows.held, U, rng)
     single = some.astype(np.float32)
-    found = {}
+    maps = {}
     for name, start in starts.items():
         with work.stage("resolve") as values:
             W, quality = start()
-            found[name] = unit_determinant(
+            maps[name] = unit_determinant(
                 least_distortion_filter(
                     resolve(W, single, lags, settings=settings), lags, settings.filter_taps
                 )
             )
             values |= {"start": name, **quality}
-    return found
+    return maps

@@ -121,22 +121,23 @@ def propose_grid(
     )
 
 
-def _among_columns(found: list[Screened], settings: FastSettings) -> Proposal | None:
+def _among_columns(screened: list[Screened], settings: FastSettings) -> Proposal | None:
     """The simplest grid that explains the columns about as well as any, and how far it is ahead of
     the next one.
     """
-    if not found or not found[0].accepted:
+    if not screened or not screened[0].accepted:
         return None
     able = [
         one
-        for one in found
-        if one.accepted and 1 - one.share <= settings.as_good_columns * (1 - found[0].share) + 0.005
+        for one in screened
+        if one.accepted
+        and 1 - one.share <= settings.as_good_columns * (1 - screened[0].share) + 0.005
     ]
     chosen = min(able, key=lambda one: one.displacements)
-    other = max((one.share for one in found if one is not chosen), default=0.0)
+    other = max((one.share for one in screened if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
     return _proposal(
-        chosen.grid, min(chosen.share, 0.5 + ahead), [(one.grid, one.share) for one in found]
+        chosen.grid, min(chosen.share, 0.5 + ahead), [(one.grid, one.share) for one in screened]
     )
 
 
@@ -152,7 +153,7 @@ def _best(
     Folding a line into rows gives a grid whose displacements are finer than the line's, so it
     explains no less: of those that do equally well, the one with the fewest displacements is meant.
     """
-    found: list[tuple[float, LagClasses]] = []
+    explained: list[tuple[float, LagClasses]] = []
     candidates = list(candidate_grids(S.shape[1], settings))
     for number, grid in enumerate(candidates):
         progress(
@@ -160,13 +161,13 @@ def _best(
         )
         lags = LagClasses(grid)
         order, _ = arrange(S, grid, rng, settings)
-        found.append((explained_elsewhere(S, S_held, order, lags), lags))
-    most = max(value for value, _ in found)
-    able = [pair for pair in found if 1 - pair[0] <= settings.as_good * (1 - most) + 0.005]
+        explained.append((explained_elsewhere(S, S_held, order, lags), lags))
+    most = max(value for value, _ in explained)
+    able = [pair for pair in explained if 1 - pair[0] <= settings.as_good * (1 - most) + 0.005]
     value, lags = min(able, key=lambda pair: pair[1].count.size)
-    simpler = max((v for v, other in found if other.count.size < lags.count.size), default=0.0)
+    simpler = max((v for v, other in explained if other.count.size < lags.count.size), default=0.0)
     # of what simpler grids leave unexplained, how much does this one explain?
     margin = (value - max(simpler, 0.0)) / max(1 - max(simpler, 0.0), 1e-9)
     if value < settings.enough or margin < settings.margin:
         return None
-    return _proposal(lags.grid, min(value, margin), [(other.grid, v) for v, other in found])
+    return _proposal(lags.grid, min(value, margin), [(other.grid, v) for v, other in explained])

@@ -116,14 +116,14 @@ def resolve(
     m = len(W)
     for bandwidth in settings.bandwidths:
         loss = relative_loss(W, X, lags, bandwidth, isometry, stationary)
-        found = minimize(
+        optimum = minimize(
             loss,
             np.zeros(m * m),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": settings.resolve_steps},
         )
-        W = (np.eye(m) + found.x.reshape(m, m)) @ W
+        W = (np.eye(m) + optimum.x.reshape(m, m)) @ W
     return W
 
 
@@ -197,8 +197,8 @@ def least_distortion_filter(V: NDArray, lags: LagClasses, taps: int = 3) -> NDAr
 
     start = np.zeros(count)
     start[group[0, 0]] = 1.0
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    return matrix(found.x) @ V
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    return matrix(optimum.x) @ V
 
 
 def _symmetric_lags(lags: LagClasses, taps: int) -> tuple[NDArray[np.int64], int]:

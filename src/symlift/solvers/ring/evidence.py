@@ -37,7 +37,7 @@ class AngleEvidence:
     lacking: float = 0.0
 
     @property
-    def found(self) -> bool:
+    def is_angle(self) -> bool:
         """Whether it is an angle: halves agree, and it runs round a circle."""
         return self.agreement > _AGREEMENT and self.roundness < self.roundest
 
@@ -55,7 +55,7 @@ class AngleEvidence:
         """ "ring" where it is an angle, "plane" where halves agree on something that is open, ""
         where there is nothing.
         """
-        if self.found:
+        if self.is_angle:
             return "ring"
         return (
             "plane"
@@ -81,8 +81,10 @@ def angle_evidence(
     ū_b²] = E|z|⁴ are those of the latent alone: roundness E|z|⁴/(E|z|²)² is 1 on a circle and 2 in
     a Gaussian plane.
     """
-    found = np.array([_halved(Z, target, rng) for _ in range(_HALVINGS)])
-    return AngleEvidence(float(np.median(found[:, 0])), float(np.median(found[:, 1])), lacking)
+    halvings = np.array([_halved(Z, target, rng) for _ in range(_HALVINGS)])
+    return AngleEvidence(
+        float(np.median(halvings[:, 0])), float(np.median(halvings[:, 1])), lacking
+    )
 
 
 def _halved(Z: NDArray, target: NDArray, rng: np.random.Generator) -> tuple[float, float]:

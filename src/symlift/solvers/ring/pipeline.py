@@ -56,7 +56,7 @@ from symlift.solvers.ring.domains import domain_likelihoods
 from symlift.solvers.ring.evidence import AngleEvidence, angle_evidence, ring_lacks, torus_lead
 from symlift.solvers.ring.follow import follow
 from symlift.solvers.ring.read_out import read_out
-from symlift.solvers.ring.search import informative_rank, search, stabilise, whitened
+from symlift.solvers.ring.search import informative_rank, search_planes, stabilise, whitened
 from symlift.solvers.ring.torus import MODES, follow_torus
 
 __all__ = ["solve"]
@@ -94,7 +94,7 @@ def solve(
     progress("searching", 0.0)
     Z = stabilise(rows)
     U = whitened(Z, informative_rank(Z, rng))
-    planes, gains = search(U, rng)
+    planes, gains = search_planes(U, rng)
     searched = {"dimensions": U.shape[1], "likelihood": round(gains[0], 4)}
     searched |= {"runner_up": round(gains[1], 4)} if len(gains) > 1 else {}
     progress("following", 0.4)
@@ -139,9 +139,11 @@ def _torus(
     worst = AngleEvidence(min(a.agreement for a in angles), max(a.roundness for a in angles))
     likelihoods = domain_likelihoods(U, planes, rng)
     lead = torus_lead(likelihoods)
-    found = all(a.found for a in angles) and lead >= _LEAST_LEAD
+    is_torus = all(a.is_angle for a in angles) and lead >= _LEAST_LEAD
     domain = (
-        "torus" if found else _other_than_torus(Z, U, planes, gains, rng, ring_lacks(likelihoods))
+        "torus"
+        if is_torus
+        else _other_than_torus(Z, U, planes, gains, rng, ring_lacks(likelihoods))
     )
     evidence = worst.judged(domain, "torus", lead)
     return harmonics, MODES, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
@@ -159,7 +161,7 @@ def _other_than_torus(
     angle = angle_evidence(
         Z, follow(U, np.arctan2(plane[:, 1], plane[:, 0]))[0][:, 0], rng, lacking
     )
-    return "" if angle.found and _ahead(gains) < _NEARLY_EQUAL else angle.domain
+    return "" if angle.is_angle and _ahead(gains) < _NEARLY_EQUAL else angle.domain
 
 
 def _ahead(gains: list[float]) -> float:

@@ -8,7 +8,7 @@ from scipy.special import i0e, i1e
 
 from symlift.core.linalg import polar
 
-__all__ = ["informative_rank", "ring_likelihood", "search", "stabilise", "whitened"]
+__all__ = ["informative_rank", "ring_likelihood", "search_planes", "stabilise", "whitened"]
 
 _MOST_DIMENSIONS = 12
 _STARTS, _KEPT, _RANDOM_STARTS, _SEARCH_ROWS, _SAME_PLANE = 256, 8, 20, 1_500, 1.8
@@ -40,13 +40,13 @@ def informative_rank(Z: NDArray, rng: np.random.Generator, draws: int = 4) -> in
     analysis), at least 4.
     """
     centred = Z - Z.mean(axis=0)
-    found = np.linalg.eigvalsh(centred.T @ centred)[::-1]
-    chance = np.zeros_like(found)
+    strengths = np.linalg.eigvalsh(centred.T @ centred)[::-1]
+    chance = np.zeros_like(strengths)
     for _ in range(draws):
         shuffled = rng.permuted(centred, axis=0)
         chance = np.maximum(chance, np.linalg.eigvalsh(shuffled.T @ shuffled)[::-1])
-    below = np.flatnonzero(found <= chance)
-    rank = int(below[0]) if len(below) else len(found)
+    below = np.flatnonzero(strengths <= chance)
+    rank = int(below[0]) if len(below) else len(strengths)
     return min(max(rank, 4), _MOST_DIMENSIONS, Z.shape[1] - 1)
 
 
@@ -76,7 +76,7 @@ def ring_likelihood(power: NDArray, radius2: float) -> NDArray[np.float64]:
     )
 
 
-def search(U: NDArray, rng: np.random.Generator) -> tuple[list[NDArray], list[float]]:
+def search_planes(U: NDArray, rng: np.random.Generator) -> tuple[list[NDArray], list[float]]:
     """Distinct planes (k, 2) of whitened rows that look most like a ring, best first, and their
     mean log-likelihoods.
 
@@ -92,9 +92,9 @@ def search(U: NDArray, rng: np.random.Generator) -> tuple[list[NDArray], list[fl
         *pairs,
         *np.linalg.qr(rng.normal(size=(_RANDOM_STARTS, k, 2)))[0],
     ]
-    found = sorted((_ascend(rows, B) for B in starts), key=lambda pair: -pair[1])
+    climbed = sorted((_ascend(rows, B) for B in starts), key=lambda pair: -pair[1])
     planes: list[NDArray] = []
-    for B, _ in found:
+    for B, _ in climbed:
         # the overlap of two planes, tr P₁P₂, is 2 where they are the same
         if all(np.sum((B.T @ other) ** 2) < _SAME_PLANE for other in planes):
             planes.append(B)
@@ -120,13 +120,13 @@ def _flattest_planes(U: NDArray, rng: np.random.Generator, sweeps: int = 150) ->
         planes = polar(shift * planes - pulled @ planes)
     flat = (planes @ planes.swapaxes(1, 2)).reshape(len(planes), -1)
     order = np.argsort(np.einsum("si,ij,sj->s", flat, moments, flat))
-    kept: list[int] = []
+    distinct: list[int] = []
     for s in order:
-        if all(flat[s] @ flat[other] < _SAME_PLANE for other in kept):
-            kept.append(int(s))
-        if len(kept) == _KEPT:
+        if all(flat[s] @ flat[other] < _SAME_PLANE for other in distinct):
+            distinct.append(int(s))
+        if len(distinct) == _KEPT:
             break
-    return [planes[s] for s in kept]
+    return [planes[s] for s in distinct]
 
 
 def _best_radius(U: NDArray, B: NDArray) -> tuple[float, float]:

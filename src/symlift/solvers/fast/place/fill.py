@@ -8,13 +8,13 @@ from scipy.sparse import coo_matrix, csr_matrix
 
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 
-__all__ = ["AROUND", "lifting_map", "nearest", "prediction", "usual_scale"]
+__all__ = ["AROUND", "nearest", "placement_map", "prediction", "usual_scale"]
 
 # number of nearby columns that an empty point is predicted from, and their assumed noise variance
 AROUND, _NUGGET = 24, 1e-3
 
 
-def lifting_map(
+def placement_map(
     c: NDArray,
     columns: NDArray,
     slot: NDArray,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from symlift.core.model import row_batches
 from symlift.solvers.contract import Placement
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
-from symlift.solvers.fast.place.fill import lifting_map
+from symlift.solvers.fast.place.fill import placement_map
 from symlift.solvers.fast.place.rows import ColumnRows
 from symlift.solvers.fast.place.scatter import Scattered, scattered_map
-from symlift.solvers.fast.place.several import number_map
+from symlift.solvers.fast.place.several import bit_number_map
 from symlift.solvers.fast.place.slots import Slots
 from symlift.solvers.fast.place.triage import Triage
 
@@ -69,7 +69,7 @@ def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
         return Placed(placement, 1, W.toarray(), mean, settled.statistics, settled.trace)
     placed = np.flatnonzero(at)
     weight = 1 / np.bincount(slot[placed], minlength=slots.size)[slot[placed]]
-    W = lifting_map(c[np.ix_(placed, placed)], placed, slot[placed], weight, scale, slots, d)
+    W = placement_map(c[np.ix_(placed, placed)], placed, slot[placed], weight, scale, slots, d)
     dense = W.toarray() if d <= 4096 else W
     return Placed(placement, slots.depth, dense, mean, settled.statistics, settled.trace)
 
@@ -82,7 +82,9 @@ def as_numbers(placed: Placed, rows: ColumnRows, c: NDArray, raw: NDArray, sign:
     at = np.flatnonzero((placed.placement.point >= 0) & (placed.placement.reason == ""))
     planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
     point, channel = placed.placement.point[at], placed.placement.channel[at]
-    W, significance = number_map(planes, c[np.ix_(at, at)], point, channel, placed.placement.grid)
+    W, significance = bit_number_map(
+        planes, c[np.ix_(at, at)], point, channel, placed.placement.grid
+    )
     step = np.nanmax(raw[:, at], axis=0) - np.nanmin(raw[:, at], axis=0)
     full = np.zeros((W.shape[0], raw.shape[1]))
     full[:, at] = W * sign[at] / step

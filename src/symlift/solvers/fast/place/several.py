@@ -29,7 +29,7 @@ from symlift.solvers.fast.place.statistic import (
     partial_correlations,
 )
 
-__all__ = ["number_map", "polarities", "search_channels"]
+__all__ = ["bit_number_map", "polarities", "search_channels"]
 
 _SAME = 1e-6
 
@@ -135,10 +135,10 @@ def _by_families(
 def polarities(c: NDArray, grid: Grid) -> NDArray[np.float64]:
     """±1 for each two-valued column, which may be inverted: the strongest links become positive."""
     graph = bit_places.nearest_columns(c - np.eye(len(c)), neighbours=2 * grid.ndim)
-    return bit_places.polarities(graph, c)
+    return bit_places.polarities_along_tree(graph, c)
 
 
-def number_map(
+def bit_number_map(
     planes: NDArray[np.uint8], c: NDArray, point: NDArray, channel: NDArray, grid: Grid
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The map (N, d) from bits, 0 or 1, to the number that they encode, and each bit's
