@@ -1,5 +1,4 @@
-"""Arrays as they come: natural patches, digits, faces, bumps, and every kind of damage, each with
-its truth.
+"""Arrays of natural patches, digits, faces and bumps, with every kind of damage and their truth.
 
 Photographs are scikit-image's own; textures (brick, grass, gravel, coins, page, text) are for
 setting thresholds, the photographs for judging. A case is an array, the grid that a user would
@@ -126,7 +125,7 @@ def duplicated(case: Case, count: int, rng: np.random.Generator) -> Case:
 
 
 def with_noise(case: Case, share: float, rng: np.random.Generator, instead: bool = False) -> Case:
-    """A share of noise columns, beside the others or instead of some."""
+    """A share of noise columns, in addition to the others or instead of some."""
     n, d = case.X.shape
     count = round(share * d)
     noise = rng.normal(size=(n, count)).astype(case.X.dtype) * case.X.std() + case.X.mean()

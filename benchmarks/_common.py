@@ -1,4 +1,4 @@
-"""What every benchmark shares: who measured, on what, and where the result is kept."""
+"""Shared by all benchmarks: a record of the machine and versions, and where results are written."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Arrays whose grid nobody gives: lines, rings, rectangles up to 1:8, boxes, tori, cylinders, with
-holes and strangers, behind dense mixings, and five with nothing. Natural patches are of
-photographs, which set no threshold.
+"""Arrays whose grid is not given: lines, rings, rectangles up to 1:8, boxes, tori, cylinders, with
+holes and unrelated columns, behind dense mixings, and five without a grid. Natural patches come
+from photographs, on which no threshold was set.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Columns as they really come: every row of the table of arrays, three seeds, each (row, seed) a
-record of its own.
+"""Columns as they really come: one record for each array and seed.
 
-    python benchmarks/arrays.py run [--only natural] [--seeds 3] records that are not there yet
-    python benchmarks/arrays.py summary the table of docs/measured.md python benchmarks/arrays.py
-    table median and worst next to the targets python benchmarks/arrays.py run --textures the same
-    on the pictures that thresholds were set on (kept apart) python benchmarks/arrays.py grids
-    [--only torus] 25 arrays whose grid is not given python benchmarks/arrays.py grid-table what
-    grid="auto" said of them
+    python benchmarks/arrays.py run [--only natural] [--seeds 3]   measure what has no record yet
+    python benchmarks/arrays.py summary                            the table of docs/measured.md
+    python benchmarks/arrays.py table                              median and worst, and targets
+    python benchmarks/arrays.py run --textures                     on the pictures that thresholds
+                                                                   were set on (kept apart)
+    python benchmarks/arrays.py grids [--only torus]               25 arrays with unknown grids
+    python benchmarks/arrays.py grid-table                         the grids that "auto" proposed
 
 A record holds the share of living columns at their true point (up to the grid's symmetries and,
 where living columns leave border rows empty, one translation), r and r_detail of the field, the

@@ -1,12 +1,13 @@
-"""The paper's baselines on the paper's rows, each tuned with the truth, beside the paper's figure
-for it.
+"""The paper's baselines on the paper's rows, each tuned with the truth, next to the paper's number.
 
-    python benchmarks/baselines.py rows [--seeds 3] [--only mnist15] all but the two that train:
-    signals and phases python benchmarks/baselines.py tica topographic ICA, its 24 configurations
-    python benchmarks/baselines.py liegan [--steps 15000] LieGAN on three rings, one configuration,
-    several starts python benchmarks/baselines.py why what the differences from the paper come from
-    python benchmarks/baselines.py table the committed results as a Markdown table
+    python benchmarks/baselines.py rows [--seeds 3] [--only mnist15]   all but the two that train
+    python benchmarks/baselines.py tica                                topographic ICA
+    python benchmarks/baselines.py liegan [--steps 15000]              LieGAN on three rings
+    python benchmarks/baselines.py why                                 why results differ from the
+                                                                       paper's
+    python benchmarks/baselines.py table                               results as a Markdown table
 
+Topographic ICA runs in 24 configurations, LieGAN in one from several starts.
 Scores under the paper's protocol (every sample aligned by itself) and under the global one (one
 alignment), each with the best settings for it. A seed fixes data, mixing and baseline. MNIST and
 the recordings are read from the folder that SYMLIFT_DATA names; the recordings are left out without
@@ -61,7 +62,7 @@ from symlift.paper.baselines.topology import place, read
 
 # rows of data: enough for the covariances to settle, few enough for the whole table in minutes
 ROWS = {"gsn": 20_000, "ising": 20_000, "mnist15": 20_000, "mnist27": 10_000, "recordings": 1_200}
-# the largest images cost minutes a seed
+# the largest images take minutes per seed
 SEEDS = {"mnist27": 1}
 # 729 columns: a sweep of graphical lasso is seconds, and smaller α are slower still
 SEARCH = {
@@ -386,13 +387,13 @@ def correlations_of_phases() -> dict[str, Any]:
         truth = np.ravel(data.latent).astype(np.float64)
         for method in ("isomap-phase", "umap-phase"):
             if (name, method) == ("neural-head-direction", "umap-phase"):
-                continue  # minutes, and no figure of the paper to explain
+                continue  # minutes, and the paper has no number to explain
             for prepared, X in (
                 ("counts", data.X),
                 ("roots", np.sqrt(data.X)),
                 ("unit variance", _z(data.X)),
             ):
-                # one row of figures for each definition, along the neighbours
+                # one row of numbers for each definition, along the neighbours
                 trials = try_all(
                     get_baseline(method),
                     replace(data, X=X),
@@ -506,7 +507,7 @@ def ways_to_score() -> dict[str, Any]:
 
 def closest_ways() -> Iterator[str]:
     """For each block of the paper's table our own way to score, and the three that come closest to
-    all of its figures.
+    all of its numbers.
     """
     table, methods = stored_results()["why"]["ways to score"], ("glasso", "covariance", "random")
     yield (

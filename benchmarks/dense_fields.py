@@ -1,5 +1,5 @@
 """Fields for the benchmark of dense mixings: digits, garments, photographs, decays, linear
-processes, piecewise constant ones.
+processes and piecewise constant signals.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def piecewise_constant(n: int, seed: int, length: int = 40) -> Observations:
 def shot_noise(
     shape: int | tuple[int, ...], n: int, seed: int, basis: str = "gaussian", condition: float = 1.0
 ) -> Observations:
-    """Pulses as :func:`symlift.datasets.gsn` makes them, behind a rotation or a map of the given
+    """Pulses as `symlift.datasets.gsn` makes them, behind a rotation or a map of the given
     condition.
     """
     made = gsn(n, shape, basis=basis, noise=0.0, random_state=seed)

@@ -1,12 +1,13 @@
 """The fast solver on every row of its table, its decline, and its cost.
 
-    python benchmarks/fast_solver.py rows [--seeds 5] [--only ring] the table, and the same
-    shot-noise rows as the text has them python benchmarks/fast_solver.py decline r against samples,
-    noise, condition number python benchmarks/fast_solver.py scaling seconds against d and n, with
-    fitted exponents python benchmarks/fast_solver.py check --seeds 1 whether the committed rows
-    come out again python benchmarks/fast_solver.py nothing what the trace says where there is
-    nothing to find python benchmarks/fast_solver.py table the committed rows as a Markdown table
+    python benchmarks/fast_solver.py rows [--seeds 5] [--only ring]   the table
+    python benchmarks/fast_solver.py decline          r against samples, noise, condition number
+    python benchmarks/fast_solver.py scaling          seconds against d and n, fitted exponents
+    python benchmarks/fast_solver.py check --seeds 1  compare with the committed rows
+    python benchmarks/fast_solver.py nothing          the evidence on data without a symmetry
+    python benchmarks/fast_solver.py table            the committed rows as a Markdown table
 
+`rows` also measures the shot-noise rows as the paper's text defines them.
 The same settings for every row: only the grid and whether its axes are periodic differ. A seed
 fixes data, mixing and solver. MNIST is read from the folder that SYMLIFT_DATA names. Results go to
 results/fast_solver_*.json, row by row, so an interrupted run goes on where it stopped (delete the
@@ -247,7 +248,7 @@ def run_scaling() -> None:
 
 
 def run_nothing(seeds: int) -> None:
-    """Quality figures of the trace where there is nothing to find, beside rows where there is."""
+    """Evidence on data without a symmetry, and on rows that have one."""
     rng_cases: dict[str, Callable[[int], tuple[np.ndarray, int | tuple[int, ...], bool]]] = {
         "white noise, line 33": lambda s: (
             np.random.default_rng(s).normal(size=(20_000, 33)),

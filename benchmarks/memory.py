@@ -1,5 +1,4 @@
-"""Peak memory of a fit of rows that are larger than memory should be: ``python benchmarks/memory.py
-[rows]``.
+"""Peak memory of a fit to a large memory map: ``python benchmarks/memory.py [rows]``.
 
 2,000,000 × 225 numbers in a memory map, single precision and bytes, with and without constant
 columns, each in a process of its own: the largest resident memory beyond that after the imports.
@@ -35,7 +34,7 @@ import json, sys, time, warnings
 import numpy as np
 from symlift import LatentDomain
 import symlift.solvers.fast.pipeline, symlift.solvers.fast.propose, symlift._estimator_file
-# the kernel's own mark of this program; what getrusage tells begins with that of the parent
+# the kernel's high-water mark of this program; getrusage would include that of the parent
 def peak(): return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 X = np.load(sys.argv[1], mmap_mode="r")
 warnings.simplefilter("ignore")

@@ -1,12 +1,11 @@
-"""Rings in neural recordings: the homogeneous solver beside PCA planes, Isomap and UMAP, with
-controls.
+"""Rings in neural recordings: the ring solver, PCA planes, Isomap and UMAP, with controls.
 
-    python benchmarks/recordings.py [synthetic|ours|shift|baselines]… (all of them without a name)
+    python benchmarks/recordings.py [synthetic|ours|shift|baselines]…   (all without a name)
 
-Ours sees no labels: ``LatentDomain(grid=(N,), periodic=True, solver="homogeneous")`` on spike
+Ours sees no labels: ``LatentDomain(grid=(N,), periodic=True, solver="ring")`` on spike
 counts, five seeds. The solver was developed with both recordings and their labels at hand, so they
 are no untouched test of it; draws of ``synthetic`` are. The baselines' whole grids are searched
-with the truth in hand, on counts and on :func:`~symlift.solvers.homogeneous.stabilise`d ones, and
+with the truth in hand, on counts and on stabilised ones, and
 their best is kept. Recordings are read from the folder that ``SYMLIFT_DATA`` names.
 """
 
@@ -70,9 +69,7 @@ def fit(X: NDArray, points: int, seed: int) -> LatentDomain:
     """Ours, as anyone would call it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        return LatentDomain(
-            grid=(points,), periodic=True, solver="homogeneous", random_state=seed
-        ).fit(X)
+        return LatentDomain(grid=(points,), periodic=True, solver="ring", random_state=seed).fit(X)
 
 
 def size(truth: NDArray, phase: NDArray) -> float:

@@ -1,6 +1,4 @@
-"""Runs the scripts of the gallery and writes the page that shows them with their pictures: python
-docs/_gallery.py
-"""
+"""Run the scripts of the gallery and write its page: ``python docs/_gallery.py``."""
 
 from __future__ import annotations
 
@@ -38,15 +36,15 @@ def page() -> str:
         text = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
         words, code = text.removeprefix('"""').split('"""', 1)
         title = name.replace("_", " ").capitalize()
-        alt = words.strip().splitlines()[0]
-        parts.append(
-            f"## {title}\n\n{words.strip()}\n\n![{alt}](images/gallery/{name}.png)\n\n```py\n{code.strip()}\n```\n"
-        )
+        alt = " ".join(words.strip().split("\n\n")[0].split())
+        picture = f"![{alt}](images/gallery/{name}.png)"
+        script = f"```py\n{code.strip()}\n```\n"
+        parts.append("\n\n".join([f"## {title}", words.strip(), picture, script]))
     return "\n".join(parts)
 
 
 def main() -> None:
-    """Run everything, write everything."""
+    """Run all scripts, and write their pictures and the page."""
     from symlift.plotting import save_figure
 
     PICTURES.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""A module of grid cells: find the two angles behind the spikes, without a position of the animal,
-and see whether they are there.
+"""A module of grid cells: find the two angles behind the spikes, without the position of the
+animal, and test whether they are real.
 
 Run: python examples/grid_cells.py [--out FOLDER] [-n ROWS]
 """

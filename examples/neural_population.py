@@ -1,5 +1,5 @@
 """Neurons tuned to a direction, recorded without a map: find the ring, decode the direction, and
-see where that ends.
+see where decoding fails.
 
 Run: python examples/neural_population.py [--out FOLDER] [-n ROWS]
 """
@@ -38,7 +38,9 @@ def record(n: int, rng: np.random.Generator, uneven: float) -> tuple[NDArray, ND
 
 
 def decode(name: str, counts: NDArray, direction: NDArray, seed: int) -> dict[str, Any]:
-    """Ring, phase and diagnosis; beside it the plane of the two strongest principal components."""
+    """Ring, phase and diagnosis; for comparison, the plane of the two strongest principal
+    components.
+    """
     X = np.sqrt(counts)  # the square root makes the Poisson noise of all neurons alike
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,5 +1,5 @@
-"""Sensors along a line that nobody placed on a map, and the same sensors behind an unknown mixing
-of all channels.
+"""Sensors at unknown places along a line, and the same sensors behind an unknown mixing of all
+channels.
 
 Run: python examples/unplaced_sensors.py [--out FOLDER] [-n ROWS]
 """

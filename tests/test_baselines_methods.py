@@ -171,7 +171,7 @@ def test_own_axes_and_interpolation_are_what_isomap_loses_by(shuffled):
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("umap") is None, reason="the extra baselines is not installed"
+    importlib.util.find_spec("umap") is None, reason="the extra paper is not installed"
 )
 def test_umap_lays_out_shuffled_pixels_and_finds_a_ring(shuffled, rotated, ring):
     threads = torch.get_num_threads()

@@ -93,3 +93,26 @@ def test_the_changelog_has_a_section_for_this_version():
     assert re.search(
         rf"^## \[{re.escape(symlift.__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE
     )
+
+
+def test_extras_that_are_named_exist():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    named = {
+        extra
+        for path in pages
+        for extras in re.findall(r"(?:symlift|\.)\[([a-z,]+)\]", path.read_text(encoding="utf-8"))
+        for extra in extras.split(",")
+    }
+    assert "train" in named
+    assert named <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_doctor_names_extras_that_exist():
+    from symlift.cli.doctor import EXTRAS
+
+    requirements = {
+        extra: " ".join(packages).replace("-", "_").lower()
+        for extra, packages in PROJECT["optional-dependencies"].items()
+    }
+    for module, extra in EXTRAS.items():
+        assert module.lower() in requirements[extra]

@@ -1,4 +1,4 @@
-"""What the check at the end of a fit costs, beside the fit, on every row of the README."""
+"""Cost of the check at the end of a fit, relative to the fit, on every row of the README."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Families that were written after thresholds had been set, and are in neither half: a last look
-that nothing was fitted to.
+"""Families that were written after thresholds had been set, in neither half: a last test to which
+nothing was fitted.
 """
 
 from __future__ import annotations

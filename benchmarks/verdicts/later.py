@@ -61,8 +61,8 @@ def sensors_on_a_sphere(rng: Rng, variant: int) -> Case:
 
 @later_negative
 def one_ladder_of_difficulty(rng: Rng, variant: int) -> Case:
-    """Right or wrong answers to questions that differ in difficulty and in how well they tell
-    people apart.
+    """Right or wrong answers to questions that differ in difficulty and in how well they
+    distinguish people.
     """
     d, shape, n = size(variant)
     logit = (rng.normal(size=(n, 1)) - rng.normal(size=d)) * rng.lognormal(sigma=0.5, size=d)

@@ -1,8 +1,8 @@
 """What a family of data sets is, and which half of the families may set thresholds.
 
-A family is a function of a random generator and a number (which of its variants); a :class:`Case`
-is what it makes: three times as many rows as a fit gets, so that three fits see other rows, what a
-user would pass to the estimator, and the truth.
+A family is a function of a random generator and the number of a variant. It returns a `Case`: three
+times as many rows as a fit gets, so that three fits see different rows, what a user would pass to
+the estimator, and the truth.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def write_page(
     bins_of: Callable[[NDArray, NDArray], list[tuple[float, float, int]]],
     notes: tuple[str, ...],
 ) -> None:
-    """Put the table into docs/reading-the-diagnosis.md, and the diagram of ``records`` beside its
+    """Put the table into docs/reading-the-diagnosis.md, and the diagram of ``records`` next to its
     other pictures.
     """
     p, y = (

@@ -1,5 +1,5 @@
-"""Single cases that earlier versions judged wrongly: what they are judged now, and what comes of
-following the next step.
+"""Single cases that earlier versions judged wrongly: their verdicts now, and after following the
+proposed next step.
 """
 
 from __future__ import annotations

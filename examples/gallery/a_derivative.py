@@ -1,5 +1,5 @@
 """Waveforms behind an unknown rotation of all channels: the symmetry that is found is a derivative,
-once carried to its grid.
+once mapped to its grid.
 """
 
 from matplotlib.figure import Figure

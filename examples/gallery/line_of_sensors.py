@@ -1,5 +1,5 @@
-"""Twenty-five channels along a line, in unknown order, one of them dead: where each sits, and
-whether to believe it.
+"""Twenty-five channels along a line, in unknown order, one of them dead: the place of each, and
+whether to trust it.
 """
 
 import numpy as np

@@ -188,11 +188,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return self
 
     def _find(self, given: NDArray, watch: Progress) -> None:
-        # one generator of our own from whatever seed was given; the global state is never touched
+        # one local generator from the given seed; the global state is never touched
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1, size=4)
         )
-        # what a large array is sampled with does not change what solvers draw
+        # sampling a large array must not change what solvers draw
         sampling = np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
         seen = survey(given, sampling, self._places, self._names)
         varies, usable = seen.varies, int(seen.varies.sum())
@@ -214,7 +214,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
                 FitWarning,
                 stacklevel=3,
             )
-        # training draws from all rows, wherever they are; the others look at some of them
+        # training draws from all rows, in memory or not; the other solvers use a sample
         rows = (
             given
             if canonical(self.solver) in TRAINED and seen.rows.dtype == float_type(given.dtype)
@@ -263,8 +263,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return options
 
     def _learn_gaps(self, seen: Survey) -> GapFiller | None:
-        """What predicts entries that are missing: from a sample of rows; not for very many columns
-        that have no gaps.
+        """The predictor of missing entries, from a sample of rows; None for very many columns
+        without gaps.
         """
         rows = seen.rows
         if not self._places or (rows.shape[1] > _GAP_COLUMNS and not seen.gaps):
@@ -296,7 +296,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             solution = solve(rows[:, columns], grid, rng, progress, **options)
         if varies.all():
             return solution
-        # what is constant is its own mean
+        # a constant column equals its mean
         first = np.nan_to_num(np.asarray(rows[0], dtype=np.float64))
         model = solution.model.with_columns(varies, first)
         placement = None if solution.placement is None else solution.placement.with_dead(varies)
@@ -339,8 +339,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return getattr(self, "feature_names_in_", None)
 
     def _array(self, X: Any, reset: bool = False) -> NDArray:
-        """X as an array (n, d) of numbers; arrays of floats, integers and bits stay what and where
-        they are.
+        """X as an array (n, d) of numbers; arrays of floats, integers and bits are neither
+        converted nor copied.
         """
         X = gathered(X)
         check_frame(X)
@@ -364,7 +364,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return rows
 
     def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
-        """X as :meth:`_array` has it, looked through, its gaps filled in unless ``fill`` is False."""
+        """X as `_array` returns it, checked, with gaps filled in unless ``fill`` is False."""
         rows = self._array(X)
         return (
             self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
@@ -380,7 +380,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return filler.fill(rows)
 
     def _some(self, rows: NDArray) -> Samples:
-        """Rows that are kept to be looked at, without gaps."""
+        """Some rows of the fit for reports and plots, without gaps."""
         samples = Samples.draw(rows)
         filler = getattr(self, "gap_filler_", None)
         return (
@@ -662,7 +662,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return write_page(path, self.model_, self._record(), self.placement_, samples)
 
     def _record(self) -> EstimatorRecord:
-        """Settings, evidence, trace and placement, as they are kept."""
+        """Settings, evidence, trace and placement, as they are saved."""
         from symlift._estimator_file import EstimatorRecord, PlacementRecord
 
         names = getattr(self, "feature_names_in_", None)

@@ -283,7 +283,7 @@ def damaged(entry: dict[str, Any], case: str) -> bytes:
 
 
 def run_mine(folder: Path) -> tuple[object, ...]:
-    """The command that runs the row of :data:`ROWS` with its cache in ``folder``."""
+    """The command that runs the row of `ROWS` with its cache in ``folder``."""
     return (
         "experiment",
         "run",

@@ -171,7 +171,7 @@ def test_transform(made, tmp_path):
 
 
 def test_report(made, tmp_path, monkeypatch):
-    from symlift.cli.app import report
+    from symlift.cli.running import report
 
     monkeypatch.setattr("symlift.report.page.render", lambda run: "<html>page</html>")
 

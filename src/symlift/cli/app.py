@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 import errno
-import platform
 import signal
 import sys
-import traceback
 import warnings
-from contextlib import nullcontext, suppress
-from importlib import metadata
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from symlift import __version__
-from symlift.cli.console import (
-    AsJson,
-    Overwrite,
-    Quiet,
-    Steps,
-    Verbose,
-    err,
-    print_json,
-    seconds_of,
-    stderr_line,
-    warn,
-)
+from symlift.cli.console import stderr_line, warn
+from symlift.cli.doctor import doctor
 from symlift.cli.experiments import experiment_app
 from symlift.cli.inspection import inspect
 from symlift.cli.probe import probe_app
-from symlift.cli.reading import (
-    Bin,
-    Columns,
-    DataFile,
-    Decimal,
-    Delimiter,
-    Drop,
-    Header,
-    IndexCol,
-    Keep,
-    Key,
-    Nan,
-    Transpose,
-    note,
-    reading_of,
-)
-from symlift.errors import FitWarning, InputError, SymliftError
-
-if TYPE_CHECKING:
-    from symlift.runs.record import Run
+from symlift.cli.running import InterruptedRunError, demo, recover, report, transform
+from symlift.errors import InputError, SymliftError
 
 __all__ = ["app", "main"]
 
@@ -64,7 +31,9 @@ app = typer.Typer(
 )
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(probe_app, name="probe")
-app.command()(inspect)
+# in the order in which the help lists them
+for _command in (inspect, demo, recover, transform, report, doctor):
+    app.command()(_command)
 
 
 def _version(show: bool) -> None:
@@ -82,403 +51,12 @@ def _root(
     """Find the hidden domain, its symmetry and the signals behind plain vectors."""
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the figure and the model.")] = Path(
-        "symlift-demo"
-    ),
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, max=2**32 - 1, help="Seed of the signals, of the scrambling and of the solver."
-        ),
-    ] = 0,
-) -> None:
-    """Scramble a built-in signal set, recover it, draw both.
-
-    Example: symlift demo --out demo
-    """
-    from symlift.cli.demo import run_demo
-
-    with err.status("scrambling, fitting, drawing …") if err.is_terminal else nullcontext():
-        summary = run_demo(out, seed)
-    typer.echo(
-        f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order"
-    )
-    typer.echo(
-        f"recovered: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s"
-    )
-    typer.echo(f"verdict: {summary['verdict'] or 'none'}")
-    typer.echo(f"picture: {summary['figure']}")
-    typer.echo(f"report: {summary['report']}")
-
-
-@app.command()
-def recover(
-    data: DataFile,
-    grid: Annotated[
-        str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6, or auto.", show_default="auto")
-    ] = None,
-    periodic: Annotated[
-        bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")
-    ] = False,
-    mixing: Annotated[
-        str | None,
-        typer.Option(
-            help="What is known: shuffled, orthogonal, linear, or auto.", show_default="auto"
-        ),
-    ] = None,
-    solver: Annotated[
-        str | None,
-        typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto"),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="Training: ours, paper (as printed), or a row of either (neural, refine).",
-            show_default="ours",
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Stop training after 90s, 40m or 2h (neural, refine)."),
-    ] = None,
-    key: Key = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    index_col: IndexCol = None,
-    transpose: Transpose = False,
-    nan: Nan = None,
-    keep: Keep = False,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    width: Bin = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="The run folder.", show_default="DATA's name + -symlift"),
-    ] = None,
-    signals: Annotated[
-        bool, typer.Option("--signals", help="Keep all recovered signals (signals.npy).")
-    ] = False,
-    overwrite: Overwrite = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was killed.")
-    ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    no_report: Annotated[
-        bool, typer.Option("--no-report", help="Do not write report.html.")
-    ] = False,
-    no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 where there is no evidence.")
-    ] = False,
-) -> None:
-    """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
-
-    Example: symlift recover images.npy --grid 15x15 --out run
-    """
-    _not_both(quiet, verbose)
-    if exit_code and no_check:
-        raise InputError(
-            "--exit-code reports the verdict, and --no-check leaves it out: give one of them"
-        )
-    reading = reading_of(
-        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
-    )
-    _check_early(data, grid, periodic, solver, resume)
-    from symlift.cli.ending import last_lines, numbers
-    from symlift.runs import recover as runs
-    from symlift.runs.readers.kinds import local_file
-
-    report: Path | None = None
-    try:
-        with Steps(quiet, verbose) as progress, local_file(data) as file:
-
-            def draw(folder: Path) -> None:
-                progress("drawing", None)
-                _write_report(folder)
-
-            run = runs.recover(
-                file,
-                out,
-                grid=grid,
-                periodic=periodic,
-                solver=solver,
-                mixing=mixing,
-                nan=nan,
-                seed=seed,
-                reading=reading,
-                signals=signals,
-                check=not no_check,
-                preset=preset,
-                budget=None if budget is None else seconds_of(budget),
-                overwrite=overwrite,
-                resume=resume,
-                progress=progress,
-                note=_silent if quiet else note,
-                afterwards=None if no_report else draw,
-            )
-            if run is None:  # one of several processes that trained along
-                return
-            if (run.folder / "report.html").is_file():
-                report = run.folder / "report.html"
-            elif not no_report:  # found finished, without its report
-                progress("drawing", None)
-                report = _draw(run.folder)
-    except KeyboardInterrupt:
-        raise _InterruptedError("interrupted: the same command with --resume goes on") from None
-    except runs.RunFailedError as error:
-        if verbose:
-            traceback.print_exception(error.__cause__ or error)
-        raise
-    if not quiet and run.fresh:
-        for message in run.record.warnings:
-            warn(message, FitWarning)
-    if verbose:
-        for line in numbers(run):
-            err.print(line, highlight=False, markup=False, soft_wrap=True)
-    if as_json:
-        print_json(_summary(run, report))
-    elif not quiet:
-        for line in last_lines(run, _summary(run, report)):
-            typer.echo(line)
-    if exit_code and (
-        run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"
-    ):
-        raise typer.Exit(3)
-
-
-@app.command()
-def transform(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a saved model.")],
-    data: DataFile,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="Where the signals go: .npy, .npz, .csv, .tsv, .parquet or .zarr."
-        ),
-    ],
-    key: Key = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    index_col: IndexCol = None,
-    transpose: Transpose = False,
-    nan: Nan = None,
-    keep: Keep = False,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    header: Header = None,
-    width: Bin = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Write the signals that a run's model finds in a data file, also one that is larger than
-    memory.
-
-    Example: symlift transform run images.npy --out signals.npy
-    """
-    reading = reading_of(
-        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
-    )
-    from symlift.runs import signals
-    from symlift.runs.readers.kinds import local_file
-
-    with Steps(quiet) as progress, local_file(data) as file:
-        shape = signals.transform(
-            run,
-            file,
-            out,
-            reading=reading,
-            nan=nan,
-            overwrite=overwrite,
-            progress=progress,
-            note=_silent if quiet else note,
-        )
-    if as_json:
-        print_json({"signals": str(out), "shape": shape})
-    elif not quiet:
-        typer.echo(f"signals: {out} ({shape[0]} rows of {shape[1]} grid points)")
-
-
-@app.command()
-def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Write RUN/report.html: one file that opens offline.
-
-    Example: symlift report run
-    """
-    from symlift.runs.folder import is_run, settled
-    from symlift.runs.record import finished
-
-    settled(run)
-    if is_run(run):
-        finished(run)
-    with Steps(quiet) as progress:
-        progress("drawing", None)
-        path = _draw(run)
-    if as_json:
-        print_json({"report": str(path)})
-    elif not quiet:
-        typer.echo(f"report: {path}")
-
-
-@app.command()
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on one line.")] = False,
-) -> None:
-    """Versions, devices, threads, optional extras.
-
-    Example: symlift doctor
-    """
-    extras = {
-        "torch": "train",
-        "tensorboard": "train",
-        "umap": "baselines",
-        "h5py": "data",
-        "pynwb": "data",
-        "mlxtend": "data",
-        "zarr": "data",
-        "pyarrow": "data",
-        "openpyxl": "data",
-        "SALib": "sensitivity",
-        "dask": "cluster",
-        "spikeinterface": "ephys",
-        "probeinterface": "ephys",
-    }
-    report: dict[str, Any] = {
-        "symlift": __version__,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        **{
-            name: metadata.version(name)
-            for name in ("numpy", "scipy", "scikit-learn", "python-picard")
-        },
-        **_devices(),
-        **{
-            f"{name} (extra {extra})": find_spec(name) is not None for name, extra in extras.items()
-        },
-    }
-    if as_json:
-        print_json(report)
-        return
-    for key, value in report.items():
-        typer.echo(f"{key:28} {'yes' if value is True else 'no' if value is False else value}")
-
-
-def _devices() -> dict[str, Any]:
-    """What PyTorch has to say, where it is installed."""
-    if find_spec("torch") is None:
-        return {}
-    import torch
-
-    return {
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-    }
-
-
-def _check_early(
-    data: Path, grid: str | None, periodic: bool, solver: str | None, resume: bool
-) -> None:
-    """What can be refused before anything heavy is imported."""
-    from symlift.core.grid import Grid
-    from symlift.runs.readers import check_file
-    from symlift.solvers.registry import check_solver
-
-    if str(data) != "-" and not (resume and data.is_dir()):
-        check_file(data, data.suffix.lower())
-    if grid is not None and grid != "auto":
-        Grid.parse(grid, periodic)
-    if solver is not None:
-        check_solver(solver)
-
-
-def _draw(folder: Path) -> Path:
-    """The report of a run that nobody else is writing."""
-    from symlift.runs.folder import locked
-
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder} is not a folder: give the run folder that `symlift recover` wrote"
-        )
-    with locked(folder):
-        return _write_report(folder)
-
-
-def _write_report(folder: Path) -> Path:
-    """The report of a finished run; when it fails, the run itself is still good."""
-    from symlift.report import write_report
-
-    try:
-        return write_report(folder)
-    except InputError:
-        raise
-    except Exception as error:
-        raise SymliftError(
-            f"the run in {folder} is done, but its report failed ({type(error).__name__}: {error}):"
-            f" try again with `symlift report {folder}`"
-        ) from error
-
-
-def _summary(run: Run, report: Path | None) -> dict[str, Any]:
-    """What a program wants to know about a run."""
-    record = run.record
-    diagnosis = record.diagnosis
-    placement, signals = (
-        str(run.folder / name) if (run.folder / name).is_file() else None
-        for name in ("placement.csv", "signals.npy")
-    )
-    return {
-        "run": str(run.folder),
-        "status": record.status.value,
-        "n": record.input.shape[0],
-        "d": record.input.shape[1],
-        "grid": record.grid,
-        "periodic": record.periodic,
-        "solver": record.solver,
-        "seed": record.settings.seed,
-        "score": record.score,
-        "verdict": None if diagnosis is None else diagnosis.verdict.value,
-        "confidence": None if diagnosis is None else diagnosis.confidence,
-        "warnings": record.warnings,
-        "seconds": round(record.timings.total, 3),
-        "placement": placement,
-        "signals": signals,
-        "report": None if report is None else str(report),
-    }
-
-
-def _silent(_: str) -> None:
-    """Nothing: --quiet."""
-
-
-def _not_both(quiet: bool, verbose: bool) -> None:
-    if quiet and verbose:
-        raise InputError("--quiet and --verbose contradict each other: give one of them")
-
-
-class _InterruptedError(SymliftError):
-    """Ctrl-C."""
-
-
 # click's class for bad usage, wherever typer keeps it
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def _stop(code: int, message: str) -> NoReturn:
-    # whoever presses Ctrl-C twice gets one line
+    # pressing Ctrl-C twice still gives only one line
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     stderr_line("red", "error", message)
@@ -503,7 +81,7 @@ def _main() -> NoReturn:
         code = app(standalone_mode=False)
     except InputError as error:
         _stop(2, str(error))
-    except _InterruptedError as error:
+    except InterruptedRunError as error:
         _stop(130, str(error))
     except (SymliftError, typer.Abort) as error:
         _stop(1, str(error) or "stopped")
@@ -514,7 +92,7 @@ def _main() -> NoReturn:
         where = error.ctx.command_path if error.ctx is not None else "symlift"
         _stop(2, f"{error.format_message().rstrip('.')}: see `{where} --help`")
     except OSError as error:
-        if error.errno == errno.EPIPE:  # nobody reads any more
+        if error.errno == errno.EPIPE:  # the reader of the pipe has ended
             sys.exit(1)
         _stop(
             1,

@@ -59,13 +59,13 @@ def stderr_line(colour: str, word: str, message: str) -> None:
 
 
 def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Our own warnings as one line on stderr; others are for developers."""
+    """Show our own warnings as one line on stderr, and no others."""
     if issubclass(category, FitWarning):
         stderr_line("yellow", "warning", str(message))
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout; NaN and infinity, which JSON has not, as null."""
+    """One JSON object on one line of stdout; NaN and infinity, which JSON lacks, as null."""
     from symlift.storage.strict_json import plain
 
     typer.echo(json.dumps(plain(value), allow_nan=False))

@@ -65,8 +65,7 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     recovered = load(run.folder).transform(data.X)
     recovery = signal_recovery(data.latent, recovered, data.grid)
     assert recovery.alignment is not None  # noqa: S101 - the global protocol always has one
-    # the fullest pictures say most: show the samples of largest energy, in the truth's own
-    # orientation
+    # show the samples of largest energy, in the orientation of the truth
     shown = np.argsort(-data.latent[:500].var(axis=1), kind="stable")[:8]
     rows: dict[str, NDArray] = {
         "as observed": data.X[shown],

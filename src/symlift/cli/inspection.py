@@ -1,4 +1,4 @@
-"""``symlift inspect``."""
+"""``symlift inspect``: describe a data file."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _free(out: Path | None, overwrite: bool) -> None:
 
 
 def _read(path: Path) -> Any:
-    """What SpikeInterface makes of a file or folder."""
+    """Read a recording with SpikeInterface."""
     if not path.exists():
         raise InputError(f"{path} does not exist: give a recording that SpikeInterface reads")
     from spikeinterface.core import load
@@ -175,7 +175,7 @@ def _read(path: Path) -> Any:
         try:
             loaded = attempt()
             break
-        except Exception as error:  # readers of other people's formats fail in all ways
+        except Exception as error:  # readers of foreign formats raise errors of many kinds
             reason = " ".join(str(error).split())[:120]
     if loaded is None or not hasattr(loaded, "get_traces"):
         raise InputError(
@@ -206,7 +206,7 @@ def _read_probe(path: Path) -> Probe:
 def _finish(
     probe: Probe, out: Path | None, as_json: bool, quiet: bool, more: dict[str, Any]
 ) -> None:
-    """Write the probe where asked, whole or not at all; say what was found."""
+    """Write the probe to the given file, whole or not at all, and print the result."""
     from probeinterface import write_probeinterface
 
     device = [int(channel) for channel in probe.device_channel_indices]

@@ -1,4 +1,4 @@
-"""Options of the commands that read a data file, and what there is to say about one."""
+"""Options of the commands that read a data file, and notes on how it was read."""
 
 from __future__ import annotations
 

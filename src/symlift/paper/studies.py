@@ -325,9 +325,7 @@ def morris_design() -> np.ndarray:
     try:
         from SALib.sample.morris import sample
     except ImportError:
-        raise InputError(
-            "the Morris study needs SALib: `pip install 'symlift[sensitivity]'`"
-        ) from None
+        raise InputError("the Morris study needs SALib: `pip install 'symlift[paper]'`") from None
     return np.asarray(sample(_problem(), TRAJECTORIES, num_levels=LEVELS, seed=0))
 
 

@@ -178,7 +178,7 @@ def recover(
         return None
     settled(out, to_write=True)
     before = asked.before()
-    asked.settings(before)  # what can be refused is refused before anything is written
+    asked.settings(before)  # invalid requests are refused before anything is written
     if before is not None and before.record.status is Status.DONE and before.folder == out:
         _read(asked, before, progress)
         return before
@@ -342,7 +342,7 @@ def _run(
         run.record = run.record.model_copy(
             update={"status": Status.FAILED, "ended": now(), "error": reason}
         )
-        with contextlib.suppress(OSError):  # a full disk is the likeliest reason to be here
+        with contextlib.suppress(OSError):  # the most likely reason is a full disk
             claim.clear()
             run.write()
         raise RunFailedError(

@@ -1,6 +1,4 @@
-"""The grid that a fit takes: the one that was given, if the columns can fill it, or the one that
-the data propose.
-"""
+"""Choose the grid of a fit: the given one, if the columns can fill it, or a proposal from the data."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ def choose_grid(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[Grid, tuple[GridCandidate, ...]]:
-    """The grid, and what it was compared with; ``free``: whether points without a column are no
-    obstacle.
+    """The grid, and the candidates that it was compared with; ``free``: whether points may stay
+    without a column.
     """
     usable, d = int(varies.sum()), len(varies)
     if given is not None:

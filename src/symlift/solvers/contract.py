@@ -1,4 +1,4 @@
-"""What passes between solvers and everybody else: the types of a result and of its progress."""
+"""The types that solvers share with all other rooms: a result, its evidence, and progress."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = [
     "part_of",
 ]
 
-#: called with (stage, share done or None): what a progress bar needs
+#: called with (stage, share that is done, or None), for a progress bar
 Progress = Callable[[str, float | None], None]
 #: how far a solver went: columns put in order, independent components, or all invertible maps
 Reach = Literal["coordinates", "components", "general"]
-#: what the rows of a tuned population are points of; nothing of these
+#: the domain of a tuned population; "" if none of these
 TunedTo = Literal["", "ring", "torus", "plane"]
 
 
@@ -48,7 +48,7 @@ def no_progress(stage: str, share: float | None = None) -> None:
 
 
 def part_of(progress: Progress, first: float, last: float) -> Progress:
-    """The progress of something that is only the part from ``first`` to ``last`` of the whole."""
+    """Progress of a part that covers the shares from ``first`` to ``last`` of the whole."""
 
     def report(stage: str, share: float | None = None) -> None:
         progress(stage, None if share is None else first + (last - first) * share)
@@ -58,8 +58,8 @@ def part_of(progress: Progress, first: float, last: float) -> Progress:
 
 # -- where columns are -----------------------------------------------------------------------------
 
-#: why a column has no place of its own: those of :data:`LEFT_OUT` are on no grid point, a duplicate
-#: sits where its twin does
+#: why a column has no place of its own: those of `LEFT_OUT` are on no grid point, a duplicate is at
+#: the point of its twin
 LEFT_OUT = ("dead", "noise", "index", "unplaced")
 REASONS = ("", *LEFT_OUT, "duplicate")
 
@@ -300,7 +300,7 @@ class Evidence:
         Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"),
         or others.
     nongaussianity : float, optional
-        Standard score of the components; without it no dense mixing can be undone.
+        Standard score of the components; a dense mixing can only be undone if it is large.
     agreement : float, optional
         Correlation of the phases that two halves of the columns give (ring; torus: the worse of
         both).
@@ -352,7 +352,7 @@ class Evidence:
 
     @property
     def locality(self) -> float:
-        """What a control has to stay below: `explained`, on a ring `agreement`, else 0."""
+        """The value that controls are compared to: `explained`, on a ring `agreement`, otherwise 0."""
         known = self.explained if self.explained is not None else self.agreement
         return 0.0 if known is None else known
 

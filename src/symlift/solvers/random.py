@@ -1,5 +1,5 @@
-"""The random baseline: a lifting map with orthonormal rows drawn from the Haar measure. What any
-real solver must beat.
+"""The random baseline: a lifting map with orthonormal rows drawn from the Haar measure. Every other
+solver has to do better than this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["solve"]
 def solve(
     X: NDArray, grid: Grid, rng: np.random.Generator, progress: Progress = no_progress
 ) -> Solution:
-    """A random lifting map; it looks at X for its mean and its width only."""
+    """A random lifting map; only the mean and the number of columns of X are used."""
     progress("drawing", 0.0)
     d = X.shape[1]
     W = ortho_group.rvs(d, random_state=rng)[: grid.size] if d > 1 else np.ones((1, 1))

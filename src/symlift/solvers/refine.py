@@ -1,5 +1,5 @@
-"""Fast, then the paper's training from there: what the estimators can still improve, and never
-worse on held-out rows.
+"""The fast solver, then the paper's training from its model; the result is never worse on held-out
+rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def solve(
     **options: Any,
 ) -> Solution:
     """The fast solver's model, trained further; ``options`` are those of the neural solver."""
-    # the fast solver looks at some rows only, and wants them in memory
+    # the fast solver uses a sample of the rows, and needs it in memory
     some = (
         X[:]
         if X.size <= MAX_SAMPLE

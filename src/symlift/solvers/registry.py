@@ -1,4 +1,4 @@
-"""The solvers by name; imported on demand, so that one solver's imports are not another's cost."""
+"""The solvers by name; each is imported on demand, so that none pays for the imports of another."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ SOLVERS = {
 DEFAULT = "fast"
 #: solvers that train: they have presets, budgets and checkpoints, and need PyTorch
 TRAINED = ("neural", "refine")
-#: what they keep in their folder: the last checkpoint, a line for each evaluation, and the time
-#: that is spent
+#: files in their folder: the last checkpoint, a line for each evaluation, and the time spent
 CHECKPOINT, CURVE, SPENT = TRAINING_FILES = (
     "checkpoint.safetensors",
     "training.jsonl",
     "spent.json",
 )
 
-#: what is known of how columns came from points: nothing; each is a point; a rotation of them; any
+#: what is known about how columns are made from points: nothing; each is a point; a rotation; any
 #: invertible map
 MIXINGS = ("auto", "shuffled", "orthogonal", "linear")
 
@@ -50,7 +49,7 @@ _OLD_NAMES = {"homogeneous": "ring"}
 
 
 def canonical(name: str) -> str:
-    """The solver's own name, for an old name of it or "auto".
+    """The current name of a solver, given that name, an old one or "auto".
 
     >>> canonical("auto"), canonical("homogeneous")
     ('fast', 'ring')
@@ -59,8 +58,8 @@ def canonical(name: str) -> str:
 
 
 def check_solver(name: str) -> str:
-    """The canonical name of a solver that is there and can run here; nothing heavy is imported for
-    that.
+    """The canonical name of a solver, after a check that it exists and can run here; nothing heavy
+    is imported.
     """
     chosen = canonical(name)
     if chosen not in SOLVERS:
@@ -74,7 +73,7 @@ def check_solver(name: str) -> str:
 
 
 def check_mixing(name: str) -> None:
-    """Refuse what is not one of :data:`MIXINGS`."""
+    """Raise an InputError for a mixing that is not in `MIXINGS`."""
     if name not in MIXINGS:
         raise InputError(f"mixing {name!r} is unknown: use one of {', '.join(MIXINGS)}")
 

@@ -9,10 +9,10 @@ from symlift.errors import InputError
 
 __all__ = ["available_memory", "check_size", "size_of"]
 
-#: how much of the memory one array may take: it is worked with afterwards
+#: share of the memory that one array may take, since computing with it needs more
 _SHARE = 0.5
-#: from so many bytes on, an array must not be so many times larger than what is stored of it;
-#: honest data stay far below
+#: above this size in bytes, an array may be at most this many times larger than its stored form;
+#: real data stay far below
 _SMALL, _MOST_TIMES = 256 << 20, 400
 
 

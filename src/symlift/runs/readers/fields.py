@@ -34,7 +34,7 @@ _WORDS = {
     "+infinity": np.inf,
     "-infinity": -np.inf,
 }
-#: how people write that there is nothing; "-" and the like only as the whole entry
+#: common marks of a missing value; "-" and the like only as the whole entry
 _GAPS = frozenset(
     [
         "",
@@ -139,7 +139,7 @@ def is_whole(field: str) -> bool:
 
 
 def find_decimal(fields: Sequence[str], delimiter: str) -> str:
-    """What stands before decimals: a comma where entries have one, and none has a point.
+    """The decimal mark: a comma if entries have one and none has a point.
 
     >>> find_decimal(["1,5", "2"], ";"), find_decimal(["1.5", "1,234"], ";"), find_decimal(["1,234"], ",")
     (',', '.', '.')

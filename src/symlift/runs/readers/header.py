@@ -11,7 +11,7 @@ from symlift.runs.readers.fields import entry_kind, is_whole, number_of
 
 __all__ = ["is_header", "is_units"]
 
-#: rows below that a judgement by their values takes, and columns
+#: least numbers of rows and columns for a judgement by values
 _ROWS, _COLUMNS = 8, 3
 
 

@@ -19,21 +19,16 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space"
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a reader is asked for; the defaults leave everything to the file.
+    """Options of a reader; by default everything is detected from the file.
 
-    Parameters
-    ----------
-    key : which array, sheet, variable or path of a file that holds several.
+    Parameters ---------- key : which array, sheet, variable or path of a file that holds several.
     columns, drop : columns to read, and to leave out: names, patterns (``T*``), numbers from 1 on,
-    ranges (``2-9``).
-    index_col : the column that labels the rows; with ``transpose`` the labels become the names of
-    the columns.
-    transpose : whether the file holds samples as columns.
-    keep : whether dates (as seconds) and row numbers stay with the data.
-    delimiter, decimal : what stands between the entries of a text file, and before their decimals;
-    None: found out.
-    header : whether the first line names the columns; None: found out.
-    bin : width of the bins that spike times are counted in, in seconds.
+    ranges (``2-9``). index_col : the column that labels the rows; with ``transpose`` the labels
+    become the names of the columns. transpose : whether the file holds samples as columns. keep :
+    whether dates (as seconds) and row numbers stay with the data. delimiter, decimal : separator of
+    the entries of a text file, and their decimal mark; None: detected. header : whether the first
+    line names the columns; None: detected. bin : width of the bins that spike times are counted in,
+    in seconds.
     """
 
     key: str | None = None
@@ -88,7 +83,7 @@ DEFAULT = ReadOptions()
 
 
 def column_name(names: Sequence[str] | None, position: int) -> str:
-    """A column in words: by its name, or counted from 1 where it has none.
+    """A column in words: its name, or its number counted from 1 if it has none.
 
     >>> column_name(["T01"], 0), column_name(None, 0)
     ("'T01'", '1')

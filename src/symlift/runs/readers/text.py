@@ -23,12 +23,12 @@ from symlift.runs.readers.table import Sheet
 
 __all__ = ["layout_of", "read_text", "sheet_of"]
 
-_HEAD = 200  # lines that are looked at first
+_HEAD = 200  # number of lines that are examined first
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
           (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
 _SPACE = " "  # any run of blanks
-# bytes that texts do not have (26 ended files of DOS), and those that are nothing in Windows' code
-# page
+# bytes that do not occur in texts (26 ended files of DOS), and those that Windows' code page leaves
+# undefined
 _CONTROL = set(range(9)) | set(range(14, 32)) - {26}
 _NOT_1252 = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 
@@ -42,7 +42,7 @@ class Layout:
     width: int
     skip: int
     names: tuple[str, ...] | None
-    plain: bool  # numbers only, as far as was looked
+    plain: bool  # whether all entries that were examined are numbers
     notes: tuple[str, ...]
 
 
@@ -63,8 +63,8 @@ def read_text(path: Path, options: ReadOptions) -> Sheet:
         )
     if layout.plain:
         try:
-            # the fast way, for what is numbers throughout; a '#' further down is a mistake and
-            # should be said
+            # the fast way, for files that hold numbers only; a '#' further down is an error and is
+            # reported
             rows = np.loadtxt(str(path.resolve()), dtype=np.float64, skiprows=_lines_before(path, encoding, delimiter, layout.skip),
                               delimiter=None if delimiter == _SPACE else delimiter, ndmin=2, comments=None, quotechar='"',
                               encoding=encoding)  # fmt: skip
@@ -147,7 +147,7 @@ def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
 def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
     """Find the delimiter that splits most lines into equally many entries, tabs first."""
     first = lines[0].strip().lower()
-    if first.startswith("sep=") and len(first) == 5:  # a line for Excel
+    if first.startswith("sep=") and len(first) == 5:  # a line that names the separator, for Excel
         return first[4]
     order = ["\t", ";", "|", ",", _SPACE] if suffix != ".tsv" else ["\t"]
     if decimal == "," and suffix != ".tsv":

@@ -26,12 +26,12 @@ def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
     book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     try:
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        if options.key is None and len(sheets) > 1:  # new workbooks have sheets that nobody used
+        if options.key is None and len(sheets) > 1:  # new workbooks contain unused sheets
             sheets = {
                 title: sheet for title, sheet in sheets.items() if next(_records(sheet), None)
             } or sheets
         sheet = sheets[choose_key(path, options.key, sheets, "sheet")]
-        sheet.reset_dimensions()  # what the file says of its size may be wrong
+        sheet.reset_dimensions()  # the size that the file declares may be wrong
         head = list(islice(_records(sheet), _HEAD))
         if not head:
             raise InputError(

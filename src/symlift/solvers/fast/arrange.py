@@ -57,7 +57,7 @@ def similarities(X: NDArray) -> NDArray[np.float64]:
 
 
 def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
-    """atanh of correlations, which makes their sampling noise alike; zero diagonal."""
+    """atanh of correlations, which gives all of them about the same sampling noise; zero diagonal."""
     s = np.arctanh(np.clip(np.nan_to_num(correlation), -1 + 1e-7, 1 - 1e-7)).astype(np.float64)
     np.fill_diagonal(s, 0.0)
     return s
@@ -66,12 +66,12 @@ def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
 def arrange(
     S: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
 ) -> tuple[NDArray[np.int64], dict[str, float]]:
-    """Order of the columns on the grid: ``X[:, order]`` is the field, point by point in C order,
-    and its quality.
+    """Order of the columns on the grid, such that ``X[:, order]`` is the field in C order, and
+    numbers on its quality.
 
-    S: (m, d, d) symmetric pairwise statistics, such as :func:`similarities`. Starts are refined
-    until two of them end at the same least F. Quality: F, the part of S explained by lags, starts
-    tried and agreeing.
+    S holds (m, d, d) symmetric pairwise statistics, such as those of `similarities`. Starts are
+    refined until two of them end at the same least F. The quality consists of F, the part of S that
+    lags explain, and the numbers of starts that were tried and that agree.
     """
     S = np.asarray(S, dtype=np.float64)
     if S.shape[1] != grid.size:
@@ -164,11 +164,11 @@ def _lag_model(
 
 
 def _cost_matrix(S: NDArray, order: NDArray, lags: LagClasses, K: NDArray, v: NDArray) -> NDArray:
-    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, up to a constant, of column i at grid point g while
-    the others stay.
+    """cost[i, g] = Σ_j (s_ij - K(g - p_j))²/2v, up to a constant: the cost of column i at grid
+    point g while the others stay.
 
     The column at g takes i's place, so cost[i, p_j] + cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is
-    a swap's exact change.
+    the exact change by a swap.
     """
     place = np.argsort(order)
     now = lags.index[np.ix_(place, place)]
@@ -230,14 +230,14 @@ def _refine(
 
 
 def _geodesics(s: NDArray, neighbours: int) -> NDArray:
-    """Shortest paths through the graph of nearest neighbours; an edge is √(1 - tanh s) long (a root
-    variogram).
+    """Shortest paths through the graph of nearest neighbours; an edge has length √(1 - tanh s) (a
+    root variogram).
     """
     apart = np.sqrt(np.maximum(1 - np.tanh(s), 1e-9))
     np.fill_diagonal(apart, np.inf)
     near = np.argsort(apart, axis=1, kind="stable")[:, :neighbours]
     np.fill_diagonal(apart, 0.0)
-    tree = minimum_spanning_tree(apart).toarray()  # keeps the graph connected
+    tree = minimum_spanning_tree(apart).toarray()  # these edges keep the graph connected
     graph = np.maximum(tree, tree.T)
     rows = np.arange(len(s))[:, None]
     graph[rows, near] = apart[rows, near]

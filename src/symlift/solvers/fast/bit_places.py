@@ -8,7 +8,7 @@ displacement,
 
 so a column sits where its correlations with all others fit best; the sign of a_i is its polarity.
 The start is a landmark Isomap of |c|; sums over the bits of a point are then a shuffled image,
-which :func:`arrange` puts straight.
+which `arrange` puts in order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def correlations(planes: NDArray) -> NDArray[np.float32]:
-    """Correlations of bit planes (d, n), zero diagonal; a constant one has none."""
+    """Correlations of bit planes (d, n), zero diagonal; those of a constant plane are zero."""
     z = planes.astype(np.float32)
     z -= z.mean(axis=1, keepdims=True)
     norm = np.sqrt(np.einsum("ij,ij->i", z, z))[:, None]
@@ -108,7 +108,7 @@ def _settle(
     settings: FastSettings,
     capacity: int | None = None,
 ) -> Places:
-    """Alternate lag model and places until no column moves, for ever less smoothing."""
+    """Alternate between lag model and places until no column moves, with less and less smoothing."""
     columns = np.arange(len(places.point))
     for width in widths:
         for _ in range(settings.refine_steps):
@@ -122,7 +122,7 @@ def _settle(
 
 
 def _fill(gain: NDArray, capacity: int) -> NDArray[np.int64]:
-    """The point of most gain for each column, ``capacity`` columns a point."""
+    """The point of largest gain for each column, with at most ``capacity`` columns per point."""
     best = gain.argmax(axis=1)
     if np.bincount(best, minlength=gain.shape[1]).max() <= capacity:
         return best
@@ -135,8 +135,8 @@ def place(
     """Grid point and polarity of each column, from correlations (d, d); quality: the part of them
     that the lag model explains.
 
-    Where d is a multiple of the number of points, each gets as many columns; otherwise a point may
-    have any number.
+    If d is a multiple of the number of points, all points get the same number of columns; otherwise
+    a point may have any number.
     """
     d, lags = len(C), LagClasses(grid)
     model = _LagModel(C, lags)
@@ -180,8 +180,8 @@ def explained_by_places(C: NDArray, C_held: NDArray, places: Places, lags: LagCl
 
 
 def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> Places:
-    """Points as a whole put where :func:`arrange` wants them: an embedding bends, sums over a
-    point's bits are an image.
+    """Move points as a whole to where `arrange` puts them: an embedding is bent, but sums over the
+    bits of a point form an image.
     """
     model.fit(places, 0.0)
     if not model.energy.all():
@@ -199,7 +199,7 @@ def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> P
 
 
 def nearest_columns(C: NDArray, neighbours: int) -> csr_matrix:
-    """Graph of the columns that go together most, edges √(1 - |c|) long."""
+    """Graph of the columns that correlate most; an edge has length √(1 - |c|)."""
     d, k = len(C), min(neighbours, len(C) - 1)
     rows, columns = (
         np.repeat(np.arange(d), k),

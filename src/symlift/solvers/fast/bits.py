@@ -1,20 +1,20 @@
-"""Scrambled bits: which columns belong to one grid point, where it is, and what each bit weighs.
+"""Scrambled bits: which columns belong to one grid point, where it is, and the weight of each bit.
 
 X holds two-valued columns, more of them than the grid has points: the bits x_i of numbers, in
-unknown order, some of them perhaps inverted. Three questions, each answered by what stationarity
-makes alike everywhere.
+unknown order, some of them perhaps inverted. Three questions are answered, each from statistics
+that stationarity makes equal everywhere.
 
 *Where.* A column sits where its correlations with all others fit best
-(:mod:`symlift.solvers.fast.bit_places`).
+(`symlift.solvers.fast.bit_places`).
 
 *Which bit.* Columns of equal significance have equal correlations with bits of given significance
 at given displacement, c_ij = K_{b_i b_j}(p_i - p_j); within each point, bits are assigned to the
 classes b for which that holds best.
 
-*What it weighs.* The mean of the neighbouring points, given the bits of a point, rises with the
-number that they write. Its regression on the bits, over points whose bits are not all alike
-(saturated points say nothing of one bit), ranks them; the number system has base two, so that the
-rank is the weight, 2^(-1), 2^(-2), …
+*Its weight.* The mean of the neighbouring points, given the bits of a point, rises with the number
+that they encode. Its regression on the bits, over points whose bits are not all equal (saturated
+points carry no information on a single bit), ranks them; the number system has base two, so that
+the rank gives the weight, 2^(-1), 2^(-2), …
 
 A bit that is missing at a point is predicted from the bits around by those covariances.
 """
@@ -48,9 +48,9 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class BitReading:
-    """What was read from scrambled bits: the lifting map W (N, d), zero where held-out samples do
-    not agree with the places; the grid point and the significance (0 the lowest) of each column;
-    and numbers about it.
+    """Result for scrambled bits: the lifting map W (N, d), zero where held-out samples contradict
+    the places; the grid point and the significance (0 the lowest) of each column; and numbers on
+    its quality.
     """
 
     W: NDArray[np.float64]
@@ -66,11 +66,11 @@ def read_bits(
     held: int,
     settings: FastSettings = DEFAULT,
 ) -> BitReading:
-    """Lifting map of scrambled bits, one plane a column (d, n); the first ``held`` samples only
-    judge the places.
+    """Lifting map of scrambled bits, given as one plane for each column (d, n); the first ``held``
+    samples are used only to judge the places.
 
-    W x is the number that the bits of each point write, between 0 and 1, up to a constant and to
-    all bits being inverted.
+    W x is the number that the bits of each point encode, between 0 and 1, up to a constant and to
+    an inversion of all bits.
     """
     C, C_held = (
         correlations(planes[:, held : held + settings.bit_rows]),
@@ -104,8 +104,8 @@ def read_bits(
 
 
 def weight_decay(slopes: NDArray) -> float:
-    """By how much slopes shrink from one bit to the next, over the heavier half of them: about a
-    half where bits write numbers.
+    """Factor by which slopes shrink from one bit to the next, over the heavier half of them: about
+    a half if bits encode numbers.
 
     >>> round(weight_decay(np.array([0.25, 1.0, 0.5])), 3)
     0.5
@@ -159,8 +159,8 @@ class Neighbourhoods:
             self.next.append(reached[np.abs(steps[lag]).sum(axis=1) == 1])
 
     def window(self, p: int) -> tuple[NDArray, NDArray]:
-        """Columns at p and around it, its own first, and the numbers of their displacements, none
-        last.
+        """Columns at p and around it, its own first, and the numbers of their displacements; the
+        last number stands for no displacement.
         """
         columns, lag = self.around[p]
         own = self.own[p]
@@ -203,9 +203,9 @@ def bit_weights(
     """What a bit of each class adds to the neighbouring points, (K,): slopes of their mean on the
     bits of a point.
 
-    Every word that the bits of a point write counts about once, however often it is written: at
-    uniform words, bits are independent, and slopes of a mean that is linear in the number are in
-    proportion to the bits' significance.
+    Every word that the bits of a point form counts about once, however often it occurs: if words
+    are uniform, bits are independent, and slopes of a mean that is linear in the number are
+    proportional to the bits' significance.
     """
     K = int(classes.max()) + 1
     weights = np.ones(K)
@@ -238,7 +238,7 @@ def _field(planes: NDArray, near: Neighbourhoods, weights: NDArray) -> NDArray[n
 
 
 def _telling(own: NDArray, around: NDArray) -> tuple[NDArray, NDArray]:
-    """Samples where the bits of a point are not all alike: the bits (m, k), and the mean of the
+    """Samples where the bits of a point are not all equal: the bits (m, k), and the mean of the
     points around it (m,).
     """
     ones = own.sum(axis=0, dtype=np.int64)
@@ -247,8 +247,8 @@ def _telling(own: NDArray, around: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _blank_words(own: NDArray, around: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """As :func:`_word_means`, of the two words whose bits are all alike: without them, two bits
-    would be one.
+    """As `_word_means`, for the two words whose bits are all equal: without them, two bits could
+    not be distinguished.
     """
     ones = own.sum(axis=0, dtype=np.int64)
     alike = [ones == 0, ones == len(own)]
@@ -315,8 +315,8 @@ def number_map(
     weights: NDArray,
     settings: FastSettings = DEFAULT,
 ) -> NDArray[np.float64]:
-    """W (N, d): for each point the number that its bits write, Σ_b w_b x_b; a missing bit by its
-    best linear prediction.
+    """W (N, d): for each point the number that its bits encode, Σ_b w_b x_b; a missing bit is
+    replaced by its best linear prediction.
 
     The prediction solves Σ v = c, Σ the covariance of the bits at the point and around (from their
     correlations C and deviations), c that of the missing class with them, averaged over all pairs

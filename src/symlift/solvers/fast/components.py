@@ -23,13 +23,13 @@ __all__ = [
     "standardise",
 ]
 
-# E log cosh of a standard normal variable: what a component's contrast is measured against
+# E log cosh of a standard normal variable, to which a component's contrast is compared
 _GAUSSIAN_LOG_COSH = 0.374567207
 
 
 def standardise(S: NDArray) -> NDArray:
-    """Columns divided by their deviation and clipped, so that single bursts do not rule what
-    follows.
+    """Columns divided by their deviation and clipped, so that single bursts do not dominate the
+    statistics.
     """
     return np.clip(S / np.maximum(S.std(axis=0), 1e-300), -CLIP, CLIP)
 
@@ -43,16 +43,16 @@ def independent_components(
     """Unmixing matrix U of centred X: columns of X Uᵀ are as independent as can be, each of unit
     variance.
 
-    Picard-O (extended) on whitened rows. Beside it the contrast Σ |E log cosh s - E log cosh g|/d,
-    by which local optima, that look fine otherwise, can be distinguished from the best one.
-    ``start`` is an unmixing matrix to go on from.
+    Picard-O (extended) on whitened rows. Also returns the contrast Σ |E log cosh s - E log cosh
+    g|/d, which distinguishes local optima from the best one. ``start`` is an unmixing matrix to go
+    on from.
     """
     rows = np.asarray(X, dtype=np.float64)
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     whitening = (vectors / np.sqrt(np.maximum(values, 1e-9 * values[-1]))).T
     first = None if start is None else polar(start @ np.linalg.pinv(whitening))
     with warnings.catch_warnings():
-        # not converging to the last digit is no news here: the contrast decides
+        # a warning that the last digits have not converged is of no interest: the contrast decides
         warnings.simplefilter("ignore")
         _, R, S = picard(
             whitening @ rows.T,
@@ -75,11 +75,11 @@ def _log_cosh(S: NDArray) -> NDArray:
 
 
 def nongaussianity(S_fit: NDArray, S_held: NDArray) -> float:
-    """z score of the components' contrast on rows that they were not fitted to; about 0 where all
-    is Gaussian.
+    """z score of the components' contrast on rows that they were not fitted to; about 0 for
+    Gaussian data.
 
     E log cosh s - E log cosh g on held-out rows, with the sign seen on the fitted ones, summed over
-    components. Without it no dense mixing can be undone.
+    components. A dense mixing can only be undone if it is large.
     """
     sign = np.sign(_log_cosh(S_fit / S_fit.std(axis=0)).mean(axis=0) - _GAUSSIAN_LOG_COSH)
     held = _log_cosh(S_held / S_held.std(axis=0))
@@ -98,7 +98,7 @@ def energy_dependence(S: NDArray) -> NDArray[np.float64]:
 
 def energy_similarities(S: NDArray) -> NDArray[np.float64]:
     """atanh of the correlations of |s| and of log(|s| + 1/10), s standardised: (2, d, d), for
-    :func:`arrange`.
+    `arrange`.
     """
     energy = np.abs(S) / np.maximum(S.std(axis=0), 1e-300)
     return np.stack([fisher(np.corrcoef(e, rowvar=False)) for e in (energy, np.log(energy + 0.1))])

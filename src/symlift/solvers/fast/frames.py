@@ -23,8 +23,8 @@ def points_frame(
     orthogonalise.
 
     With s = G f and G a symmetric positive filter, the polar factor of the ordered unmixing matrix
-    is the true frame, where the measurement is orthogonal. Beside it, how much of the components'
-    energies on held-out rows the order explains.
+    is the true frame if the measurement is orthogonal. Also returns the share of the components'
+    energies on held-out rows that the order explains.
     """
     S = X @ U.T
     energies = energy_similarities(S)
@@ -37,8 +37,8 @@ def points_frame(
 
 
 def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
-    """Signs that make points alike: by their skewness where they have one, else so that neighbours'
-    mixing columns agree.
+    """Signs that make the distributions at all points equal: by their skewness if they have one,
+    otherwise such that the mixing columns of neighbours agree.
 
     Skewness does not depend on the mixing; mixing columns overlap as the field does only where the
     mixing is orthogonal.
@@ -61,8 +61,8 @@ def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:
 
     With centred energies e_k at embedded positions τ_k, N = E[(Σ e_k) x xᵀ] and P = E[(Σ τ_k e_k) x
     xᵀ]: for a stationary field N^{-1/2} P N^{-1/2} is the latent coordinate itself. Which energies
-    and which regularisation of N start in the right basin varies from data to data, so there are
-    four.
+    and which regularisation of N start in the right basin depends on the data, so four combinations
+    are tried.
     """
     S = X @ U.T
     position = np.argsort(np.argsort(_fiedler(energy_dependence(S)))).astype(np.float64)
@@ -88,7 +88,7 @@ def _fiedler(dependence: NDArray) -> NDArray[np.float64]:
     on a line.
     """
     away = ~np.eye(len(dependence), dtype=bool)
-    # a negative quantile must not be subtracted: it would tie everything to everything
+    # a negative quantile must not be subtracted: it would link all pairs
     G = np.maximum(dependence - max(np.quantile(dependence[away], 0.3), 0.0), 0.0) * away + 1e-9
     degree = G.sum(axis=1)
     _, vectors = np.linalg.eigh(-G / np.sqrt(np.outer(degree, degree)))
@@ -98,12 +98,12 @@ def _fiedler(dependence: NDArray) -> NDArray[np.float64]:
 def stationary_frame(
     W: NDArray, C: NDArray, C_held: NDArray, lags: LagClasses, steps: int = 30
 ) -> tuple[NDArray[np.float64], float]:
-    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as ``C_held`` of
-    held-out rows approves.
+    """W ← polar(T W C) with C = E[x xᵀ] and T the lag average of W C Wᵀ, as long as the misfit to
+    ``C_held`` of held-out rows falls.
 
-    For fixed T, tr(T W C Wᵀ) is convex in W, so each step lowers ‖W C Wᵀ - T‖². Many steps fit
-    sampling noise: each must cut the held-out misfit ‖W C Wᵀ - T‖/‖C‖ by a twentieth. Returns the
-    frame and that misfit.
+    For fixed T, tr(T W C Wᵀ) is convex in W, so each step lowers ‖W C Wᵀ - T‖². Many steps would
+    fit sampling noise: each must reduce the held-out misfit ‖W C Wᵀ - T‖/‖C‖ by a twentieth.
+    Returns the frame and that misfit.
     """
 
     def misfit(V: NDArray) -> float:
@@ -121,11 +121,11 @@ def stationary_frame(
 
 
 def nearest_in_turn(W: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """W (N, d) of a ring with its points in the order in which neighbours go together most.
+    """W (N, d) of a ring with its points in the order in which neighbours correlate most.
 
-    Every k-th point of a ring, k and N without a common divisor, is a ring as stationary as the
-    first. Correlations of values and of magnitudes must both be strongest k points apart for the
-    order to be changed.
+    Taking every k-th point of a ring, with k and N coprime, gives another ring that is just as
+    stationary. Correlations of values and of magnitudes must both be strongest k points apart for
+    the order to be changed.
     """
     Y = rows @ W.T
     N = Y.shape[1]

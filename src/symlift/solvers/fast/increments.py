@@ -24,9 +24,7 @@ __all__ = ["increments_frame", "total_correlation"]
 def increments_frame(
     X: NDArray, held: NDArray, U: NDArray, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Lifting map whose increments are the components, and how clearly there is one global
-    component among them.
-    """
+    """Lifting map whose increments are the components, and how clearly one of them is global."""
     S = X @ U.T
     spread = _participation(energy_dependence(S))
     whole = int(np.argmax(spread))
@@ -37,7 +35,8 @@ def increments_frame(
     quality["locality"] = explained_elsewhere(energies, elsewhere, order, LagClasses(line))
     local = local[order]
     steps = U[local] * _step_signs(S[:, local])[:, None]
-    # distortion does not see the sign of the global direction: both sides compete by resolution
+    # distortion does not depend on the sign of the global direction: both signs are compared by
+    # resolution
     sides = [_least_distortion_sum(steps, side) for side in (1.0, -1.0)]
     W = min(sides, key=lambda w: total_correlation(w, X))
     return W, {**quality, "global": float(spread[whole] / np.median(spread[local]))}
@@ -53,8 +52,8 @@ def total_correlation(W: NDArray, X: NDArray) -> float:
 
 
 def _participation(E: NDArray) -> NDArray[np.float64]:
-    """(Σ_j E_ij²)²/Σ_j E_ij⁴: with how many others component i shares energy. A local one: few; a
-    global one: all.
+    """(Σ_j E_ij²)²/Σ_j E_ij⁴: the number of others with which component i shares energy: few for a
+    local component, all for a global one.
     """
     return np.sum(E**2, axis=1) ** 2 / np.maximum(np.sum(E**4, axis=1), 1e-300)
 
@@ -62,9 +61,9 @@ def _participation(E: NDArray) -> NDArray[np.float64]:
 def _step_signs(S: NDArray) -> NDArray[np.float64]:
     """Signs that make the coupling of increments negative on the whole.
 
-    The increments of a stationary field add up to something bounded, so they oppose each other.
-    White components have lost that in second order, but J_ij = E[s_i³ s_j] keeps it: leading
-    eigenvector of -J, then coordinate ascent.
+    The sums of the increments of a stationary field are bounded, so increments are negatively
+    coupled. White components no longer show that in second order, but J_ij = E[s_i³ s_j] does: the
+    signs are those of the leading eigenvector of -J, improved by coordinate ascent.
     """
     Z = standardise(S)
     J = (Z**3).T @ Z / len(Z)
@@ -104,7 +103,7 @@ def _least_distortion_sum(steps: NDArray, side: float, taps: int = 16) -> NDArra
         return value, np.concatenate([by_tap, slope.sum(axis=0)])
 
     summed = cumulate @ steps
-    unseen = np.linalg.svd(steps)[2][-1]  # the direction that no step sees: the global one
+    unseen = np.linalg.svd(steps)[2][-1]  # the global direction, which no step contains
     constant = -summed.mean(axis=0) + side * unseen * np.sqrt(np.sum(summed**2) / n / n)
     start = np.concatenate([np.zeros(taps), constant])
     optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000})

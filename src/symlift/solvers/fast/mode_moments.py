@@ -1,9 +1,9 @@
 """Third moments in the eigenbasis of the covariance, where partial whitening is a scaling of axes.
 
 C^(-a/2) x commutes with an orthogonal mixing and with translations (on a ring exactly, on a window
-up to its ends), so the moments of x whitened by any a are as stationary as those of x. a = 0 weighs
-modes by their variance, a = 1 all alike: high frequencies, of which r of the *detail* is made, get
-their say from a = 1/4 on.
+up to its ends), so the moments of x whitened by any a are as stationary as those of x. a = 0
+weights modes by their variance, a = 1 weights all equally: high frequencies, which determine r of
+the *detail*, have an influence from a = 1/4 on.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ModeMoments:
     order: ClassVar[int] = 3
 
     def strongest(self, count: int) -> ModeMoments:
-        """Of the ``count`` modes of largest variance alone."""
+        """The moments of the ``count`` modes of largest variance alone."""
         k = slice(count)
         first, second = ((C[k, k], T[k, k, k]) for C, T in self.halves)
         return ModeMoments(self.values[k], self.basis[k], (first, second), self.rows)
@@ -68,14 +68,14 @@ class ModeMoments:
     def gap(
         self, a: float, lags: LagClasses
     ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
-        """The gap at whitening a, and what sampling adds to it."""
+        """The gap at whitening a, and the contribution of sampling noise to it."""
         moments = self.whitened(a)
         return invariance_gap(moments, lags), moments.noise
 
 
 def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:
-    """Of centred rows X (n, d); in float32 where ``single``, which n³ numbers beyond 100 points
-    want.
+    """Moments of centred rows X (n, d); with ``single`` in float32, which saves memory for the n³
+    numbers of more than 100 points.
     """
     values, vectors = np.linalg.eigh(X.T @ X / len(X))
     basis = vectors[:, ::-1].T
@@ -85,8 +85,8 @@ def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:
 
 
 def third_sums(Z: NDArray) -> NDArray:
-    """Σ z ⊗ z ⊗ z, each triple of axes once and then copied to its six places: a third of the
-    products.
+    """Σ z ⊗ z ⊗ z, each triple of axes computed once and then copied to its six places: a third of
+    the products.
     """
     m = Z.shape[1]
     T = np.zeros((m, m, m), dtype=Z.dtype)

@@ -1,4 +1,4 @@
-"""Propose a grid for vectors that nobody gave one for."""
+"""Propose a grid for vectors whose grid is unknown (``grid="auto"``)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
                 yield Grid((a, b, d // (a * b)))
 
 
-# components of fewer columns, or from fewer rows for each, say nothing of a grid
+# components of fewer columns, or from fewer rows per column, carry no information on a grid
 _FEWEST, _ROWS_PER_COLUMN = 4, 4
 # confidence below which the runner-up is named
 _UNSURE = 0.65
@@ -151,7 +151,7 @@ def _best(
     """The simplest grid that explains the statistics about as well as any.
 
     Folding a line into rows gives a grid whose displacements are finer than the line's, so it
-    explains no less: of those that do equally well, the one with the fewest displacements is meant.
+    explains no less: of grids that do equally well, the one with the fewest displacements is taken.
     """
     explained: list[tuple[float, LagClasses]] = []
     candidates = list(candidate_grids(S.shape[1], settings))

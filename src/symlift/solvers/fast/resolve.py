@@ -7,7 +7,7 @@ shared by all points.
 The first two are the total correlation per point (resolution), which does not depend on the mixing;
 the distortion is infomax at fixed ‖W‖; the last is stationarity of second to fourth moments.
 Stationarity alone cannot distinguish the truth from an all-pass copy of it; the entropy of the
-shared marginal can, since a copy smears what is silent.
+shared marginal can, since a copy fills silent parts of the signal.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class SharedEntropy:
 class _Nonstationarity:
     """Σ_k ‖M_k - Π M_k‖²/‖M_k‖² over E[z zᵀ], E[z² zᵀ], E[z² z²ᵀ], and its gradient in Z.
 
-    The denominators are those of the Z it was made with, so that value and gradient belong
-    together.
+    The denominators stay those of the first Z, so that value and gradient are consistent.
     """
 
     def __init__(self, Z: NDArray, lags: LagClasses) -> None:
@@ -110,8 +109,8 @@ def resolve(
     stationary: float = 5.0,
     settings: FastSettings = DEFAULT,
 ) -> NDArray[np.float64]:
-    """Minimise J(W) over all invertible W from a start, L-BFGS on (1 + Θ) W, the density going from
-    coarse to fine.
+    """Minimise J(W) over all invertible W from a start, by L-BFGS on (1 + Θ) W, with a density that
+    goes from coarse to fine.
     """
     m = len(W)
     for bandwidth in settings.bandwidths:
@@ -150,7 +149,7 @@ def relative_loss(
         h, slope = entropy(Z)
         penalty, push = nonstationarity(Z)
         slope = slope + stationary * push
-        radial = float(np.sum(slope * Z, dtype=np.float64))  # what depends on Z, by -log s
+        radial = float(np.sum(slope * Z, dtype=np.float64))  # the dependence on Z, through -log s
         gradient = (slope.T @ Y0).astype(np.float64) / s
         gradient += (1.0 - radial) * (Z.T @ Y0).astype(np.float64) / (n * m * s)
         TG = T @ G0
@@ -202,8 +201,8 @@ def least_distortion_filter(V: NDArray, lags: LagClasses, taps: int = 3) -> NDAr
 
 
 def _symmetric_lags(lags: LagClasses, taps: int) -> tuple[NDArray[np.int64], int]:
-    """Class of each pair with displacement and its opposite taken as one, -1 beyond ``taps``; and
-    how many there are.
+    """Class of each pair, -1 beyond ``taps``, and the number of classes; a displacement and its
+    opposite are one class.
     """
     lengths = lags.shape
     steps = np.stack(np.unravel_index(np.arange(lags.count.size), lengths), axis=1)

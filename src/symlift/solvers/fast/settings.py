@@ -46,14 +46,14 @@ class FastSettings:
 
     # -- bits
     bit_rows: int = 20_000
-    #: shuffled bits explain 0.9 or more of held-out correlations, noise nothing
+    #: share of held-out correlations that is explained: 0.9 or more by shuffled bits, 0 by noise
     bits_local: float = 0.5
     #: how much lighter each bit is than the one before: right readings 0.62 or less (digits), wrong
     #: ones 0.78 or more (textures)
     bits_decay: float = 0.7
     landmarks: int = 400
     match_rounds: int = 10
-    #: a word that was seen this often counts half as much as one that is seen always
+    #: a word that was seen this often counts half as much as one that is always seen
     word_seen: int = 30
     #: variance that is added to a bit's own where it predicts another
     damping: float = 1e-4
@@ -66,40 +66,42 @@ class FastSettings:
 
     # -- linear processes: components that are innovations
     #: part of the mixing columns' overlaps that displacements explain: processes 0.88 or more,
-    #: random mixings 0.4 or less, but 0.63 on 16 points, where there are few pairs: from how many
-    #: points on it is looked at
+    #: random mixings 0.4 or less, but 0.63 on 16 points, where there are few pairs; and the fewest
+    #: points for which it is used
     overlap: float = 0.75
-    #: below this there is nothing to untangle: processes begin at 0.61, random mixings of 24 points
-    #: and more end at 0.56
+    #: below this no process is looked for: processes have 0.61 or more, random mixings of 24 points
+    #: and more 0.56 or less
     tangled: float = 0.57
     fewest_innovations: int = 20
 
     # -- evidence
-    #: noise leaves a locality of about 0 and |z| < 3
+    #: noise has a locality of about 0 and |z| < 3
     local: float = 0.2
     nongaussian: float = 4.0
-    #: of a ring that only a general map was found for: wrong ones 0.20 to 0.33 (decays)
+    #: locality of a ring for which only a general map was found: wrong ones 0.20 to 0.33 (decays)
     ring_local: float = 0.5
 
-    #: held-out rows leave the stationarity of right fits within this, over their number, of what
-    #: many rows leave
+    #: divided by the number of held-out rows: by how much the stationarity of correct fits may
+    #: exceed that of many rows
     few_rows: float = 8.0
 
     # -- stationary frames
-    #: held-out distance of moments to stationary ones: right frames leave 0.002 or less, wrong ones
-    #: 0.006 or more
+    #: held-out distance of moments to stationary ones: correct frames have 0.002 or less, wrong
+    #: ones 0.006 or more
     stationary: float = 0.004
-    #: d³ third moments cost 2d⁴ operations a step
+    #: d³ third moments cost 2d⁴ operations per step
     max_third_order: int = 100
-    #: share of the third moment that is sampling noise, beyond which it says nothing
+    #: share of the third moment that is sampling noise, beyond which the moment carries no
+    #: information
     no_third_moment: float = 0.5
-    #: gaps in units of the sampling noise: worth going on from, worth sharpening, arrived
+    #: gaps in units of the sampling noise below which a frame is continued, sharpened, or has
+    #: converged
     near_gap: float = 5.0
     sharpen_gap: float = 3.0
     arrived_gap: float = 1.5
     #: weight of the pooled entropy while sharpening, in units of the sampling noise
     sharpen_strength: float = 20.0
-    #: pooled entropies this close are one and the same phase of a ring
+    #: pooled entropies this close count as the same phase of a ring
     same_sharpness: float = 0.01
 
     #: sampling noise of the moments from which on the gap alone is not trusted: frames are sharpened
@@ -110,16 +112,15 @@ class FastSettings:
 
     # -- starts from the covariance's eigenbasis
     #: partial whitenings C^(-a/2): at 0 high frequencies have no weight; ending at 3/4 instead of 0
-    #: takes decays from 0.93 to
-    #: 0.995 and garments from 0.95 to 0.99
+    #: raises r of decays from 0.93 to 0.995 and of garments from 0.95 to 0.99
     whitenings: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75)
-    #: where starts are ranked
+    #: the whitening at which starts are ranked
     ranked_at: float = 0.5
-    #: on the coarsest grid one start in ten or more arrives; forty take 3 s
+    #: on the coarsest grid at least one start in ten converges to the right minimum; forty take 3 s
     eigenbasis_starts: int = 40
     #: after so many starts the best gap on the coarsest grid, in units of the noise, is 0.8 to 17
-    #: where the mixing is orthogonal, and 37 or more (Ising, pulses) where it is not: there is no
-    #: hope
+    #: where the mixing is orthogonal, and 37 or more (Ising, pulses) where it is not: the search is
+    #: then given up
     hopeful_starts: int = 12
     hopeless_gap: float = 25.0
     #: points of the coarsest grid, on one axis and on several, for third and fourth order
@@ -127,10 +128,11 @@ class FastSettings:
     #: grids up to which several starts go on at third and fourth order; beyond, the best one
     max_order: tuple[int, int] = (100, 36)
     #: steps after which starts are ranked, how many of them go on to the next finer grid, and steps
-    #: of the last way
+    #: on the last grid
     first_steps: int = 50
     beam: int = 3
-    #: starts that go all the way on the last grid: basins of nearly the same gap differ by a mild
+    #: starts that are fully optimised on the last grid: basins of nearly the same gap differ by a
+    #: mild
     #: all-pass filter (0.99, 0.9997)
     finalists: int = 2
     path_steps: tuple[int, int] = (200, 80)
@@ -139,42 +141,43 @@ class FastSettings:
     confirmed_gap: float = 1.4
     #: strong modes whose signs are tried the other way round at the end
     flips: int = 1
-    #: at third order n³ numbers in float32, 8n⁴ operations a step: 0.5 s at 225 points; at fourth
+    #: at third order n³ numbers in float32, 8n⁴ operations per step: 0.5 s at 225 points; at fourth
     #: n⁴ and 10n⁵
     max_eigenbasis: tuple[int, int] = (256, 64)
-    #: of the third moment half whitened: beyond this share of noise the starts do not arrive
+    #: share of noise in the half whitened third moment beyond which no start converges
     #: (photographs: 0.4)
     eigenbasis_noise: float = 0.25
-    #: the last gap of a frame that has arrived, in units of the noise: 0.3 to 1.3; of others 1.5
+    #: the last gap of a frame that has converged, in units of the noise: 0.3 to 1.3; of others 1.5
     #: and more
     eigenbasis_arrived: float = 1.4
-    #: at fourth order, where steps are fewer: piecewise constant 1.0 to 1.6, wrong ones 2.9;
+    #: the same at fourth order, with fewer steps: piecewise constant 1.0 to 1.6, wrong ones 2.9;
     #: held-out slices decide as well
     fourth_arrived: float = 2.0
-    #: and the part of held-out statistics that displacements explain: 0.6 to 0.98; about 0 without
-    #: a domain
+    #: the part of held-out statistics that displacements explain for such a frame: 0.6 to 0.98;
+    #: about 0 without a domain
     dense_explained: float = 0.4
     #: share of noise in the half whitened fourth cumulant: piecewise constant 0.05, Laplace
     #: innovations 0.43, Gaussian 1
     fourth_noise: float = 0.6
-    #: weight of the pooled entropy in units of that noise (3 and 20 alike on images and decays, 3
-    #: better on moving averages), and what the gap may grow to: images are not quite stationary,
-    #: their truth has 1.7
+    #: weight of the pooled entropy in units of that noise (3 and 20 do equally well on images and
+    #: decays, 3 better on moving averages), and the largest gap afterwards: images are not quite
+    #: stationary, their true frame has 1.7
     third_sharpen_strength: float = 3.0
     third_sharpened_gap: float = 2.0
-    #: what held-out rows must gain in pooled entropy: decays 0.5, images 0.5 to 0.9, moving
-    #: averages 0.03
+    #: least gain of held-out rows in pooled entropy: decays 0.5, images 0.5 to 0.9, moving averages
+    #: 0.03
     third_sharper: float = 0.1
 
     # -- phases of a ring
-    #: rows that phases are chosen by, and what held-out rows must gain in pooled entropy to take
-    #: another
+    #: rows by which phases are chosen, and the gain of held-out rows in pooled entropy that is
+    #: needed to change the phase
     phase_rows: int = 4_000
     sharper_phase: float = 0.01
-    #: how well the sharpest phase agrees with the third moment's own where one attempt is enough
+    #: agreement of the sharpest phase with that of the third moment above which one attempt is
+    #: enough
     same_phase: float = 0.97
-    #: gaps from which modes that run backwards are turned round (decays: 0.3 to 8.9 times the noise
-    #: before, 0.3 to 0.9 after), and how often phases and steps take turns
+    #: gaps above which reversed modes are turned round (decays: 0.3 to 8.9 times the noise before,
+    #: 0.3 to 0.9 after), and how often phases and steps alternate
     ring_gap: float = 12.0
     ring_rounds: int = 2
 
@@ -189,12 +192,12 @@ class FastSettings:
     propose_rows: int = 6_000
     max_aspect: int = 4
     #: a proposal must explain this much of the held-out statistics, and this much of what simpler
-    #: grids leave over
+    #: grids leave unexplained
     enough: float = 0.5
     margin: float = 0.15
     #: grids that leave at most this many times as much unexplained as the best one count as equal
     as_good: float = 1.25
-    #: the same for columns that were placed, whose share of what is real scatters less
+    #: the same for columns that were placed, whose share of the real part scatters less
     as_good_columns: float = 1.1
     #: columns up to which components are tried: every grid is arranged then
     propose_columns: int = 150

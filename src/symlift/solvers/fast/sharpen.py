@@ -1,5 +1,5 @@
-"""Sharpen: choose, among stationary frames, the phase that stationarity cannot see, by the entropy
-of the shared marginal.
+"""Sharpen: choose among stationary frames by the entropy of the shared marginal, since stationarity
+does not determine the phase.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from symlift.solvers.fast.stationary import minimise_over_rotations
 
 __all__ = ["pooled_entropy", "sharpen", "sharpest_start"]
 
-# fine enough to see silence, which all-pass copies smear: rows have unit pooled deviation
+# fine enough to resolve silent parts, which all-pass copies fill: rows have unit pooled deviation
 _POOLED = SharedEntropy(bandwidth=0.03, half_width=12.0, bins=1600)
 
 
@@ -32,9 +32,9 @@ def sharpen(
 ) -> NDArray[np.float64]:
     """Minimise gap(W) + strength · h̄(W x) over rotations from a stationary W.
 
-    The gap leaves all-pass copies nearly free, and they smear silence, which the entropy of the one
-    common marginal sees. Only near a stationary W: over all rotations the entropy alone prefers
-    wavelet-like bases.
+    The gap hardly distinguishes all-pass copies, but they fill silent parts of the signal, which
+    increases the entropy of the shared marginal. This holds only near a stationary W: over all
+    rotations the entropy alone prefers wavelet-like bases.
     """
 
     def function(W: NDArray) -> tuple[float, NDArray]:

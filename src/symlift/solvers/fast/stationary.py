@@ -27,30 +27,29 @@ __all__ = [
     "moments",
 ]
 
-# 2^N wrong rotations make the second moment Toeplitz too, so it must not drown the third
+# 2^N wrong rotations make the second moment Toeplitz too, so it must not outweigh the third
 _WEIGHTS = (1.0, 0.3)
 THIRD_WEIGHT = _WEIGHTS[1]
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Second and third moment of centred observations, each divided by its norm, and what sampling
-    adds to the gap.
+    """Second and third moment of centred observations, each divided by its norm, and the
+    contribution of sampling noise to the gap.
     """
 
     second: NDArray[np.float64]
     third: NDArray[np.float64]
     noise: float
-    third_noise: (
-        float  # of the third moment alone: near 1 where the field is symmetric in sign and has none
-    )
+    # of the third moment alone: near 1 if the field is symmetric in sign, so that it vanishes
+    third_noise: float
 
 
 def moments(X: NDArray) -> Moments:
     """E[x xᵀ] and E[x ⊗ x ⊗ x] with their sampling noise.
 
     From halves a and b of the rows: the squared error of the mean of both is ‖M_a - M_b‖²/4 in
-    expectation, and a true W leaves a gap of just that size.
+    expectation, and a true W has a gap of just that size.
     """
     halves = [_sums(X[::2]), _sums(X[1::2])]
     full = [a + b for a, b in zip(*halves, strict=True)]
@@ -96,8 +95,8 @@ def invariance_gap(
     noise.
 
     ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left
-    unrotated⟩. A third moment in float32 is worked with in float32: half the time, and its own
-    sampling noise is larger by far.
+    unrotated⟩. A third moment in float32 is processed in float32: half the time, and its sampling
+    noise is far larger than the rounding.
     """
     invariant = invariant or Invariant(lags)
     d = len(m.second)
@@ -172,7 +171,7 @@ def _skew(gradient: NDArray, W: NDArray) -> NDArray:
 def _two_loop(
     gradient: NDArray, pairs: list[tuple[NDArray, NDArray, float]], step: float
 ) -> NDArray:
-    """The L-BFGS direction; plain scaled gradient while there is no memory."""
+    """The L-BFGS direction; a scaled gradient in the first step."""
     q = gradient.copy()
     weights = []
     for s, y, rho in reversed(pairs):

@@ -18,8 +18,8 @@ from symlift.solvers.fast.settings import FastSettings
 
 __all__ = ["SplitRows", "Work"]
 
-# what stages cost, relative to each other, and how often they run at most: for the time estimate of
-# a progress bar
+# relative cost of the stages, and how often they run at most: for the time estimate of a progress
+# bar
 COSTS = {
     "bits": 6,
     "place": 4,

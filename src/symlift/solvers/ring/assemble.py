@@ -18,22 +18,22 @@ __all__ = ["assemble"]
 def assemble(
     X: NDArray, given: list[NDArray], harmonics: NDArray, modes: NDArray, grid: Grid
 ) -> LiftedModel:
-    """The lifted model: plane h turns by 2π m_h / N a step, the filter is even on the given planes
-    and 0 elsewhere.
+    """The lifted model: plane h turns by 2π m_h / N per step, the filter has equal weights on the
+    given planes and 0 elsewhere.
 
     ``harmonics`` (n, H) are posterior means of e^{i m_h · φ} for the ``modes`` m_h (H, axes), the
     fundamental ones first; those are read out by the ``given`` B (d, 2), u = Bᵀ(x - mean).
-    Regressing x on them leaves a rest that is uncorrelated with them, on which the next harmonic is
-    read out, and so on; rows that vanish on all regressors complete E, which is invertible, and do
-    not turn.
+    Regressing x on them leaves a residual that is uncorrelated with them, from which the next
+    harmonic is read out, and so on; rows that vanish on all regressors complete E, which is
+    invertible, and do not turn.
     """
     n, d = X.shape
     mean = X.mean(axis=0)
     rest = X - mean
     covariance = rest.T @ rest / n
-    project = np.eye(d)  # (x - mean) → what is left of it
+    project = np.eye(d)  # (x - mean) → residual
     readouts = [_to_size(B.T, covariance) for B in given]
-    # all given planes at once: neither is uncorrelated with the other
+    # all given planes at once, because they are correlated with each other
     R = np.concatenate(readouts)
     regressors = [covariance @ R.T @ np.linalg.inv(R @ covariance @ R.T)]
     project -= regressors[0] @ R

@@ -1,10 +1,10 @@
-"""Domains that a population may be tuned to, as mixtures of states: how likely are rows that were
-not fitted under each?
+"""Likelihood of held-out rows under each domain that a population may be tuned to, as mixtures of
+states.
 
 A domain is a set of states with smooth functions on them. Rows are z = Σ_f A_f f(state) + noise
 with one covariance of any shape, and all states are equally likely: expectation-maximisation fits A
-and the covariance. A ring, a torus, a ring next to something that moves (a cylinder) and an open
-square differ in their states and functions alone, so that their likelihoods can be compared.
+and the covariance. A ring, a torus, a ring with an independent open variable (a cylinder) and an
+open square differ only in their states and functions, so that their likelihoods can be compared.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class DomainFit:
-    """What expectation-maximisation ends with: shares of the states (n, m), and the mean
-    log-likelihood relative to a Gaussian.
+    """Result of expectation-maximisation: shares of the states (n, m), and the mean log-likelihood
+    relative to a Gaussian.
     """
 
     share: NDArray[np.float64]
@@ -76,7 +76,7 @@ def climb(U: NDArray, domain: Domain, share: NDArray, steps: int = _STEPS) -> Do
     for _ in range(steps):
         weight, sums = share.sum(axis=0), share.T @ U
         gram = (f * weight) @ f.T
-        # states that nobody is in leave functions undetermined
+        # functions are undetermined at states that no row is in
         gram += 1e-6 * np.trace(gram) / len(gram) * np.eye(len(gram))
         F = f.T @ np.linalg.solve(gram, f @ sums)
         S = (U.T @ U - sums.T @ F - F.T @ sums + (F * weight[:, None]).T @ F) / n + 1e-6 * np.eye(k)

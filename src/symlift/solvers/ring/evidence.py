@@ -1,4 +1,4 @@
-"""What speaks for angles: two halves of the columns give the same one, it is a circle, and a torus
+"""Evidence for angles: two halves of the columns agree, their plane is a circle, and a torus
 explains rows best.
 """
 
@@ -15,12 +15,11 @@ from symlift.solvers.contract import Evidence, TunedTo
 
 __all__ = ["AngleEvidence", "angle_evidence", "ring_lacks", "torus_lead"]
 
-# phases from two halves of the columns agree on rows that were not fitted
+# least agreement of the phases from two halves of the columns, on rows that were not fitted
 _AGREEMENT = 0.25
 # roundness: 1 is a circle, 1.1 to 1.3 an open square, 2 a Gaussian blob; where halves agree less,
-# it scatters more. A square is also explained better by a square: what a ring lacks, as a share of
-# the likelihood, is added (made rings: up to 1.21 with it, head directions 1.17, squares 1.30 and
-# more)
+# it scatters more. A square is also explained better by a square: the likelihood that a ring lacks,
+# as a share, is added (made rings: up to 1.21 with it, head directions 1.17, squares 1.30 and more)
 _CIRCLE, _SCATTER, _SHARP, _BLOB = 1.25, 0.8, 0.6, 1.5
 # roundness depends on which columns are in which half: the median of so many halvings
 _HALVINGS = 5
@@ -64,7 +63,7 @@ class AngleEvidence:
         )
 
     def judged(self, domain: TunedTo, wanted: TunedTo, ahead: float) -> Evidence:
-        """As evidence for a solution: found where the ``domain`` is the one that was ``wanted``."""
+        """The same as `Evidence`: found if the ``domain`` is the ``wanted`` one."""
         return Evidence(
             found=domain == wanted, carried_by="angles", domain=domain, ahead=round(ahead, 4),
             agreement=round(self.agreement, 4), roundness=round(min(self.roundness, 1e6), 4),

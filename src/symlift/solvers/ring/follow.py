@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 __all__ = ["follow"]
 
-# of the curve: four evenly spaced stimuli hold two; three did better on sharply tuned synthetic
-# populations, worse on few stimuli
+# harmonics of the curve: four evenly spaced stimuli determine two; three did better on sharply
+# tuned synthetic populations, worse on few stimuli
 HARMONICS = 2
-# of the action: a bump that is moved takes its sharp parts along
+# harmonics of the action, so that a moved bump keeps its sharp parts
 MOVED_HARMONICS = 4
 _ANGLES = 2 * np.pi * np.arange(60) / 60
 
@@ -31,9 +31,9 @@ def follow(
     relative to a Gaussian.
 
     z = a + Σ_h A_h (cos hφ, sin hφ) + noise with one covariance of any shape, φ uniform:
-    expectation-maximisation from ``phase``. The covariance takes what moves independently of the
-    angle. Few harmonics, so that the curve cannot fold to follow that, and so that equal steps of φ
-    are nearly equal steps along it.
+    expectation-maximisation from ``phase``. The covariance accounts for what varies independently
+    of the angle. There are few harmonics, so that the curve cannot fold to follow that variation,
+    and so that equal steps of φ are nearly equal steps along the curve.
     """
     n, k = U.shape
     curve = np.concatenate([np.ones((1, len(_ANGLES))), _basis(_ANGLES, harmonics)])

@@ -1,36 +1,36 @@
 """The homogeneous setting: each vector is one point of a ring or a torus, seen through many noisy,
 tuned channels.
 
-The latent signal is a spike on a circle. Its projection on the lowest harmonics is all that there
-is to recover, and the fundamental one is enough: its phase is the position, its amplitude the
-strength. So the output has rank two, whatever the number of grid points, and what has to be found
-is one plane of the observations in which the data are a *ring*.
+The latent signal is a spike on a circle. Only its projection on the lowest harmonics can be
+recovered, and the fundamental one is enough: its phase is the position, its amplitude the strength.
+So the output has rank two for any number of grid points, and the task is to find one plane of the
+observations in which the data are a *ring*.
 
-1. **Stabilise** (:func:`stabilise`): square roots make Poisson noise alike everywhere, rows of unit
-   length know no common gain.
+1. **Stabilise** (`stabilise`): square roots give Poisson noise the same variance everywhere, and
+   rows of unit length do not depend on a common gain.
 2. **Search**: in whitened principal coordinates z, a uniform ring of radius ρ with Gaussian noise
    of variance σ² = 1 - ρ²/2 has the
    log density, relative to the Gaussian of the same covariance,
 
        log p(u)/g(u) = -(|u|² + ρ²)/2σ² + log I₀(ρ|u|/σ²) - log σ² + |u|²/2,        u = Bᵀz,
 
-   so every plane B has a likelihood. Nothing else has to be modelled: whatever else is Gaussian
-   costs nothing.
-3. **Follow the curve** (:func:`follow`): tuned populations trace a closed curve with higher
-   harmonics. Expectation-maximisation
-   for z = a + Σ_h A_h (cos hφ, sin hφ) + noise of any covariance, φ uniform, in few harmonics.
-4. **Read out** (:func:`read_out`): φ | x ~ von Mises with natural parameter Bᵀ(x - mean). For
-   Poisson neurons with von Mises
-   tuning that *is* the posterior, linear in the counts, and a gain only scales the amplitude.
-5. **Assemble** (:func:`assemble`): the group turns the planes of all harmonics, each at its own
-   speed, and leaves the rest of x
-   as it is, so that :meth:`~symlift.LatentDomain.shift` gives full observations; the filter keeps
-   the fundamental.
+   so every plane B has a likelihood. Other Gaussian variation does not change it and need not be
+   modelled.
+3. **Follow the curve** (`follow`): tuned populations trace a closed curve with higher harmonics.
+   Expectation-maximisation for z = a + Σ_h A_h (cos hφ, sin hφ) + noise of any covariance, φ
+   uniform, in few harmonics.
+4. **Read out** (`read_out`): φ | x ~ von Mises with natural parameter Bᵀ(x - mean). For Poisson
+   neurons with von Mises tuning that *is* the posterior, linear in the counts, and a gain only
+   scales the amplitude.
+5. **Assemble** (`assemble`): the group turns the planes of all harmonics, each at its own speed,
+   and leaves the rest of x as it is, so that `LatentDomain.shift` gives full observations; the
+   filter keeps the fundamental.
 
-**Two angles** differ in little. The planes of e^{iφ₁}, e^{iφ₂} (and e^{i(φ₁ - φ₂)}, where the
-tuning is hexagonal) are rings each, with about equal likelihoods, so pairs of the best planes start
-expectation-maximisation on a torus (:mod:`~symlift.solvers.ring.torus`). Any two generators of the
-lattice are as good as any other: angles are known up to integer changes of determinant ±1.
+**Two angles** are treated in nearly the same way. The planes of e^{iφ₁}, e^{iφ₂} (and e^{i(φ₁ -
+φ₂)}, where the tuning is hexagonal) are rings each, with about equal likelihoods, so pairs of the
+best planes start expectation-maximisation on a torus (`symlift.solvers.ring.torus`). All pairs of
+generators of the lattice are equivalent: angles are determined up to integer matrices of
+determinant ±1.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ from symlift.solvers.ring.torus import MODES, follow_torus
 __all__ = ["solve"]
 
 _ROWS = 20_000
-# a ring's plane is further ahead of the next one than this, or its next one is a harmonic of it:
-# then a torus is looked for as well
+# if the lead of a ring's plane over the next one is smaller than this, a torus is looked for as
+# well
 _NEARLY_EQUAL = 0.25
 # how far a torus must be ahead of the next best domain on held-out rows, as a share of its
 # likelihood
@@ -117,7 +117,7 @@ _Found = tuple[NDArray[np.complex128], NDArray[np.int64], Evidence, dict[str, An
 def _ring(
     Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
 ) -> _Found:
-    """One angle; where another plane does about as well as the best, two angles may be behind it."""
+    """One angle; if another plane does about as well as the best, two angles are tried as well."""
     plane = U @ planes[0]
     harmonics, likelihood = follow(U, np.arctan2(plane[:, 1], plane[:, 0]))
     likelihoods = domain_likelihoods(U, planes, rng, ("ring", "plane"))
@@ -133,7 +133,7 @@ def _ring(
 def _torus(
     Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
 ) -> _Found:
-    """Two angles; where they are none, the ring in the best plane may be what there is."""
+    """Two angles; if the data do not support them, the evidence names the domain of the best plane."""
     harmonics, likelihood = follow_torus(U, planes, rng)
     angles = [angle_evidence(Z, harmonics[:, axis], rng) for axis in range(2)]
     worst = AngleEvidence(min(a.agreement for a in angles), max(a.roundness for a in angles))
@@ -165,8 +165,8 @@ def _other_than_torus(
 
 
 def _ahead(gains: list[float]) -> float:
-    """How far the best plane is ahead of the next one, as a share of its likelihood: two rings that
-    do equally well are none.
+    """Lead of the best plane over the next one, as a share of its likelihood; about 0 if two planes
+    do equally well.
     """
     if len(gains) < 2 or gains[0] <= 0:
         return float(gains[0] > 0)

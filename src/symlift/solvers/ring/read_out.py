@@ -25,7 +25,8 @@ def read_out(
     wanted = np.stack([target.real, target.imag], axis=1)
     held = rng.permutation(len(rows)) < len(rows) // 4
     best, B = (-np.inf, 0.0), np.zeros((rows.shape[1], 2))
-    for ridge in (1.0, 0.1, 0.01, 0.001):  # from strong to weak, each from the last one's solution
+    # ridges from strong to weak, each starting from the previous solution
+    for ridge in (1.0, 0.1, 0.01, 0.001):
         B = _von_mises(rows[~held], wanted[~held], ridge, B)
         value = -_von_mises_loss(B, rows[held], wanted[held], 0.0)[0]
         if value > best[0]:

@@ -16,8 +16,8 @@ _RADII = np.array([0.1, 0.3, 0.6, 0.9, 1.2, 1.4, 1.6, 1.7, 1.8, 1.88, 1.94, 1.97
 
 
 def stabilise(X: NDArray) -> NDArray[np.float64]:
-    """Vectors whose noise is alike everywhere: √(x + 3/8) of counts, rows of one length where
-    nothing is negative.
+    """Vectors with even noise: √(x + 3/8) of counts, and rows of unit length if nothing is
+    negative.
 
     Counts have Poisson noise, which the square root makes even; a gain common to all channels
     scales a row, and leaves its direction. Vectors with negative entries (z-scores) only have their
@@ -81,8 +81,8 @@ def search_planes(U: NDArray, rng: np.random.Generator) -> tuple[list[NDArray], 
     mean log-likelihoods.
 
     Starts: minima of the fourth moments, pairs of the first principal coordinates, and random
-    planes, since heavy tails beside the ring can hide it from fourth moments. The ring's radius
-    grows during the climb: a thin ring has many small hills.
+    planes, since heavy tails outside of the ring's plane can hide it from fourth moments. The
+    ring's radius grows during the ascent: the likelihood of a thin ring has many local maxima.
     """
     n, k = U.shape
     rows = U[rng.choice(n, _SEARCH_ROWS, replace=False)] if n > _SEARCH_ROWS else U

@@ -160,7 +160,7 @@ def _standard(scores: NDArray, present: NDArray | None) -> NDArray[np.float32]:
 def independent_rows(rows: ColumnRows) -> float:
     """Effective number of independent rows.
 
-    See :func:`symlift.statistics.dependence.independent_rows`.
+    See `symlift.statistics.dependence.independent_rows`.
     """
     return dependence.independent_rows(rows.scores[:, rows.alive])
 

@@ -1,0 +1,178 @@
+"""Candidates for a dense mixing: lifting maps that start from independent components.
+
+Each attempt builds frames from components and polishes the best one. Where that is not convincing,
+the process that drives the components, the eigenbasis of the covariance, and general invertible
+maps are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.solvers.fast.components import independent_components, nongaussianity
+from symlift.solvers.fast.dense import confirmed, dense_frame
+from symlift.solvers.fast.frames import points_frame, position_frames
+from symlift.solvers.fast.increments import increments_frame
+from symlift.solvers.fast.innovations import process_frame
+from symlift.solvers.fast.polish import Polish
+from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
+from symlift.solvers.fast.work import SplitRows, Work
+from symlift.statistics.selection import held_out
+
+__all__ = ["component_candidates"]
+
+
+def component_candidates(
+    rows: SplitRows,
+    grid: Grid,
+    lags: LagClasses,
+    rng: np.random.Generator,
+    work: Work,
+    thorough: bool,
+    invertible: bool,
+) -> dict[str, NDArray[np.float64]]:
+    """Candidates that start from independent components: cheap ones first, the general ones if
+    those are not convincing.
+    """
+    settings = work.settings
+    candidates: dict[str, NDArray[np.float64]] = {}
+    polish = Polish(rows, grid, lags, work)
+    unmixings: list[tuple[float, NDArray]] = []
+    for attempt in range(settings.attempts if thorough else 1):
+        with work.stage("localise") as values:
+            U, quality = independent_components(
+                rows.fit[rng.permutation(len(rows.fit))[: settings.component_rows]], rng, settings
+            )
+            quality["nongaussianity"] = nongaussianity(rows.fit @ U.T, rows.held @ U.T)
+            values |= quality
+        unmixings.append((quality["contrast"], U))
+        with work.stage("frames") as values:
+            points, quality = points_frame(rows.fit, rows.held, U, grid, rng)
+            values |= quality
+            frames = {"points": points}
+            if grid.ndim == 1 and not grid.periodic[0]:
+                frames |= position_frames(rows.fit, U)
+            if polish.noisy and grid.size >= settings.fewest_innovations:
+                # how mixing columns overlap is less noisy than how energies go together
+                frames["process"] = process_frame(U, grid, rng, True, settings).W
+        if quality["locality"] < settings.local and _from_innovations(
+            rows, U, grid, rng, work, candidates, invertible
+        ):
+            return candidates
+        name, W, convincing = polish(frames)
+        candidates[f"{name} {attempt}"] = W
+        if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
+            return candidates
+        # the gap cannot confirm a phase of a ring, nor anything with few rows, but two attempts can:
+        # the eigenbasis comes after them
+        late = all(grid.periodic) or polish.noisy
+        turn = 1 if grid.is_ring else settings.attempts - 1 if late else 0
+        if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):
+            return candidates
+        if convincing:
+            return candidates
+    _, U = max(unmixings, key=lambda pair: pair[0])
+    if thorough and invertible and grid.size <= settings.max_resolve:
+        candidates |= _general(rows, U, grid, lags, rng, work, candidates)
+    return candidates
+
+
+def _from_innovations(
+    rows: SplitRows, U: NDArray, grid: Grid, rng: np.random.Generator, work: Work,
+    candidates: dict[str, NDArray[np.float64]], invertible: bool,
+) -> bool:  # fmt: skip
+    """If the mixing columns of the components have a domain, but the components do not: the process
+    that they drive becomes the only candidate.
+    """
+    settings = work.settings
+    if any(grid.periodic) or grid.size < settings.fewest_innovations:
+        return False
+    with work.stage("process") as values:
+        U, _ = independent_components(rows.fit, rng, settings, start=U)
+        process = process_frame(U, grid, rng, not invertible, settings)
+        values |= process.quality
+        if process.explained < settings.overlap:
+            return False
+        values["locality"] = process.explained
+        answers = {"process": process.W, "innovations": process.innovations}
+        values["answers"] = {
+            name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()
+        }
+        # both are stationary, and resolution prefers innovations: least distortion decides, or the
+        # user
+        chosen = "innovations" if work.sharpest else "process"
+        candidates.clear()
+        candidates[chosen] = answers[chosen]
+    return True
+
+
+def _from_eigenbasis(
+    rows: SplitRows,
+    grid: Grid,
+    rng: np.random.Generator,
+    work: Work,
+    candidates: dict[str, NDArray[np.float64]],
+) -> bool:
+    """Add the frame that starts from the covariance's eigenbasis; if it has converged, it becomes
+    the only candidate.
+    """
+    with work.stage("eigenbasis") as values:
+        frame = dense_frame(rows.fit, rows.held, grid, rng, work.settings)
+        if frame is None:
+            return False
+        values |= frame.quality | {"arrived": frame.arrived}
+        if frame.arrived:
+            values["locality"] = frame.explained
+            answers = candidates | {"eigenbasis": frame.W}
+            values["answers"] = {
+                name: asdict(held_out(W, rows.held, LagClasses(grid)))
+                for name, W in answers.items()
+            }
+            # resolution must not overrule least distortion: among maps that are all-pass copies it
+            # prefers innovations
+            if not work.sharpest:
+                candidates.clear()
+        candidates["eigenbasis"] = frame.W
+    return frame.arrived and not work.sharpest
+
+
+def _general(
+    rows: SplitRows,
+    U: NDArray,
+    grid: Grid,
+    lags: LagClasses,
+    rng: np.random.Generator,
+    work: Work,
+    rotations: dict[str, NDArray[np.float64]],
+) -> dict[str, NDArray[np.float64]]:
+    """Maps that need not be orthogonal: from points, from the best rotation, and on a line from
+    increments.
+    """
+    settings = work.settings
+    fewest, most = settings.resolve_rows
+    some = rows.fit[: min(most, max(fewest, settings.resolve_numbers // grid.size))]
+    best = min(rotations, key=lambda name: held_out(rotations[name], rows.held, lags).value())
+    starts: dict[str, Callable[[], tuple[NDArray, dict[str, float]]]] = {
+        "points, resolved": lambda: points_frame(some, rows.held, U, grid, rng),
+        f"{best}, resolved": lambda: (rotations[best], {}),
+    }
+    if grid.ndim == 1 and not grid.periodic[0] and grid.size > 3:
+        starts["increments, resolved"] = lambda: increments_frame(some, rows.held, U, rng)
+    single = some.astype(np.float32)
+    maps = {}
+    for name, start in starts.items():
+        with work.stage("resolve") as values:
+            W, quality = start()
+            maps[name] = unit_determinant(
+                least_distortion_filter(
+                    resolve(W, single, lags, settings=settings), lags, settings.filter_taps
+                )
+            )
+            values |= {"start": name, **quality}
+    return maps

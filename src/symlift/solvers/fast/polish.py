@@ -1,0 +1,168 @@
+"""Polish a frame: make it stationary by its moments, then sharp by the shared marginal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.solvers.fast.frames import stationary_frame
+from symlift.solvers.fast.phases import sharpest_phase
+from symlift.solvers.fast.sharpen import pooled_entropy, sharpen, sharpest_start
+from symlift.solvers.fast.stationary import (
+    Moments,
+    invariance_gap,
+    minimise_over_rotations,
+    moments,
+)
+from symlift.solvers.fast.work import SplitRows, Work
+from symlift.statistics.moments import stationarity
+
+__all__ = ["Polish"]
+
+
+class Polish:
+    """Make the best of several frames stationary, then sharp. Returns whether its gap has reached
+    the sampling noise.
+    """
+
+    def __init__(self, rows: SplitRows, grid: Grid, lags: LagClasses, work: Work) -> None:
+        self.rows, self.grid, self.lags, self.work = rows, grid, lags, work
+        self.settings = work.settings
+        self.ring = all(grid.periodic)
+        self.sharp: list[float] = []
+        self.same_phase = 0.0
+        self.moments: Moments | None = None
+        if grid.size <= self.settings.max_third_order:
+            with work.stage("moments") as values:
+                self.moments = moments(rows.fit)
+                self.gap = invariance_gap(self.moments, lags)
+                values |= {
+                    "noise": self.moments.noise,
+                    "third_order_noise": self.moments.third_noise,
+                }
+
+    def __call__(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
+        if self.moments is None:
+            return self._by_second_order(frames)
+        if self.moments.third_noise > self.settings.no_third_moment:
+            # symmetric in sign: second order cannot recognise an all-pass copy, so it is never
+            # convincing
+            return (*self._by_second_order(frames)[:2], False)
+        return self._by_third_order(frames, self.moments)
+
+    def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
+        with self.work.stage("stationary") as values:
+            C, C_held = (rows.T @ rows / len(rows) for rows in (self.rows.fit, self.rows.held))
+            polished = {
+                name: stationary_frame(W, C, C_held, self.lags) for name, W in frames.items()
+            }
+            name = min(polished, key=lambda key: polished[key][1])
+            W, misfit = polished[name]
+            left = float(stationarity(self.rows.held @ W.T, self.lags).mean())
+            values |= {"start": name, "misfit": misfit, "stationarity": left}
+        return name, W, left < self.settings.stationary
+
+    def _by_third_order(
+        self, frames: dict[str, NDArray], m: Moments
+    ) -> tuple[str, NDArray[np.float64], bool]:
+        with self.work.stage("stationary") as values:
+            first = {name: minimise_over_rotations(self.gap, W, 100) for name, W in frames.items()}
+            ahead = sorted(first, key=lambda key: first[key][1])[:2]
+            first |= {
+                name: minimise_over_rotations(self.gap, first[name][0], 200) for name in ahead
+            }
+            name = min(ahead, key=lambda key: first[key][1])
+            W, gap = first[name]
+            # a larger gap after 300 steps means a wrong minimum
+            near = gap < self.settings.near_gap * m.noise
+            if near:
+                W, gap = minimise_over_rotations(self.gap, W, 1000, tolerance=1e-7)
+            if near and gap > m.noise:
+                # the optimiser cannot leave its component of O(N): try the other
+                other, value = minimise_over_rotations(
+                    self.gap, _reflect_weakest(W, m.second), 300, tolerance=1e-7
+                )
+                W, gap = (other, value) if value < gap else (W, gap)
+            values |= {
+                "start": name,
+                "gaps": {key: value for key, (_, value) in first.items()},
+                "gap": gap,
+            }
+        if gap > self.settings.sharpen_gap * m.noise and not self.noisy:
+            return name, W, False
+        with self.work.stage("sharpen") as values:
+            if self.noisy:
+                as_they_are = {
+                    f"{key}, as it is": frames[key]
+                    for key in ("points", "process")
+                    if key in frames
+                }
+                name, W, gap, entropy = self._sharpest({name: W} | as_they_are, m.noise)
+            else:
+                W, gap, entropy = self._sharpen(W, gap, m.noise)
+            values |= {"start": name, "gap": gap, "entropy": entropy}
+        stationary = gap < self.settings.arrived_gap * m.noise
+        if stationary:
+            self.sharp.append(entropy)
+        # on a ring every phase is stationary: entropy and third moment have to agree, or two
+        # attempts have to agree on the sharpest; with few rows, two attempts always
+        sharpest = min(self.sharp, default=0.0) + (
+            self.settings.same_noisy_sharpness if self.noisy else self.settings.same_sharpness
+        )
+        agreed = (
+            not (self.ring or self.noisy)
+            or self.same_phase > self.settings.same_phase
+            or sum(value < sharpest for value in self.sharp) >= 2
+        )
+        return name, W, stationary and agreed
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there are too few rows for the gap to decide alone; phases of rings are chosen in
+        another way.
+        """
+        return (
+            self.moments is not None
+            and not self.ring
+            and self.settings.noisy_moments < self.moments.noise
+            and self.moments.third_noise <= self.settings.no_third_moment
+        )
+
+    def _sharpest(
+        self, frames: dict[str, NDArray], noise: float
+    ) -> tuple[str, NDArray[np.float64], float, float]:
+        """The best of several sharpened frames, with its name, gap and held-out entropy."""
+        name, W = sharpest_start(
+            frames,
+            self.rows.fit[: self.settings.sharpen_rows],
+            self.gap,
+            self.settings.sharpen_strength * noise,
+        )
+        return name, W, self.gap(W)[0], pooled_entropy(self.rows.held @ W.T)[0]
+
+    def _sharpen(
+        self, W: NDArray, gap: float, noise: float
+    ) -> tuple[NDArray[np.float64], float, float]:
+        """The sharper frame, if it is sharper on held-out rows and no less stationary."""
+        some, held = (
+            part[: self.settings.sharpen_rows] for part in (self.rows.fit, self.rows.held)
+        )
+        if self.grid.is_ring:
+            W, numbers = sharpest_phase(W, some, held, self.settings.phase_rows, 0.0)
+            self.same_phase = numbers["agreement"]
+        sharp = sharpen(W, some, self.gap, self.settings.sharpen_strength * noise)
+        before, after = (pooled_entropy(held @ V.T)[0] for V in (W, sharp))
+        value = self.gap(sharp)[0]
+        if after < before and value < 1.2 * max(noise, gap):
+            return sharp, value, after
+        return W, gap, before
+
+
+def _reflect_weakest(W: NDArray, second: NDArray) -> NDArray:
+    """W (1 - 2 v vᵀ) with v the direction of least variance: a frame in the other component of
+    O(N), at the least cost.
+    """
+    v = np.linalg.eigh(second)[1][:, :1]
+    return W - 2 * (W @ v) @ v.T

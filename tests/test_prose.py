@@ -1,0 +1,84 @@
+"""Habits of writing that are easy to search for, in docstrings, comments and documentation."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# files that are not edited yet
+NOT_YET = re.compile(
+    r"symlift/(diagnosis|ephys|paper|solvers/neural|solvers/fast/(dense|eigenbasis|fourth|phases))"
+    r"|benchmarks/(dense|diagnosis|ephys|populations|training)\.py"
+    r"|docs/decisions/000[67]"
+)
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    if path.name != "results.md"  # written from results
+)
+MODULES = sorted(
+    path for folder in ("src", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+)
+
+UNITS = "seconds?|minutes?|hours?|days?|m?s|MB|operations|spikes|cycles|evaluations|passes|fits"
+THINGS = "step|row|seed|cell|degree|point|column|file|run|set|seed|fit|plane|image|channel|core"
+HABITS = {
+    "'a' for 'per'": rf"\b\d*({UNITS}) an? ({THINGS})\b",
+    "'beside' for 'next to', 'relative to' or 'in addition to'": r"\bbeside\b",
+    "'but for' for 'except' or 'up to'": r"\bbut for\b",
+    "'tell' for 'distinguish', 'report' or 'show'": r"\b(tells?|told|telling)\b",
+    "a role of Sphinx": r":(func|class|meth|mod|attr|data):`[~\w]",
+    "an item of a list that readers do not have": r"\(items? \d",
+}
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of a page, or of the docstrings and comments of a module."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        yield from enumerate(text.splitlines(), start=1)
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            words = ast.get_docstring(node)
+            if words:
+                yield node.body[0].lineno, words
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[tuple[str, str]]:
+    """(where, text) of all that is searched, read once."""
+    return [
+        (f"{path.relative_to(ROOT).as_posix()}:{line}", " ".join(words.split()))
+        for path in (*PAGES, *MODULES)
+        for line, words in prose(path)
+    ]
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_habits_stay_away(habit, everything):
+    pattern = re.compile(HABITS[habit], re.IGNORECASE)
+    hits = [
+        f"{where} {match[0]}" for where, words in everything if (match := pattern.search(words))
+    ]
+    assert [hit for hit in hits if not NOT_YET.search(hit)] == []
+
+
+def test_habits_are_recognised():
+    examples = (
+        "3 seconds a step", "the sensors beside it", "all but for one", "rows tell the place",
+        ":func:`fit`", "(item 4)",
+    )  # fmt: skip
+    for pattern, example in zip(HABITS.values(), examples, strict=True):
+        assert re.search(pattern, example)
+        assert not re.search(pattern, "a step takes three seconds, on a core of a laptop")
