@@ -83,7 +83,7 @@ PAPER = {
 
 
 def recording(name: str, seed: int) -> Observations:
-    """Up to 1,200 rows of a recording, drawn by the seed: spike counts, and the angle in radians."""
+    """Up to 1,200 rows of a recording, drawn by the seed: spike counts and angles in radians."""
     data = load_recording(name)
     rows = np.random.default_rng(seed).permutation(len(data.X))[: ROWS["recordings"]]
     return replace(data, X=data.X[rows], latent=data.latent[rows])
@@ -187,7 +187,7 @@ def run_rows(seeds: int, only: str) -> None:
                 if protocol in measured
             }
             print(
-                f"{name}: {figures}, paper's figure {measured['paper_figure']},"
+                f"{name}: {figures}, paper's number {measured['paper_figure']},"
                 f" {measured['seconds']:.0f} s",
                 flush=True,
             )
@@ -582,7 +582,7 @@ def run_why() -> None:
 def lines() -> Iterator[str]:
     stored = stored_results()
     yield (
-        "| experiment | baseline | paper's figure | paper's protocol, median (worst) | one"
+        "| experiment | baseline | paper's number | paper's protocol, median (worst) | one"
         " alignment, median (worst) | configurations | seeds | n |"
     )
     yield "|---|---|---|---|---|---|---|---|"

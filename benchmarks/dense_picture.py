@@ -1,5 +1,4 @@
-"""The README's picture of dense mixings: digits and garments, the same behind a random rotation,
-and as they were recovered.
+"""The picture of docs/decisions/0006: digits and garments, behind a random rotation, and recovered.
 
     python benchmarks/dense_picture.py [--out docs/images/figures/dense.png]
 

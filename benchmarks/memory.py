@@ -35,13 +35,17 @@ import numpy as np
 from symlift import LatentDomain
 import symlift.solvers.fast.pipeline, symlift.solvers.fast.propose, symlift._estimator_file
 # the kernel's high-water mark of this program; getrusage would include that of the parent
-def peak(): return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 X = np.load(sys.argv[1], mmap_mode="r")
 warnings.simplefilter("ignore")
 before, start = peak(), time.perf_counter()
 est = LatentDomain((15, 15), mixing=sys.argv[2], random_state=0).fit(X)
-print(json.dumps({"imports_mb": round(before), "fit_mb": round(peak() - before), "seconds": round(time.perf_counter() - start, 1),
-                  "found": bool(est.evidence_.found), "explained": est.evidence_.explained}))
+seconds = round(time.perf_counter() - start, 1)
+memory = {"imports_mb": round(before), "fit_mb": round(peak() - before), "seconds": seconds}
+evidence = {"found": bool(est.evidence_.found), "explained": est.evidence_.explained}
+print(json.dumps(memory | evidence))
 """
 
 

@@ -14,8 +14,8 @@ NAMES = ("shuffled_digits", "line_of_sensors", "ring_of_neurons", "a_derivative"
 
 _HEAD = """# Gallery
 
-Each picture was made by the script below it, which fits on one screen and runs in seconds. The scripts are in `examples/gallery`;
-`python docs/_gallery.py` runs them and writes this page.
+Each picture was made by the script below it, which fits on one screen and runs in seconds.
+The scripts are in `examples/gallery`; `python docs/_gallery.py` runs them and writes this page.
 """
 
 

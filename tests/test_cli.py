@@ -593,7 +593,7 @@ def test_interrupted_by_control_c_a_run_can_go_on(here):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=200)
     assert (process.returncode, out) == (130, "")
-    assert err == "error: interrupted: the same command with --resume goes on\n"
+    assert err == "error: interrupted: continue with the same command and --resume\n"
     assert json.loads((here / "x-symlift" / "run.json").read_text())["status"] == "running"
 
 

@@ -18,7 +18,7 @@ FURTHER = re.findall(r"`([\w/]+\.py)` \(`(\w+)`\)", SECTION)
 
 
 def documented(tree: ast.Module, name: str) -> str | None:
-    """The docstring of a class, function or method that is defined in a module; None without one."""
+    """The docstring of a class, function or method of a module; None without one."""
     node: ast.AST = tree
     for part in name.split("."):
         node = next(

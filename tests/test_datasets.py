@@ -30,7 +30,7 @@ def errors_of_mean(values):
     return (values.mean(axis=0) - values.mean()) / (values.std(axis=0) / np.sqrt(len(values)))
 
 
-# ------------------------------------------------------------------------------------------------------- transforms
+# -- transforms ------------------------------------------------------------------------------------
 
 
 @settings(max_examples=25, deadline=None)
@@ -78,7 +78,7 @@ def test_singular_values_fill_their_range(d, low, high, seed):
     np.testing.assert_allclose(steps, steps.mean(), atol=1e-6)
 
 
-# ------------------------------------------------------------------------------------------------------ observations
+# -- observations ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("transform", NAMES)
@@ -136,7 +136,7 @@ def test_seeds(make):
     np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
 
 
-# -------------------------------------------------------------------------------------------------------- shot noise
+# -- shot noise ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_text_legendre_uses_one_degree_per_sample():
     assert 0.3 < (np.abs(ratio) < 0.01).mean() < 0.7
 
 
-# ------------------------------------------------------------------------------------------------- the ring's regimes
+# -- the ring's regimes ----------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -352,7 +352,7 @@ def test_generation_crosses_batches():
     assert gsn(3 * TEMPORARY // (5 * 15), 15, noise=0).latent.any(axis=1).mean() > 0.5
 
 
-# -------------------------------------------------------------------------------------------------------------- Ising
+# -- Ising -----------------------------------------------------------------------------------------
 
 
 def test_chain_in_equilibrium_has_correlations_tanh_beta():
@@ -396,7 +396,7 @@ def test_no_sweeps_and_no_coupling_leave_coins():
         assert np.abs(np.corrcoef(s.T) - np.eye(9)).max() < 5 / np.sqrt(4000)
 
 
-# ------------------------------------------------------------------------------------------------------------- errors
+# -- errors ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def assert_is(digits, parts, source):
     assert digits.source == str(source)
 
 
-# -------------------------------------------------------------------------------------------------------------- digits
+# -- digits ----------------------------------------------------------------------------------------
 
 
 def test_npz_by_path_folder_and_environment(tmp_path, parts, monkeypatch):
@@ -156,7 +156,7 @@ def test_fetch_goes_through_openml(monkeypatch, parts):
         fetch_mnist()
 
 
-# --------------------------------------------------------------------------------------------------------------- crops
+# -- crops -----------------------------------------------------------------------------------------
 
 
 def all_crops(image, shape):
@@ -228,7 +228,7 @@ def test_crops_are_deterministic():
     assert set(np.unique(first.latent)) == {0.0, 1.0}  # floats are taken as they are
 
 
-# ---------------------------------------------------------------------------------------------------------------- bits
+# -- bits ------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=50, deadline=None)
@@ -256,7 +256,7 @@ def test_crops_to_bits_and_back():
     np.testing.assert_array_equal(from_bit_planes(bit_planes(pixels)), pixels)
 
 
-# -------------------------------------------------------------------------------------------------------------- errors
+# -- errors ----------------------------------------------------------------------------------------
 
 IMAGES = np.ones((2, 8, 8), dtype=np.uint8)
 

@@ -89,7 +89,7 @@ def test_open_window_exact_translation_scores_one():
 @pytest.mark.parametrize("shape", [(7,), (4, 5), (3, 4, 3)])
 @pytest.mark.parametrize("bandwidth", [0.75, 0.9, 1.0])
 def test_equals_the_projection_in_full(rng, shape, bandwidth):
-    """The same figure with every Kronecker product built, on random generators, entry j for axis j."""
+    """The same number with every Kronecker product built, on random generators."""
     grid = Grid(shape, tuple(i % 2 == 0 for i in range(len(shape))))
     learned = rng.normal(size=(grid.ndim, grid.size, grid.size))
     for axis in range(grid.ndim):

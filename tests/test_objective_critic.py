@@ -586,7 +586,7 @@ def test_coarse_graining_takes_one_member_of_each_block(axes):
     ids=str,
 )
 def test_axes_weigh_their_squared_length_over_the_size(grid, factors, shares, coarse):
-    """N_l²/N in a mean over axes, all of the coarse grid; a ring that blocks do not fill is a line."""
+    """N_l²/N in a mean over axes; a ring that blocks do not fill is treated as a line."""
     estimator = JensenShannon(grid, LAYERS, factors).double()
     assert np.allclose(estimator.shares, shares)
     assert estimator.coarse == coarse

@@ -1,4 +1,4 @@
-"""No number of rows and columns and no kind of damage lets a raw error out of the placement engine."""
+"""Whatever the number of rows and columns and the damage, the placement engine raises no raw error."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def write_session(
     if units:
         for name in ("peak_channel_id", "quality", "isi_violations", "presence_ratio"):
             session.add_unit_column(name=name, description=name)
-        #        good VISp   good VISp   noise VISp   good CA1   VISp with too many violations, good VISp
+        # VISp: good, good, noise; good CA1; VISp: too many violations, good
         rows = (
             (850, "good", 0.1),
             (850, "good", 0.2),

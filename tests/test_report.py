@@ -228,7 +228,7 @@ def test_has_every_panel(runs: dict[str, Path], kind: str) -> None:
     assert all(a.get("aria-label") for a in page.all("svg") + page.all("canvas"))
     for words in (
         "data.npy",
-        "A symmetry is there",
+        "A symmetry is present",
         "confidence 0.97",
         "12.3 s",
         "8.25",
@@ -296,7 +296,7 @@ def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
         "Locality beyond control 8.25 needs at least 0.2 passed locality that no control reaches",
         "Locality on a ring 0.95 needs at most 0.9 not passed a ring must not explain",
         "The grid Any data can be laid out on some grid.",
-        "Line of 31 points given Others, when the result was checked Ring 0.95 does as well",
+        "Line of 31 points given Others, when the result was checked Ring 0.95 does equally well",
         "More numbers",
         "Effective rank 11.93",
         (
@@ -392,7 +392,7 @@ def test_what_0_1_wrote_is_reported(tmp_path: Path, what: str) -> None:
             "shuffled.npy",
             "4 × 5 grid",
             "600 rows × 20 columns",
-            "A symmetry is there",
+            "A symmetry is present",
             "confidence 0.91",
             "Agreement of halves 0.998",
             "arrange",
@@ -618,8 +618,12 @@ def test_broken_samples_are_tolerated(tmp_path: Path, damage: str) -> None:
     elif damage == "object":
         np.savez(path, observed=np.array([{"a": 1}], dtype=object))
     else:
-        saved = {"key": {"other": rows}, "shape": {"observed": rows[:, :5]}, "nan": {"observed": rows * np.nan},
-                 "huge": {"observed": rows.astype(np.float64) * 1e200}}[damage]  # fmt: skip
+        saved = {
+            "key": {"other": rows},
+            "shape": {"observed": rows[:, :5]},
+            "nan": {"observed": rows * np.nan},
+            "huge": {"observed": rows.astype(np.float64) * 1e200},
+        }[damage]
         np.savez(path, **saved)  # type: ignore[arg-type]
     assert "No gallery" in page_of(tmp_path).text
 
@@ -890,7 +894,7 @@ def test_of_several_channels_the_first_is_shown(tmp_path: Path, rng: np.random.G
     for words in (
         "Channels 2",
         "Of 2 channels, the first",
-        "one of several channels does not tell it",
+        "one of several channels does not determine it",
     ):
         assert words in page.text
     data = json.loads(page.data)
@@ -928,8 +932,8 @@ def test_columns_without_a_place_are_counted(tmp_path: Path) -> None:
     for words in (
         "28 of 31 columns have a place; 3 are left out. No column sits at 5 of the points.",
         "2 constant x3, x4",
-        "1 noise that goes with no other column x5",
-        "1 in the place of a column that they repeat x7",
+        "1 noise that is correlated with no other column x5",
+        "1 at the place of the column that they repeat x7",
         "5 6 x6 +2 7 8 9 x9",
         "in italics",
     ):
@@ -949,7 +953,7 @@ def test_a_map_without_room_for_names_shows_how_sure_it_is(
     )
     write_estimator(EstimatorRecord(placement=PlacementRecord.of(placement)), tmp_path)
     page = page_of(tmp_path)
-    assert "their names find no room here" in page.text
+    assert "there is no room for their names here" in page.text
     assert (
         sum(
             (a.get("alt") or "").startswith("Confidence of the columns' places")

@@ -504,7 +504,8 @@ fast.solve, Path.replace = slow_solve, slow_replace
 lifting.row_batches = lambda n, width: (time.sleep(0.02) or part for part in batches(n, width))
 lifting._BATCH_NUMBERS = 1200
 print("go", flush=True)
-runs.recover(Path("x.npy"), Path("run"), grid="3x4", solver="random", seed=7, signals=True, resume=len(sys.argv) > 1)
+settings = {"grid": "3x4", "solver": "random", "seed": 7, "signals": True}
+runs.recover(Path("x.npy"), Path("run"), resume=len(sys.argv) > 1, **settings)
 print("end", flush=True)
 """
 

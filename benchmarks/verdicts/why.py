@@ -147,7 +147,7 @@ def cut(images: NDArray, corners: NDArray, side: int) -> NDArray:
 
 
 def why() -> None:
-    """Fit, say whether the fit warned, diagnose, and follow the next step; written after each case."""
+    """Fit, note warnings, diagnose, and follow the next step; written after each case."""
     table: list[dict[str, Any]] = []
     for name, case, params in cases(np.random.default_rng(0)):
         given = {"grid": case.grid.shape, "random_state": 0, **params}

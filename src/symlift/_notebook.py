@@ -48,7 +48,10 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
     words = diagnosis.verdict.words
     rows = "".join(_test_row(test) for test in diagnosis.tests if test.threshold is not None)
     steps = "".join(
-        f"<li>{escape(step.text)}{f'<br><code>{escape(step.command)}</code>' if step.command else ''}</li>"
+        "<li>"
+        + escape(step.text)
+        + (f"<br><code>{escape(step.command)}</code>" if step.command else "")
+        + "</li>"
         for step in diagnosis.next_steps
     )
     return (
@@ -74,8 +77,8 @@ def _test_row(test: Test) -> str:
         drawn = (
             f'<div style="position:relative;width:160px;height:10px;background:{_TRACK}">'
             f'<div style="width:{length:.1%};height:10px;background:{colour}"></div>'
-            "<div"
-            f' style="position:absolute;left:{tick:.1%};top:-2px;width:2px;height:14px;background:currentColor"></div></div>'
+            f'<div style="position:absolute;left:{tick:.1%};top:-2px;width:2px;height:14px;'
+            'background:currentColor"></div></div>'
         )
     limit = f"at {'least' if larger_is_better(test) else 'most'} {_number(threshold)}"
     outcome = {True: "passed", False: "not passed", None: ""}[test.passed]

@@ -1,4 +1,4 @@
-"""Arrays and settings from Python: each wrong one is refused in one line, by us or by scikit-learn."""
+"""Arrays and settings from Python: each wrong one is refused in one line."""
 
 from __future__ import annotations
 

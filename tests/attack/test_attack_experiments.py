@@ -1,4 +1,4 @@
-"""Experiment files that are wrong: each is refused in one line, in no time, and nothing is written."""
+"""Wrong experiment files: each is refused in one line, quickly, and nothing is written."""
 
 from __future__ import annotations
 

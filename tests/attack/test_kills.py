@@ -321,9 +321,11 @@ try:
     if sys.argv[1] == "run":
         recover(here / "x.npy", here / "run", grid="9", solver="random", check=False)
     elif sys.argv[1] == "overwrite":
-        recover(here / "x.npy", here / "seed0", grid="9", solver="random", check=False, seed=1, overwrite=True)
+        settings = {"grid": "9", "solver": "random", "check": False, "seed": 1}
+        recover(here / "x.npy", here / "seed0", overwrite=True, **settings)
     else:
-        one_experiment(read_experiments((here / "rows.yaml").read_text(), "rows.yaml")["mine"], "random", cache=here / "cache")
+        rows = read_experiments((here / "rows.yaml").read_text(), "rows.yaml")
+        one_experiment(rows["mine"], "random", cache=here / "cache")
     print("done", flush=True)
 except InUseError as error:
     print(f"in use: {error}", flush=True)

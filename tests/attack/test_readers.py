@@ -1,4 +1,4 @@
-"""Data files that are wrong: each is refused in one line with exit code 2, and nothing is written."""
+"""Wrong data files: each is refused in one line with exit code 2, and nothing is written."""
 
 from __future__ import annotations
 

@@ -27,10 +27,12 @@ class Browser:
     def __init__(self, program: str, profile: Path) -> None:
         child_in, self.to = os.pipe()
         self.back, child_out = os.pipe()
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-                 "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-                 f"--user-data-dir={profile}", "--remote-debugging-pipe", "--window-size=1000,900",
-                 "about:blank"]  # fmt: skip
+        flags = [
+            "--headless", "--no-sandbox", "--no-first-run", "--remote-debugging-pipe",
+            "--disable-gpu", "--disable-quic", "--disable-sync", "--disable-dev-shm-usage",
+            "--disable-background-networking", "--disable-component-update",
+            f"--user-data-dir={profile}", "--window-size=1000,900", "about:blank",
+        ]  # fmt: skip
         self.process = subprocess.Popen(
             [sys.executable, "-c", _LAUNCH, str(child_in), str(child_out), program, *flags],
             pass_fds=(child_in, child_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

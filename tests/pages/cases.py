@@ -1,4 +1,4 @@
-"""Runs of six kinds, made by the command line's own code, whose reports are looked at in a browser."""
+"""Runs of six kinds, made by the command line's own code, whose reports a browser opens."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ _WIDE = """(() => {
   if (document.documentElement.scrollWidth <= width) return [];
   for (const e of document.querySelectorAll("body *")) {
     const box = e.getBoundingClientRect();
-    if (box.width && box.right > width + 1 && !e.closest(".scroll, .md-typeset__scrollwrap, pre, [hidden]"))
+    const free = !e.closest(".scroll, .md-typeset__scrollwrap, pre, [hidden]");
+    if (box.width && box.right > width + 1 && free)
       wide.push(`${e.tagName.toLowerCase()}.${e.className} ${Math.round(box.right)}`);
   }
   return wide.slice(-3);
@@ -50,8 +51,8 @@ _WIDE = """(() => {
 # whether the paper is darker than the ink
 _IS_DARK = """(() => {
   const sum = (text) => text.match(/[0-9.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0);
-  const body = getComputedStyle(document.body), clear = body.backgroundColor === "rgba(0, 0, 0, 0)";
-  const paper = clear ? getComputedStyle(document.documentElement).backgroundColor : body.backgroundColor;
+  const body = getComputedStyle(document.body), page = getComputedStyle(document.documentElement);
+  const paper = (body.backgroundColor === "rgba(0, 0, 0, 0)" ? page : body).backgroundColor;
   return sum(paper) < sum(body.color);
 })()"""
 

@@ -23,7 +23,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 Verbose = Annotated[
     bool,
     typer.Option(
-        "--verbose", "-v", help="Each stage and its numbers on stderr, and how a failed one failed."
+        "--verbose",
+        "-v",
+        help="Print each stage and its numbers on stderr, and details of a failure.",
     ),
 ]
 

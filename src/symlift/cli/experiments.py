@@ -25,15 +25,15 @@ __all__ = ["experiment_app"]
 experiment_app = typer.Typer(help="The paper's experiments.", no_args_is_help=True)
 
 ExperimentFile = Annotated[
-    Path | None, typer.Option("--file", metavar="YAML", help="Experiments of your own.")
+    Path | None, typer.Option("--file", metavar="YAML", help="A file with your own experiments.")
 ]
 ExperimentBudget = Annotated[
     str | None,
     typer.Option(
-        "--budget", metavar="TIME", help="Begin nothing that would not end within 90s, 40m or 2h."
+        "--budget", metavar="TIME", help="Start no run that would not end within 90s, 40m or 2h."
     ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Runs side by side.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of runs at the same time.")]
 Cluster = Annotated[
     str | None,
     typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler that runs them, or local."),
@@ -41,7 +41,7 @@ Cluster = Annotated[
 CacheFolder = Annotated[
     Path | None,
     typer.Option(
-        "--cache", metavar="FOLDER", help="Where finished runs are kept.", show_default="user cache"
+        "--cache", metavar="FOLDER", help="Folder for finished runs.", show_default="user cache"
     ),
 ]
 
@@ -99,13 +99,15 @@ def experiment_run(
     ] = None,
     baselines: Annotated[
         bool,
-        typer.Option("--baselines", help="The methods to compare with, too, tuned with the truth."),
+        typer.Option("--baselines", help="Also run the baselines, tuned with the truth."),
     ] = False,
     budget: ExperimentBudget = None,
     jobs: Jobs = 1,
     cluster: Cluster = None,
     cache: CacheFolder = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the cache has.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Repeat runs that the cache holds.")
+    ] = False,
     file: ExperimentFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -183,16 +185,18 @@ def experiment_table(
     budget: ExperimentBudget = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="The paper's training and the slow baselines, too: hours."),
+        typer.Option("--full", help="Also run the paper's training and the slow baselines: hours."),
     ] = False,
     jobs: Jobs = 1,
     cluster: Cluster = None,
     cache: CacheFolder = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the cache has.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Repeat runs that the cache holds.")
+    ] = False,
     archive: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Keep results here for good, and fill tables from here."
+            metavar="FOLDER", help="Folder of permanent results, from which tables are filled."
         ),
     ] = None,
     out: Annotated[

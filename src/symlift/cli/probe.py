@@ -44,7 +44,7 @@ def check(
     as_json: AsJson = False,
     quiet: Quiet = False,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 where the map is not right.")
+        bool, typer.Option("--exit-code", help="Exit with 3 if the map is not right.")
     ] = False,
 ) -> None:
     """Is the map of a recording what its traces say? Lists swapped, dead, duplicated and floating
@@ -69,8 +69,8 @@ def check(
             }
         )  # fmt: skip
     elif not quiet:
-        typer.echo(f"the map is {'right' if result.ok else 'not right' if result.swapped else 'uncertain'}"
-                   f" (confidence {result.confidence:.2f})")  # fmt: skip
+        words = "right" if result.ok else "not right" if result.swapped else "uncertain"
+        typer.echo(f"the map is {words} (confidence {result.confidence:.2f})")
         for group, sure in zip(result.swapped, result.swap_confidence, strict=True):
             typer.echo(f"swapped: {' '.join(_names(group))} (confidence {sure:.2f})")
         for word, channels in (("dead", result.dead), ("floating", result.floating)):

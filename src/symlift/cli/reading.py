@@ -57,7 +57,9 @@ Columns = Annotated[
 Drop = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAMES", help="Columns to leave out, named likewise.", rich_help_panel=_PANEL
+        metavar="NAMES",
+        help="Columns to leave out, written in the same way.",
+        rich_help_panel=_PANEL,
     ),
 ]
 IndexCol = Annotated[
@@ -78,7 +80,7 @@ Delimiter = Annotated[
     str | None,
     typer.Option(
         metavar="CHAR",
-        help="Between entries: , ; tab space.",
+        help="Separator of entries: , ; tab or space.",
         show_default="found out",
         rich_help_panel=_PANEL,
     ),
@@ -87,7 +89,7 @@ Decimal = Annotated[
     str | None,
     typer.Option(
         metavar="CHAR",
-        help="Before decimals: '.' or ','.",
+        help="Decimal mark: '.' or ','.",
         show_default="found out",
         rich_help_panel=_PANEL,
     ),

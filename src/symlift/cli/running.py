@@ -130,7 +130,7 @@ def recover(
     ] = False,
     overwrite: Overwrite = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was killed.")
+        bool, typer.Option("--resume", help="Continue a run that was killed.")
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -140,7 +140,7 @@ def recover(
     ] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 where there is no evidence.")
+        bool, typer.Option("--exit-code", help="Exit with 3 if there is no evidence.")
     ] = False,
 ) -> None:
     """Find the domain, its symmetry and the signals of a data file; keep them in a run folder.
@@ -196,7 +196,9 @@ def recover(
                 progress("drawing", None)
                 report = _draw(run.folder)
     except KeyboardInterrupt:
-        raise InterruptedRunError("interrupted: the same command with --resume goes on") from None
+        raise InterruptedRunError(
+            "interrupted: continue with the same command and --resume"
+        ) from None
     except runs.RunFailedError as error:
         if verbose:
             traceback.print_exception(error.__cause__ or error)

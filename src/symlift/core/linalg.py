@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cayley", "null_space", "polar", "skew_part"]
+__all__ = ["cayley", "null_space", "polar"]
 
 
 def polar(M: NDArray) -> NDArray[np.float64]:
@@ -19,11 +19,6 @@ def polar(M: NDArray) -> NDArray[np.float64]:
     """
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return left @ right
-
-
-def skew_part(M: NDArray) -> NDArray:
-    """(M - Mᵀ)/2."""
-    return (M - M.T) / 2
 
 
 def cayley(skew: NDArray) -> NDArray[np.float64]:

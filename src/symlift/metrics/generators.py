@@ -186,7 +186,7 @@ def _to_native(matrices: NDArray[np.float64], transform: ArrayLike | None) -> ND
         condition = math.inf
     if not condition < WORST_CONDITION:
         raise InputError(
-            "transform is singular: its generators cannot be carried back, give an invertible one"
+            "transform is singular: generators cannot be transformed back, give an invertible one"
         )
     return inverse @ matrices @ a
 

@@ -165,7 +165,9 @@ def _alternatives(run: RunContents) -> dict[str, Any] | None:
             "name": _other_words(test.name),
             "value": facts.show(test.value),
             "words": (
-                "explains less, as it should" if test.passed else "does as well: see the next steps"
+                "explains less, as it should"
+                if test.passed
+                else "does equally well: see the next steps"
             ),
             "bar": evidence_bar(test),
         }
@@ -252,7 +254,9 @@ def _notes(run: RunContents) -> list[str]:
         for name, text in run.notes.items()
         if name != "samples" and text != f"{RECORD} is missing"
     ]
-    return lines + [f"{facts.cut(text, 300)}. What it would say is left out." for text in missing]
+    return lines + [
+        f"{facts.cut(text, 300)}. Its part of the page is left out." for text in missing
+    ]
 
 
 def _large(run: RunContents) -> str | None:

@@ -23,10 +23,10 @@ _OFF_GRID = 0.05
 #: reasons in words; a duplicate has the place of its twin
 _REASONS = {
     "dead": "constant",
-    "noise": "noise that goes with no other column",
+    "noise": "noise that is correlated with no other column",
     "index": "numbers of the rows rather than measurements",
-    "unplaced": "without a place that held",
-    "duplicate": "in the place of a column that they repeat",
+    "unplaced": "whose places did not pass the test",
+    "duplicate": "at the place of the column that they repeat",
 }
 
 

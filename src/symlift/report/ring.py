@@ -225,16 +225,14 @@ def transport(X: NDArray, moved: NDArray, angles: NDArray, moved_angles: NDArray
     real, made = principal_components(X, moved, 2)
     reach = np.maximum(np.percentile(np.abs(np.concatenate([real, made])), 99, axis=0), 1e-12)
     middle, half = _SIDE / 2, _SIDE / 2 - _MARGIN
-    body = [
-        '<path class="axis"'
-        f' d="M{_MARGIN},{_SIDE - _MARGIN}V{_MARGIN}M{_MARGIN},{_SIDE - _MARGIN}H{_SIDE - _MARGIN}"/>'
-    ]
+    low, high = _MARGIN, _SIDE - _MARGIN
+    body = [f'<path class="axis" d="M{low},{high}V{low}M{low},{high}H{high}"/>']
     for points, hues, hollow in ((real, angles, False), (made, moved_angles, True)):
         chosen = np.linspace(0, len(points) - 1, min(len(points), _MOST_DOTS)).astype(int)
         place = middle + half * np.clip(points[chosen] / reach, -1, 1) * (1, -1)
         body += _dots(place[:, 0], place[:, 1], [_colour(a) for a in hues[chosen]], hollow)
-    body += [_text(middle, _SIDE - 10, "first component"), f'<g transform="rotate(-90 14 {middle})">'
-             + _text(14, middle, "second component") + "</g>"]  # fmt: skip
+    turned = f'<g transform="rotate(-90 14 {middle})">{_text(14, middle, "second component")}</g>'
+    body += [_text(middle, _SIDE - 10, "first component"), turned]
     return _svg(
         body, "Real samples as dots and moved samples as circles, in two principal components"
     )

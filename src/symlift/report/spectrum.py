@@ -32,8 +32,8 @@ def generators_panel(run: RunContents) -> list[dict[str, Any]]:
         pictures = []
         carried = W @ L @ inverse
         for matrix, words, name in (
-            (L, "columns as they came", "column"),
-            (carried, "carried to the grid", "grid point"),
+            (L, "in the order of the columns", "column"),
+            (carried, "on the grid", "grid point"),
         ):
             folded = draw.fold(matrix)
             uri, limit = draw.heat_png(folded)

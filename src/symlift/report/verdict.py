@@ -21,28 +21,27 @@ _MOST_TESTS, _MOST_STEPS, _MOST_WORDS = 40, 6, 300
 _MEANING = {
     Verdict.PRESENT: (
         "yes",
-        "A symmetry is there",
+        "A symmetry is present",
         (
-            "The data carry a translation symmetry, and what was found of it held when it was"
-            " checked. The pictures below can be taken as a reconstruction, up to the ambiguities"
-            " listed at the end."
+            "The data have a translation symmetry, and the result passed the tests. The pictures"
+            " below can be taken as a reconstruction, up to the ambiguities listed at the end."
         ),
     ),
     Verdict.ORDERED: (
         "ordered",
         "In order, but no symmetry",
         (
-            "Where the columns sit held when it was checked, but the statistics are not the same"
-            " everywhere. Take the places as found; moving a sample along the grid shows what the"
-            " model does, not what the data could be."
+            "The places of the columns passed the tests, but the statistics are not the same"
+            " everywhere. Use the places; moving a sample along the grid shows what the model"
+            " does, not what the data could be."
         ),
     ),
     Verdict.UNIDENTIFIABLE: (
         "partly",
-        "There, but not identifiable",
+        "Present, but not identifiable",
         (
-            "There are signs of a symmetry, but these data do not single out one answer: other"
-            " reconstructions explain them as well. Take the pictures below as one of several"
+            "There are signs of a symmetry, but these data do not determine one answer: other"
+            " reconstructions explain them equally well. Take the pictures below as one of several"
             " possibilities."
         ),
     ),
@@ -50,8 +49,8 @@ _MEANING = {
         "no",
         "No evidence of a symmetry",
         (
-            "Nothing found here stands out from what the method makes of structureless data. "
-            "The pictures below are most likely the method's own invention; do not build on them."
+            "The result does not differ from what the method finds in data without structure."
+            " The pictures below are most likely artefacts of the method; do not rely on them."
         ),
     ),
 }
@@ -59,8 +58,8 @@ _UNCHECKED = (
     "none",
     "No diagnosis was run",
     (
-        "It has not been checked yet whether this result is real: a method like this always returns"
-        " a picture. Run est.diagnose(X) before relying on it."
+        "It has not been tested whether this result is real: the method always returns a picture."
+        " Run est.diagnose(X) before you rely on it."
     ),
 )
 
@@ -168,15 +167,15 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
             (
                 "That the signals live on a regular grid of the shape named above, and that their"
                 " statistics are the same everywhere on it: moving a signal along the grid gives"
-                " another signal that is as likely. Nothing was assumed of the order of the"
-                " columns."
+                " another signal that is equally likely. Nothing was assumed about the order of"
+                " the columns."
             ),
         ),
         (
             "Direction",
             "A signal and its mirror image explain the data equally well"
             + (
-                ", on each axis separately; the order of axes of equal length is open, too."
+                ", on each axis separately; the order of axes of equal length is undetermined, too."
                 if several
                 else "."
             ),
@@ -198,23 +197,23 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
             + (
                 ""
                 if ring and all(grid.periodic)
-                else "On an open axis all signals may sit a step or so off. "
+                else "On an open axis all signals may be shifted by about a step. "
             )
             + "It is the same offset for all samples.",
         ),
         (
             "Sharpness",
             (
-                "Blurring every signal alike keeps all the symmetry. Of all filters, the modulus is"
-                " the one that distorts the observations least, and the phase the one that resolves"
-                " best. Both are choices, and they show in the kernel."
+                "Filtering all signals in the same way preserves the symmetry. Of all filters,"
+                " the modulus is chosen that distorts the observations least, and the phase that"
+                " gives the best resolution. Both choices are visible in the kernel."
             ),
         ),
         (
             "Scale",
             (
-                "Where columns are points, recovered values are the data's own. Elsewhere their"
-                " zero and their unit are chosen, not measured. All samples share one scale."
+                "Where columns are points, recovered values are those of the data. Elsewhere"
+                " their zero and their unit are chosen, not measured. All samples share one scale."
             ),
         ),
     ]

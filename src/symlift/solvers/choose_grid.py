@@ -1,4 +1,4 @@
-"""Choose the grid of a fit: the given one, if the columns can fill it, or a proposal from the data."""
+"""Choose the grid of a fit: the given one, if columns can fill it, or a proposal from the data."""
 
 from __future__ import annotations
 

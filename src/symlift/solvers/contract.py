@@ -352,7 +352,7 @@ class Evidence:
 
     @property
     def locality(self) -> float:
-        """The value that controls are compared to: `explained`, on a ring `agreement`, otherwise 0."""
+        """The value to compare controls with: `explained`, on a ring `agreement`, otherwise 0."""
         known = self.explained if self.explained is not None else self.agreement
         return 0.0 if known is None else known
 

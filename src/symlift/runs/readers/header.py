@@ -18,14 +18,17 @@ _ROWS, _COLUMNS = 8, 3
 def is_header(first: Sequence[str], below: Sequence[Sequence[str]], decimal: str) -> bool:
     """Whether a line names the columns of the lines below it.
 
-    >>> is_header(["T1", "T2"], [["1", "2"]], "."), is_header(["1", "2", "3"], [["0.2", "0.1", "0.4"]] * 3, ".")
-    (True, True)
+    >>> is_header(["T1", "T2"], [["1", "2"]], ".")
+    True
+    >>> is_header(["1", "2", "3"], [["0.2", "0.1", "0.4"]] * 3, ".")
+    True
     """
     if not any(field.strip() for field in first):
         return False
     kinds = [entry_kind(field, decimal) for field in first]
     numeric = [j for j in range(len(first)) if _is_numeric(below, j, decimal)]
-    if not numeric:  # nothing below but words: then words say nothing, and a file without numbers is refused later
+    # only words below: words in this line prove nothing, and the file is refused later
+    if not numeric:
         return all(kind == "text" for kind in kinds) and bool(below)
     words = sum(kinds[j] in ("text", "dates") for j in numeric)
     if 2 * words > len(numeric):

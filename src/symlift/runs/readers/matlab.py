@@ -63,7 +63,7 @@ class _MatMatrix(NamedTuple):
 def _mat_elements(
     data: memoryview, order: str, whole: bool = True
 ) -> Iterator[tuple[int, memoryview]]:
-    """(type, content) of the elements in ``data``; the last one may be cut short unless ``whole``."""
+    """(type, content) of the elements in ``data``; unless ``whole``, the last may be cut short."""
     at = 0
     while at + 8 <= len(data):
         kind, size = (int(v) for v in np.frombuffer(data[at : at + 8], f"{order}u4"))

@@ -24,8 +24,14 @@ from symlift.runs.readers.table import Sheet
 __all__ = ["layout_of", "read_text", "sheet_of"]
 
 _HEAD = 200  # number of lines that are examined first
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-          (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+# the longer marks first: one of UTF-16 begins like one of UTF-32
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _SPACE = " "  # any run of blanks
 # bytes that do not occur in texts (26 ended files of DOS), and those that Windows' code page leaves
 # undefined
@@ -65,9 +71,16 @@ def read_text(path: Path, options: ReadOptions) -> Sheet:
         try:
             # the fast way, for files that hold numbers only; a '#' further down is an error and is
             # reported
-            rows = np.loadtxt(str(path.resolve()), dtype=np.float64, skiprows=_lines_before(path, encoding, delimiter, layout.skip),
-                              delimiter=None if delimiter == _SPACE else delimiter, ndmin=2, comments=None, quotechar='"',
-                              encoding=encoding)  # fmt: skip
+            rows = np.loadtxt(
+                str(path.resolve()),
+                dtype=np.float64,
+                skiprows=_lines_before(path, encoding, delimiter, layout.skip),
+                delimiter=None if delimiter == _SPACE else delimiter,
+                ndmin=2,
+                comments=None,
+                quotechar='"',
+                encoding=encoding,
+            )
         except ValueError:
             pass  # a gap or a word further down: the careful way counts and names them
         else:

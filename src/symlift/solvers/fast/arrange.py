@@ -57,7 +57,7 @@ def similarities(X: NDArray) -> NDArray[np.float64]:
 
 
 def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
-    """atanh of correlations, which gives all of them about the same sampling noise; zero diagonal."""
+    """atanh of correlations, which makes their sampling noise about equal; zero diagonal."""
     s = np.arctanh(np.clip(np.nan_to_num(correlation), -1 + 1e-7, 1 - 1e-7)).astype(np.float64)
     np.fill_diagonal(s, 0.0)
     return s

@@ -108,7 +108,7 @@ def _settle(
     settings: FastSettings,
     capacity: int | None = None,
 ) -> Places:
-    """Alternate between lag model and places until no column moves, with less and less smoothing."""
+    """Alternate between lag model and places until no column moves, with decreasing smoothing."""
     columns = np.arange(len(places.point))
     for width in widths:
         for _ in range(settings.refine_steps):

@@ -219,7 +219,7 @@ def _plane_starts(U: NDArray) -> list[NDArray[np.float64]]:
 
 
 def _cylinder_starts(U: NDArray, planes: list[NDArray]) -> list[NDArray[np.float64]]:
-    """The angle in a plane, and the rank of what is left of one of the first principal coordinates."""
+    """The angle in a plane, and the rank of the residual of a leading principal coordinate."""
     return [
         np.stack([_angle(U, plane), _rank(U[:, axis] - U @ plane @ plane[axis])], axis=1)
         for plane in planes[:2]

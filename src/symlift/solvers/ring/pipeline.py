@@ -133,7 +133,7 @@ def _ring(
 def _torus(
     Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
 ) -> _Found:
-    """Two angles; if the data do not support them, the evidence names the domain of the best plane."""
+    """Two angles; if the data do not support them, the evidence names the best plane's domain."""
     harmonics, likelihood = follow_torus(U, planes, rng)
     angles = [angle_evidence(Z, harmonics[:, axis], rng) for axis in range(2)]
     worst = AngleEvidence(min(a.agreement for a in angles), max(a.roundness for a in angles))

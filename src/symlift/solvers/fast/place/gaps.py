@@ -29,7 +29,7 @@ _GAIN = 0.002
 
 
 def can_move_gaps(slot: NDArray, slots: Slots) -> bool:
-    """Whether columns at ``slot`` (d,) are on a line or ring with some, not too many, empty slots."""
+    """Whether columns at ``slot`` (d,) are on a line or ring with a few empty slots."""
     missing = slots.size - len(slot)
     return (
         slots.grid.ndim == 1
