@@ -295,7 +295,7 @@ def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
     for words in (
         "Locality beyond control 8.25 needs at least 0.2 passed locality that no control reaches",
         "Locality on a ring 0.95 needs at most 0.9 not passed a ring must not explain",
-        "The grid Any data can be laid out on some grid.",
+        "The grid Any data can be arranged on some grid.",
         "Line of 31 points given Others, when the result was checked Ring 0.95 does equally well",
         "More numbers",
         "Effective rank 11.93",
