@@ -288,6 +288,9 @@ def _settle_slips(
         not promising
         or plain > settings.far_from_stationary * real
         or slots.size > settings.slip_slots
+        or all(
+            slots.grid.periodic
+        )  # without ends, a field on it that is not stationary has no place
         or not _predictable(halves, slots.grid, settings)
     ):
         return settled
