@@ -232,7 +232,7 @@ def refine(name: str, seed: int, seconds: float) -> dict[str, Any]:
 _SPEED: dict[str, tuple[str, Settings]] = {
     "ring15": ("gsn15-continuous", PRESETS["gsn15"]),
     "gsn63": ("gsn63-gaussian-dst", PRESETS["gsn63"].model_copy(update={"batch": 2500})),
-    "mnist15": ("mnist15-shuffled", PRESETS["mnist15"]),
+    "mnist15": ("mnist15-shuffled", PRESETS["mnist15"].model_copy(update={"batch": 2500})),
 }
 
 

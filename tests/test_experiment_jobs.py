@@ -12,14 +12,21 @@ import pytest
 
 from symlift import InputError
 from symlift.paper import EXPERIMENTS, experiments_with, get_experiment, run_baseline
-from symlift.paper.jobs import Job, baseline_jobs, ceiling_jobs, solver_jobs, training_jobs
+from symlift.paper.jobs import (
+    Job,
+    baseline_jobs,
+    ceiling_jobs,
+    covariance_jobs,
+    solver_jobs,
+    training_jobs,
+)
 from symlift.paper.registry import read_experiments
 from symlift.paper.scheduler import by_turns, cluster, run_jobs
 from symlift.paper.store import Archive, Cache, default_cache, source_digest
 from symlift.solvers.registry import CHECKPOINT
 
 RING = EXPERIMENTS["gsn15-fft"].model_copy(update={"n": 400, "baseline_n": 400})
-TIMING = {"seconds", "peak_rss_mb"}
+TIMING = {"cpu_seconds", "seconds", "peak_rss_mb"}
 
 
 def job(**changes) -> Job:
@@ -161,7 +168,9 @@ def test_jobs_of_an_experiment():
     assert {j.method for j in solver_jobs(EXPERIMENTS["neural-gratings"])} == {"homogeneous"}
     assert {j.method for j in baseline_jobs(RING, slow=True)} == {"liegan"}
     assert {j.method for j in baseline_jobs(RING, slow=False)} == set(RING.baselines) - {"liegan"}
-    assert [j.method for j in training_jobs(RING)] == ["neural"]
+    assert {j.method for j in training_jobs(RING)} == {"neural"}
+    (from_covariance, *_) = covariance_jobs(EXPERIMENTS["gsn15-continuous"])
+    assert from_covariance.settings == {"start": "covariance"}
     assert training_jobs(EXPERIMENTS["mnist15-bits"]) == []
 
 

@@ -15,7 +15,14 @@ from typer.testing import CliRunner
 from symlift import Grid, InputError
 from symlift.cli import app
 from symlift.paper import EXPERIMENTS
-from symlift.paper.jobs import Job, baseline_jobs, printed_jobs, solver_jobs, training_jobs
+from symlift.paper.jobs import (
+    Job,
+    baseline_jobs,
+    covariance_jobs,
+    printed_jobs,
+    solver_jobs,
+    training_jobs,
+)
 from symlift.paper.results import fill_tables, one_experiment, results_page
 from symlift.paper.store import Archive
 from symlift.paper.studies import (
@@ -136,16 +143,18 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     table = table1([experiment], found)
     assert [(row["figure"], row["paper"]) for row in table.rows] == [
         ("r", "0.982"),
+        ("r, one alignment", None),
         ("S", "0.97"),
         ("r, glasso", 0.352),
     ]
-    ours, similarity, glasso = table.rows
+    ours, pooled, similarity, glasso = table.rows
     assert repr(ours["fast"]) == "0.9000 (0.8000)"
-    assert repr(ours["one alignment"]) == "0.8000 (0.7000)"
+    assert repr(pooled["fast"]) == "0.8000 (0.7000)"
     assert ours["ours, trained"] is None
     assert ours["as printed"] is None
-    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 3", "– / – / 11")
-    assert similarity["one alignment"] is None
+    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 3", "– / – / – / 11")
+    assert repr(similarity["fast"]) == "0.9000 (0.9000)"
+    assert repr(glasso["one alignment"]) == "0.100 (0.100)"
     assert repr(glasso["baseline here"]) == "0.200 (0.100)"
     assert glasso["seconds"] == "4"
     (note,) = table.notes
@@ -161,8 +170,12 @@ def test_table_1_puts_training_beside_the_fast_solver():
             solver_jobs(ring), lambda *_: {"similarity_exact": [1.0], "r_paper": 0.99, "r": 0.98}
         )
         | entries(
-            training_jobs(ring),
+            training_jobs(ring)[:3],
             lambda i, _: {"similarity_exact": [0.99 + i / 1000], "r_paper": 0.96, "r": 0.9},
+        )
+        | entries(
+            covariance_jobs(ring)[:1],
+            lambda *_: {"similarity_exact": [0.98], "r_paper": 0.9, "r": 0.9},
         )
         | entries(
             printed_jobs(ring)[:2],
@@ -177,7 +190,8 @@ def test_table_1_puts_training_beside_the_fast_solver():
     first = rows["gsn15-continuous", "S exact"]
     assert repr(first["ours, trained"]) == "0.9910 (0.9900)"
     assert repr(first["fast"]) == "1.0000 (1.0000)"
-    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 3 / 3")
+    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 3 / 1 / 3")
+    assert repr(first["ours, from the covariance"]) == "0.9800"
     assert repr(first["as printed"]) == "0.5500 (0.5000)"
     assert repr(rows["gsn15-continuous", "S exact, liegan"]["baseline here"]) == "0.400"
     assert rows["gsn15-continuous", "S exact, liegan"]["paper"] == 0.4533
@@ -390,7 +404,7 @@ def test_the_page_names_machine_versions_and_what_was_not_run():
     experiment = EXPERIMENTS["mnist15-bits"]
     found = entries(solver_jobs(experiment), lambda *_: {"r": 0.9, "r_paper": 0.9})
     page = results_page([experiment], found)
-    assert "| mnist15-bits | r | 0.944 |  |  | 0.9000 (0.9000) |" in page
+    assert "| mnist15-bits | r | 0.944 |  |  |  | 0.9000 (0.9000) |" in page
     assert "abacus, 2 cores, Python 3.11, symlift 0.1.0: 3 runs, 2026-01-02 to 2026-01-02" in page
     assert page.count("Not run:") == len(STUDIES) + 1  # every study, and the effects
 

@@ -12,11 +12,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from symlift.paper.baselines import SLOW
-from symlift.paper.registry import Experiment
+from symlift.paper.registry import Experiment, Training
 from symlift.paper.runner import run_baseline, run_experiment, run_inverse
 from symlift.solvers.registry import DEFAULT, TRAINED
 
-__all__ = ["Job", "baseline_jobs", "ceiling_jobs", "printed_jobs", "solver_jobs", "training_jobs"]
+__all__ = [
+    "Job",
+    "baseline_jobs",
+    "ceiling_jobs",
+    "covariance_jobs",
+    "printed_jobs",
+    "solver_jobs",
+    "training_jobs",
+]
 
 #: changes when entries made before can no longer be compared with new ones; the release is no part
 #: of a key, so that a new one finds what older ones measured
@@ -59,7 +67,8 @@ class Job(BaseModel):
         (True, False)
         """
         content = self.model_dump(mode="json", exclude={"experiment"}, exclude_none=True)
-        descriptive = {"title", "block", "paper", "cost", "seeds", "training", "printed", "solver"}
+        descriptive = {"title", "block", "paper", "cost", "seeds", "training", "covariance"}
+        descriptive |= {"printed", "solver"}
         if self.kind != "baseline":
             descriptive |= {"baselines", "baseline_n"}
         content["experiment"] = self.experiment.model_dump(
@@ -125,8 +134,19 @@ def ceiling_jobs(experiment: Experiment) -> list[Job]:
 
 
 def training_jobs(experiment: Experiment) -> list[Job]:
-    """The paper's training, where the experiment asks for it."""
-    if experiment.training is None:
+    """Our training, where the experiment asks for it."""
+    return _trained(experiment, experiment.training, {})
+
+
+def covariance_jobs(experiment: Experiment) -> list[Job]:
+    """Our training from the covariance, where the experiment asks for it."""
+    return _trained(experiment, experiment.covariance, {"start": "covariance"})
+
+
+def _trained(
+    experiment: Experiment, training: Training | None, settings: dict[str, Any]
+) -> list[Job]:
+    if training is None:
         return []
     return [
         Job(
@@ -134,9 +154,10 @@ def training_jobs(experiment: Experiment) -> list[Job]:
             kind="solver",
             method="neural",
             seed=seed,
-            seconds=experiment.training.seconds,
+            settings=settings,
+            seconds=training.seconds,
         )
-        for seed in experiment.training.seeds
+        for seed in training.seeds
     ]
 
 

@@ -125,6 +125,8 @@ class Experiment(_Frozen):
         Seeds of data, transform and solver.
     training : Training, optional
         Our training in the full table.
+    covariance : Training, optional
+        Our training from planes of the covariance instead of random ones.
     printed : Printed, optional
         The paper's training as printed: its seeds and steps.
     paper : PaperValues
@@ -158,6 +160,7 @@ class Experiment(_Frozen):
     baselines: dict[str, dict[str, list[Any]]] = Field(default_factory=dict)
     seeds: Seeds = (0, 1, 2)
     training: Training | None = None
+    covariance: Training | None = None
     printed: Printed | None = None
     paper: PaperValues = PaperValues()
     #: method → seconds that one seed takes, for planning only

@@ -147,13 +147,14 @@ baselines, `make reproduce-full` the rest, and both write this page from the res
 
 **Which training.**  **as printed** is the paper's training as its text and tables have it (`preset="paper"`, over 150,000 steps on
 50,000 samples).  **ours, trained** starts where the paper starts, with the paper's objective, and from there goes its own way: a
-rank that waits for the fit, then the nearest exact model, then other weights ([training](training.md)).  **fast** is the default
-solver, which does not train.  A start from the covariance's eigenbasis is not there yet.
+rank that waits for the fit, then the nearest exact model, and an end on all rows at once, with the three terms in closed form
+([training](training.md)).  **ours, from the covariance** does the same from planes that neighbours in the data's spectrum span,
+instead of random ones.  **fast** is the default solver, which does not train.
 
 - Figures are medians over seeds, the worst seed in brackets.  A seed fixes data, transform and method.
 - **paper** is what the paper reports; **r** is under the paper's protocol (each sample aligned by itself), **one alignment** is r
-  of all samples pooled, with one alignment for all.  Three numbers under **seeds** and **seconds** are as printed / ours, trained /
-  fast.
+  of all samples pooled, with one alignment for all.  Four numbers under **seeds** and **seconds** are as printed / ours, trained /
+  ours, from the covariance / fast.
 - **Empty cells** were not run.  As printed, one run takes 20 to 25 minutes of one core on a ring of 15 and, at the seconds per step
   that were measured, 16 hours for spins, 1.8 days on 63 points, 16 days on 15×15 and more than a year on 27×27.
 - **perfect inverse** is no method: it is what the inverse of the true transform reads on the same noisy vectors.  Under the paper's
@@ -166,8 +167,8 @@ solver, which does not train.  A start from the covariance's eigenbasis is not t
   other row has the form over all pairs.  The same phases read very differently under the two, and halves of the recording
   disagree: [Recordings](recordings.md) says why the larger figure must not be taken for more than it is.  The paper has
   static gratings, here they drift.
-- Seconds are those of one core for one seed, a baseline's for its whole search; those of the two recordings were taken on a machine
-  that was busy with other work.
+- Seconds are those of one core for one seed, a baseline's for its whole search; of our training, processor time, since the machine
+  was busy with other work; so it was for the two recordings.
 - In rows with the identity transform, columns are permuted by the seed before anything is run.
 - LieGAN has one configuration here at a tenth of the paper's steps, not its search; its result depends on its start.
 - The ablation gives all four variants of a row one objective, one start, one clock (the printed one) and the same number of steps,

@@ -68,15 +68,17 @@ def run_experiment(
     data = experiment.observe(seed, n)
     chosen = experiment.solver if solver == "auto" else solver
     estimator = experiment.estimator(seed, chosen)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     estimator.set_params(solver_options=options).fit(data.X)
-    seconds = time.perf_counter() - start
+    seconds, used = time.perf_counter() - start, time.process_time() - used
     if data.angles:
         figures = _angles(data, estimator)
     else:
         figures = signal_figures(data, estimator.transform(data.X), lambda: estimator.generators_)
     training = estimator.trace_.training
-    ended = {} if training is None else {key: getattr(training, key) for key in _TRACED}
+    ended: dict[str, Any] = {}
+    if training is not None:
+        ended = {key: getattr(training, key) for key in _TRACED} | {"cpu_seconds": round(used, 1)}
     return {
         "experiment": experiment.name,
         "solver": chosen,

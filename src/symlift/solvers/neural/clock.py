@@ -39,7 +39,8 @@ class Clock:
 
     ``draws`` counts the starts, the last of which was taken at step ``began`` (``near``: from a
     model that is known to be near). ``lost`` and ``closing`` ask for another start: a new draw, or
-    the nearest exact model.
+    the nearest exact model; ``closing_on_all`` asks to try the end on all rows, and ``closed`` is the
+    least gap that such closings have left.
 
     >>> settings = Settings(rank_speed=0.01, patience=0.1, dwell=50, settle=100)
     >>> clock = Clock.start(settings, points=5)
@@ -64,6 +65,8 @@ class Clock:
     lost: bool = False
     near: bool = False
     closing: bool = False
+    closing_on_all: bool = False
+    closed: float | None = None
 
     @classmethod
     def start(
@@ -83,6 +86,10 @@ class Clock:
                 rank=full, full=full, stop=full, settled=began, draws=draws, began=began, near=True
             )
         return cls(rank=min(1.5, full), full=full, stop=min(2.5, full), draws=draws, began=began)
+
+    def after_closing(self, gap: float) -> Clock:
+        """The clock goes on: a closing ended at ``gap``, which no other has confirmed yet."""
+        return replace(self, closing_on_all=False, closed=min(gap, self.closed or math.inf))
 
     @property
     def opened(self) -> float:
@@ -108,6 +115,14 @@ class Clock:
         """The clock after ``step`` steps, of which the last ``every`` had this mean
         ``stationarity``.
         """
+        after = self._advance(settings, step, every, stationarity)
+        first = settings.full_batch_at
+        if first is None or settings.clock == "paper" or after.lost or after.closing:
+            return after
+        due = after.rank >= first and step % settings.full_batch_every == 0
+        return replace(after, closing_on_all=due)
+
+    def _advance(self, settings: Settings, step: int, every: int, stationarity: float) -> Clock:
         out_of_time = step >= settings.steps
         if settings.clock == "paper":
             done = min(1.0, step / settings.steps)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from symlift.solvers.neural.objective.batch import Workers
 
-__all__ = ["TrainingRows", "held_out", "input_statistics"]
+__all__ = ["TrainingRows", "covariance_of", "held_out", "input_statistics"]
 
 # arrays up to this many numbers are kept on the device as they will be used; larger ones are read
 # row by row
@@ -27,6 +27,13 @@ def input_statistics(X: NDArray) -> tuple[float, float]:
     rows = np.asarray(X[::step], dtype=np.float64)
     mean = float(rows.mean())
     return mean, max(float(np.sqrt(np.mean((rows - mean) ** 2))), 1e-300)
+
+
+def covariance_of(X: NDArray) -> NDArray[np.float64]:
+    """Covariance (d, d) of the columns of X, of as many rows as its statistics are taken of."""
+    rows = np.asarray(X[:: max(1, X.size // _STATISTICS)], dtype=np.float64)
+    rows = rows - rows.mean(axis=0)
+    return np.asarray(rows.T @ rows / len(rows), dtype=np.float64)
 
 
 def held_out(
@@ -65,6 +72,15 @@ class TrainingRows:
             torch.from_numpy(np.ascontiguousarray(rows)).to(self.mean.device, self.mean.dtype)
             - self.mean
         ) / self.scale
+
+    def first(self, most: int) -> NDArray[np.float64]:
+        """The first ``most`` rows, in order and as they are, in double precision."""
+        rows = (
+            self.kept[:most]
+            if self.kept is not None
+            else self._prepare(self.X[self.index[:most].cpu().numpy()])
+        )
+        return rows.double().cpu().numpy()
 
     def draw(self, count: int, workers: Workers) -> Tensor:
         """``count`` random rows of this process, (count, d), out of ``count`` · processes that all

@@ -40,6 +40,7 @@ def initial_model(
     kind: EmbeddingKind,
     generator: torch.Generator,
     separate: bool = False,
+    covariance: NDArray | None = None,
 ) -> LiftedModel:
     """The paper's start: eigenvectors of a random antisymmetric matrix A with entries N(0, 1e-3²),
     and frequencies as small.
@@ -49,12 +50,18 @@ def initial_model(
     ``separate``, as the paper's text has them (its code has them so for several axes only):
     differences of conjugate pairs of N(0, 1e-3²), of either sign. An embedding that compresses
     starts with random orthonormal rows, so that no column is left out.
+
+    With the ``covariance`` (d, d) of the observations, Q is its eigenbasis in descending order
+    instead: cosine and sine of one frequency of a stationary field have nearly the same variance,
+    so that neighbours span a plane. Frequencies are as small as before.
     """
     draw = torch.randn(dimension, dimension, generator=generator, dtype=torch.float64)
     if separate or grid.ndim > 1:
-        Q = _haar(draw)  # as the eigenvectors of a Gaussian antisymmetric matrix are
+        planes = _haar(draw)  # as the eigenvectors of a Gaussian antisymmetric matrix are
         phases = torch.randn(grid.ndim, dimension // 2, 2, generator=generator, dtype=torch.float64)
-        group = TranslationGroup(Q.numpy(), (_SMALL * (phases[..., 0] - phases[..., 1])).numpy())
+        group = TranslationGroup(
+            planes.numpy(), (_SMALL * (phases[..., 0] - phases[..., 1])).numpy()
+        )
     else:
         group = TranslationGroup.from_generators((_SMALL * (draw - draw.T) / 2).numpy())
     r = np.zeros(dimension // 2 + dimension % 2)
@@ -63,7 +70,28 @@ def initial_model(
         E = _haar(
             torch.randn(len(mean), dimension, generator=generator, dtype=torch.float64)
         ).T.numpy()
+    if covariance is not None:
+        group = TranslationGroup(_paired(E @ covariance @ E.T), group.theta)
     return LiftedModel(grid, mean.astype(np.float64), scale, E, group, r, kind)
+
+
+def _paired(covariance: NDArray) -> NDArray[np.float64]:
+    """Eigenvectors (columns) whose neighbours in the spectrum are paired, strongest pair first.
+
+    In odd dimensions one stands alone, at the end: the one that leaves the others the most alike
+    (on a ring that is the constant, whose variance is nobody else's).
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    order = np.arange(len(values))[::-1]
+    if len(order) % 2:
+        logs = np.log(np.maximum(values[order], 1e-9 * values[-1]))
+        steps = logs[:-1] - logs[1:]
+        # alone at an even place: pairs (0, 1), (2, 3), … before it, (1, 2), (3, 4), … after it
+        before = np.concatenate([[0.0], np.cumsum(steps[0::2])])
+        after = np.concatenate([np.cumsum(steps[1::2][::-1])[::-1], [0.0]])
+        alone = 2 * int(np.argmin(before + after))
+        order = np.append(np.delete(order, alone), order[alone])
+    return np.ascontiguousarray(vectors[:, order])
 
 
 def _haar(draw: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from symlift.core.grid import Grid
+from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.objective.critic import Head, Layer, Padding
 
 __all__ = ["PRESETS", "Estimator", "Settings", "fitted", "preset_for", "refining"]
@@ -78,6 +79,9 @@ class Settings(_Frozen):
     parametrisation: Literal["planes", "eigenvectors"] = "planes"
     #: the least log-variance of the Gaussians of marginal entropies
     least_log_variance: float = -5.0
+    #: planes at the start: the paper's, drawn at random, or neighbours in the spectrum of the data's
+    #: covariance
+    start: Literal["paper", "covariance"] = "paper"
     # the training
     batch: Annotated[int, Field(ge=4)] = 500
     rate: PositiveFloat = 5e-4
@@ -107,6 +111,10 @@ class Settings(_Frozen):
     #: the rank at which, instead of settling, a run goes over to the nearest exact model and on as
     #: from a near start; for transforms that keep lengths
     close_at: PositiveFloat | None = None
+    #: the rank from which on a run tries to end on all rows at once, every so many steps, until two
+    #: of these closings agree; for as many columns as points
+    full_batch_at: PositiveFloat | None = None
+    full_batch_every: PositiveInt = 2_000
     settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
     #: which model a run returns: the best by the held-out objective (which has all three terms), or
@@ -145,6 +153,8 @@ PRESETS: dict[str, Settings] = {
         dimension=15,
         rank_limit=12.5,  # the last harmonics of these pulses are weak: opened, they push the others out of place
         close_at=8.5,
+        full_batch_at=2.5,
+        full_batch_every=500,
         must_fit=0.55,  # its first three harmonics
     ),
     "gsn63": Settings(
@@ -155,6 +165,7 @@ PRESETS: dict[str, Settings] = {
         clip=0.5,
         patience=0.006,
         close_at=26.5,
+        full_batch_at=8.5,
         stall=6_000,
         rank_speed=4e-3,
         steps=1_000_000,
@@ -178,7 +189,15 @@ PRESETS: dict[str, Settings] = {
         mixing=20,
     ),
     "mnist15": Settings(
-        resolution=0.2, infomax=0.15, estimators=_MNIST15, batch=2500, dimension=325
+        resolution=0.2,
+        infomax=0.15,
+        estimators=_MNIST15,
+        batch=1000,
+        rate=1e-3,
+        clip=0.5,
+        dimension=325,
+        full_batch_at=3.0,
+        full_batch_every=500,
     ),
     "mnist27": Settings(
         resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053
@@ -235,7 +254,11 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
         kind, dimension = "linear", None
     if kind == "identity" or few:
         dimension = d
-    elif dimension is None or (kind == "zero-pad" and dimension < d) or dimension < grid.size:
+    elif (
+        dimension is None
+        or (kind == "zero-pad" and not d <= dimension <= 2 * d)
+        or dimension < grid.size
+    ):
         size = grid.size if kind == "linear" else d
         longer = size if all(grid.periodic) else size + size // 2
         dimension = longer + 1 - longer % 2
@@ -256,6 +279,9 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
             "estimators": coarse,
             "rank_limit": limit,
             "close_at": settings.close_at if closes else None,
+            "full_batch_at": settings.full_batch_at
+            if closes and FullBatch.suits(grid, d)
+            else None,
         }
     )
 
@@ -274,6 +300,7 @@ def refining(settings: Settings) -> Settings:
         "filter_noise": 0.0,
         "clock": "wait",
         "rank_limit": None,
+        "full_batch_at": None,
         "warm_up": 500,
         "settle": max(settings.settle, 6_000),
     }

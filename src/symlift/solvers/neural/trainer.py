@@ -5,7 +5,8 @@ checkpoints and its best model.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from symlift.solvers.neural.checkpoint import (
     write_checkpoint,
 )
 from symlift.solvers.neural.clock import Clock
-from symlift.solvers.neural.data import TrainingRows
+from symlift.solvers.neural.data import TrainingRows, covariance_of
+from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
@@ -53,6 +55,8 @@ EVALUATE, SAVE = 20, 20
 #: the paper counts its filter noise in epochs of 100 steps, and lets it fall by e in ten of them
 _NOISE_STEPS = 1000.0
 _CONDITION = 10
+#: the most rows that the end of a run takes at once
+_FULL_BATCH = 200_000
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,7 @@ class Trainer:
         )
         self.held = np.asarray(X[held], dtype=np.float64)
         self.lags = LagClasses(start.grid)
+        self.covariance = covariance_of(X[train]) if settings.start == "covariance" else None
         self.step_count, self.seconds = 0, 0.0
         self.best = _Best()
         self.ended: str | None = None
@@ -193,6 +198,7 @@ class Trainer:
             start.kind,
             generator,
             separate,
+            self.covariance,
         )
         self._begin(begun, seed)
 
@@ -207,6 +213,11 @@ class Trainer:
         start = LiftedModel.from_lifting_map(W / self.start.scale, self.grid, self.start.mean)
         self._begin(start, self._another_seed(0))
 
+    @cached_property
+    def full_batch(self) -> FullBatch:
+        """The closed-form terms of all training rows."""
+        return FullBatch(self.rows.first(_FULL_BATCH), self.grid)
+
     def _close(self, watch: Watch | None) -> None:
         """Go over to the nearest exact model, and on from there as from a near start.
 
@@ -214,14 +225,27 @@ class Trainer:
         yet those of a torus. The isometry nearest to it is one by construction: cyclic shifts of
         its output are an exact group.
         """
-        clock = Clock.start(
+        self._end_near(polar(self.network.model().lifting_map()), watch)
+
+    def _close_on_all(self, watch: Watch | None) -> None:
+        """The same on all rows at once, which ends the run where two such closings agree."""
+        if not self.full_batch.asymmetric:
+            return
+        found = self.full_batch.close(polar(self.network.model().lifting_map()))
+        if found.agrees(self.clock.closed):
+            self._end_near(found.W, watch, finished=True, closed=found.gap)
+        else:
+            self.clock = self.clock.after_closing(found.gap)
+
+    def _end_near(self, W: NDArray, watch: Watch | None, **clock: Any) -> None:
+        begun = Clock.start(
             refining(self.settings),
             self.grid.size,
             opened=True,
             draws=self.clock.draws,
             began=self.step_count,
         )
-        self._go_near(polar(self.network.model().lifting_map()), clock)
+        self._go_near(W, replace(begun, **clock))
         self.best = _Best()  # it was the best of another objective
         self._evaluate(watch, {})
 
@@ -404,6 +428,8 @@ class Trainer:
             self._draw_again()
         if self.clock.closing:
             self._close(watch)
+        elif self.clock.closing_on_all:
+            self._close_on_all(watch)
         if path is not None and checks % EVALUATE == 0:
             with write_atomically(path.parent / CURVE) as temporary:
                 temporary.write_text(

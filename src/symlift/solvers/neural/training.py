@@ -29,7 +29,7 @@ from symlift.solvers.contract import (
     part_of,
 )
 from symlift.solvers.neural.board import Watch
-from symlift.solvers.neural.data import held_out, input_statistics
+from symlift.solvers.neural.data import covariance_of, held_out, input_statistics
 from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
@@ -153,7 +153,10 @@ def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> Lif
     dimension = settings.dimension or X.shape[1]
     generator = torch.Generator().manual_seed(seed)
     separate = settings.parametrisation == "eigenvectors"
-    return initial_model(grid, centre, scale, dimension, settings.embedding, generator, separate)
+    covariance = covariance_of(X) if settings.start == "covariance" else None
+    return initial_model(
+        grid, centre, scale, dimension, settings.embedding, generator, separate, covariance
+    )
 
 
 def pick_device(name: str) -> torch.device:

@@ -1,0 +1,118 @@
+"""The end of a training run on all rows at once: the paper's three terms in closed form, by L-BFGS
+over isometries.
+
+*Infomax*, among maps of one scale, is largest for an isometry: here it is the set that is searched,
+and no longer a term. *Stationarity* is the distance of the whole second and third moment from
+those of a stationary field, with every pair of lags. *Resolution* is the entropy of the marginal
+that all points of a stationary field share. Moments are taken once; a step then takes
+milliseconds and has no noise of batches or critics in it.
+
+The basin is wide: five harmonics of thirty that critics have put in place are enough. Modes count
+by their variance at first; on the path through partial whitenings C^(-a/2), which commute with an
+isometry, the weak ones get their say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.core.lags import LagClasses
+from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments
+from symlift.solvers.fast.sharpen import sharpen
+from symlift.solvers.fast.stationary import minimise_over_rotations
+
+__all__ = ["Closing", "FullBatch", "most_local"]
+
+#: partial whitenings, in their order
+_PATH = (0.0, 0.5)
+#: the most L-BFGS steps at each, and the relative gain of ten steps that ends them
+_STEPS, _GAIN = 1000, 1e-5
+#: weight of the entropy in units of what sampling adds to the gap, and the most steps: in a window,
+#: and on a ring, where stationarity leaves phases open and the entropy alone decides
+_SHARP_WINDOW, _SHARP_RING = (3.0, 80), (20.0, 300)
+_SHARP_ROWS = 8_000
+#: gaps up to this have arrived; those of two closings that differ by less than this share are the
+#: same
+_ARRIVED, _SAME = 1.5, 0.05
+#: the largest number of points whose third moments are kept, and the largest share of sampling
+#: noise in them
+_POINTS, _NOISE = 128, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """An isometry (points, columns), and its gap in units of what sampling adds to that of the
+    truth: about 1 or less where it has arrived.
+    """
+
+    W: NDArray[np.float64]
+    gap: float
+
+    def agrees(self, before: float | None) -> bool:
+        """Whether it has arrived, at the same gap as the best of those ``before`` it."""
+        same = before is not None and abs(self.gap - before) <= _SAME * before
+        return same and self.gap <= _ARRIVED
+
+
+class FullBatch:
+    """The closed-form terms of rows ``X`` (n, d) of about unit deviation on a grid of d points."""
+
+    def __init__(self, X: NDArray, grid: Grid) -> None:
+        Z = np.asarray(X, dtype=np.float64)
+        Z = Z - Z.mean(axis=0)
+        self.rows = Z[:_SHARP_ROWS]
+        self.lags = LagClasses(grid)
+        self.modes: ModeMoments = mode_moments(Z)
+
+    @staticmethod
+    def suits(grid: Grid, columns: int) -> bool:
+        """Whether isometries can be searched: as many columns as points, and not too many."""
+        return columns == grid.size <= _POINTS
+
+    @property
+    def asymmetric(self) -> bool:
+        """Whether there is a third moment: fields that are symmetric in sign have none."""
+        return self.modes.noise_share(0.0) < _NOISE
+
+    def close(self, W: NDArray) -> Closing:
+        """Stationarity along the path of whitenings from the isometry ``W``, then resolution as
+        well.
+        """
+        basis = self.modes.basis
+        frame = W @ basis.T
+        for a in _PATH:
+            gap, noise = self.modes.gap(a, self.lags)
+            frame, _ = minimise_over_rotations(gap, frame, _STEPS, _GAIN)
+
+        def in_columns(V: NDArray) -> tuple[float, NDArray]:
+            value, gradient = gap(V @ basis.T)
+            return value, gradient @ basis
+
+        ring = self.lags.grid.is_ring
+        strength, steps = _SHARP_RING if ring else _SHARP_WINDOW
+        W = sharpen(frame @ basis, self.rows, in_columns, strength * noise, steps)
+        left = in_columns(W)[0] / max(noise, 1e-300)
+        return Closing(most_local(W, self.rows) if ring else W, left)
+
+
+def most_local(W: NDArray, Z: NDArray) -> NDArray[np.float64]:
+    """W with the points of its ring taken in steps of k, for the k without a common divisor that
+    leaves dependence nearest.
+
+    None of the three terms sees the order of points beyond that: a field is as stationary under
+    steps of k. Starts near zero prefer slow harmonics, and so the right order; here it is chosen by
+    the correlation of squares, summed over distances.
+    """
+    size = len(W)
+    power = (Z @ W.T) ** 2
+    C = np.corrcoef(power.T)
+    lag = np.array([np.mean(C[np.arange(size), (np.arange(size) + k) % size]) for k in range(size)])
+    distance = np.minimum(np.arange(size), size - np.arange(size))
+    steps = [k for k in range(1, size // 2 + 1) if math.gcd(k, size) == 1]
+    costs = [float(distance @ np.abs(lag[k * np.arange(size) % size])) for k in steps]
+    return W[steps[int(np.argmin(costs))] * np.arange(size) % size]
