@@ -85,6 +85,12 @@ CHANGES_AFTER_UNSEEN = (
         " places between points; `gaps` of at least 0.5. Both came from single cases (whole digits,"
         " a line with holes)."
     ),
+    (
+        "The placement engine, not a threshold: lines and rings with one column for each point are"
+        " not placed between points, and gaps of lines go where plain correlations put them. The"
+        " unseen walks and sorted rows, in order but stretched, asked for the first; later"
+        " families, which no threshold has seen, confirm both (bridges, lines with holes)."
+    ),
 )
 #: what was read before any of them, with the solver as it was then
 FIRST_READING = (

@@ -88,10 +88,11 @@ def next_steps(
     if solution.placement is None and _only_uneven(by_name):
         steps.append(
             NextStep(
-                "what was unmixed is local, but differs from point to point"
+                "what was unmixed differs from point to point"
                 f" ({by_name['stationarity'].value:.3f}, at most"
                 f" {by_name['stationarity'].threshold:.3f}): if rows were cut out of larger"
-                " signals, cut them anywhere, margins included, so that all points see the same"
+                " signals, cut them anywhere, margins included, so that all points see the same;"
+                " else the mixing was not undone, and more rows may help"
             )
         )
     if (
