@@ -40,7 +40,7 @@ class Clock:
     ``draws`` counts the starts, the last of which was taken at step ``began`` (``near``: from a
     model that is known to be near). ``lost`` and ``closing`` ask for another start: a new draw, or
     the nearest exact model; ``closing_on_all`` asks to try the end on all rows, and ``closed`` is the
-    least gap that such closings have left.
+    least gap that such closings have left (``tries``: how many have not arrived since one did).
 
     >>> settings = Settings(rank_speed=0.01, patience=0.1, dwell=50, settle=100)
     >>> clock = Clock.start(settings, points=5)
@@ -67,6 +67,7 @@ class Clock:
     closing: bool = False
     closing_on_all: bool = False
     closed: float | None = None
+    tries: int = 0
 
     @classmethod
     def start(
@@ -87,9 +88,18 @@ class Clock:
             )
         return cls(rank=min(1.5, full), full=full, stop=min(2.5, full), draws=draws, began=began)
 
-    def after_closing(self, gap: float) -> Clock:
-        """The clock goes on: a closing ended at ``gap``, which no other has confirmed yet."""
-        return replace(self, closing_on_all=False, closed=min(gap, self.closed or math.inf))
+    def after_closing(self, settings: Settings, gap: float, arrived: bool) -> Clock:
+        """The clock goes on: a closing ended at ``gap``, which no other has confirmed yet; or it is
+        lost, where so many have not ``arrived``.
+        """
+        tries, most = 0 if arrived else self.tries + 1, settings.full_batch_tries
+        return replace(
+            self,
+            closing_on_all=False,
+            closed=min(gap, self.closed or math.inf),
+            tries=tries,
+            lost=most is not None and tries >= most and self.draws <= settings.retries,
+        )
 
     @property
     def opened(self) -> float:

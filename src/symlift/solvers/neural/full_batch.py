@@ -56,7 +56,12 @@ class Closing:
     def agrees(self, before: float | None) -> bool:
         """Whether it has arrived, at the same gap as the best of those ``before`` it."""
         same = before is not None and abs(self.gap - before) <= _SAME * before
-        return same and self.gap <= _ARRIVED
+        return same and self.arrived
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the gap is what sampling leaves of the truth's."""
+        return self.gap <= _ARRIVED
 
 
 class FullBatch:

@@ -115,6 +115,8 @@ class Settings(_Frozen):
     #: of these closings agree; for as many columns as points
     full_batch_at: PositiveFloat | None = None
     full_batch_every: PositiveInt = 2_000
+    #: closings of which none arrives after which the run starts again from another draw
+    full_batch_tries: PositiveInt | None = None
     settle: PositiveInt = 4_000
     restarts: PositiveInt = 1
     #: which model a run returns: the best by the held-out objective (which has all three terms), or
@@ -198,6 +200,8 @@ PRESETS: dict[str, Settings] = {
         dimension=325,
         full_batch_at=3.0,
         full_batch_every=500,
+        full_batch_tries=3,  # the two axes of an image can begin mixed, and stay so
+        retries=9,
     ),
     "mnist27": Settings(
         resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053

@@ -235,7 +235,7 @@ class Trainer:
         if found.agrees(self.clock.closed):
             self._end_near(found.W, watch, finished=True, closed=found.gap)
         else:
-            self.clock = self.clock.after_closing(found.gap)
+            self.clock = self.clock.after_closing(self.settings, found.gap, found.arrived)
 
     def _end_near(self, W: NDArray, watch: Watch | None, **clock: Any) -> None:
         begun = Clock.start(
@@ -424,12 +424,12 @@ class Trainer:
         checks = self.step_count // CHECK
         if checks % EVALUATE == 0 or self.clock.finished:
             self._evaluate(watch, means)
-        if self.clock.lost:
-            self._draw_again()
         if self.clock.closing:
             self._close(watch)
         elif self.clock.closing_on_all:
             self._close_on_all(watch)
+        if self.clock.lost:
+            self._draw_again()
         if path is not None and checks % EVALUATE == 0:
             with write_atomically(path.parent / CURVE) as temporary:
                 temporary.write_text(
