@@ -21,8 +21,8 @@ from symlift.cli import app
 from symlift.ephys import ProbeCheck, check_probe, match_probe
 from symlift.ephys.arrange import arrange, arranged
 from symlift.ephys.check import find_exchanges
-from symlift.ephys.events import correlate, levels_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
+from symlift.ephys.levels import correlate, levels_of
 from symlift.ephys.motions import motions_of
 from symlift.ephys.wiring import Channels, match_contacts, read_channels
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
