@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 from symlift.ephys.fields import Fields, Sources, contact_costs, fit_sources, loss, residuals
 from symlift.ephys.motions import turns
 
-__all__ = ["unslipped"]
+__all__ = ["beyond", "unslipped"]
 
 # share of the contacts that a motion must carry to contacts, and steps that it may go
 _KEEPS, _FAR = 0.8, 3.2
