@@ -21,9 +21,11 @@ from symlift.cli import app
 from symlift.ephys import ProbeCheck, check_probe, match_probe
 from symlift.ephys.arrange import arrange, arranged
 from symlift.ephys.check import find_exchanges
-from symlift.ephys.events import correlate, levels_of
+from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
+from symlift.ephys.levels import correlate, levels_of
 from symlift.ephys.motions import motions_of
+from symlift.ephys.slips import beyond, unslipped
 from symlift.ephys.wiring import Channels, match_contacts, read_channels
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
@@ -181,6 +183,62 @@ def test_gaps_on_a_line_are_found():
 
 
 # -- given points ----------------------------------------------------------------------------------
+
+
+# -- neurons and slips -----------------------------------------------------------------------------
+
+
+def test_overlapping_neurons_are_told_apart_and_measured():
+    rng = np.random.default_rng(0)
+    rate, seconds, d = 5000.0, 20, 6
+    time_ms = np.arange(-10, 15) / rate * 1000
+    shape = -np.exp(-0.5 * (time_ms / 0.3) ** 2) + 0.4 * np.exp(-0.5 * ((time_ms - 1.0) / 0.5) ** 2)
+    amplitude = np.array(
+        [
+            [60, 40, 20, 8, 3, 1],
+            [5, 25, 60, 50, 20, 6],
+            [1, 3, 8, 22, 40, 70],
+            [30, 45, 30, 9, 2, 1],
+        ]
+    )
+    x = rng.normal(0, 2, (round(seconds * rate), d)).astype(np.float32)
+    for one in amplitude:
+        for t in rng.integers(20, len(x) - 20, 20 * seconds):
+            x[t - 10 : t + 15] += shape[:, None] * one
+
+    def parts():
+        return (x[i : i + 5000] for i in range(0, len(x), 5000))
+
+    levels = levels_of(parts)
+    fields = events_of(parts, levels, correlate(parts, levels), np.arange(d), rate)
+    assert fields.relative < 0.08  # neurons, not groups of events
+    largest = fields.amplitude / fields.amplitude.max(axis=1, keepdims=True)
+    for one in amplitude / amplitude.max(axis=1, keepdims=True):
+        assert np.abs(largest - one).max(axis=1).min() < 0.04
+
+
+def test_a_slipped_part_of_a_staggered_probe_goes_back():
+    rng = np.random.default_rng(1)
+    row = np.arange(12)
+    points = np.array([(0.8 * r, 0.6 * (2 * c + r % 2)) for r in row for c in (0, 1)])
+    true = sources(rng, points, 50)
+    fields = fields_of(rng, true, points)
+    # the last rows are farther on by a motion that keeps most of the probe
+    slot = np.arange(20)
+    some = fields.of(slot)
+    wide = beyond(points)
+    assert len(wide.points) > len(points)
+    start = next(
+        np.where(slot < 12, slot, motion[slot])
+        for motion in wide.motion
+        if (motion[slot[12:]] >= 0).all()
+        and (motion[slot[12:]] < len(points)).all()
+        and not np.isin(motion[slot[12:]], slot[:12]).any()
+        and (motion[slot] != slot).all()
+    )
+    found = unslipped(some, points, start, 60.0)
+    assert in_place(found, slot, points) == 1.0
+    assert in_place(start, slot, points) < 1.0
 
 
 def test_columns_take_points_of_any_arrangement():

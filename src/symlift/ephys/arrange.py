@@ -14,30 +14,39 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.ephys.fields import Fields, Sources, adjust, fit_sources, loss, residuals
+from symlift.ephys.fields import (
+    Fields,
+    Sources,
+    adjust,
+    contact_costs,
+    fit_sources,
+    loss,
+    residuals,
+)
 from symlift.ephys.motions import motions_of
+from symlift.ephys.slips import unslipped
 
-__all__ = ["Arranged", "arrange", "arranged", "contact_costs"]
+__all__ = ["Arranged", "arrange", "arranged"]
 
-# rounds of fitting to rank proposals, and to compare the best few
-_ROUGH, _FINE, _FEW = 12, 60, 4
+# rounds of fitting
+_FINE = 60
 # a start that ends so many times as high says nothing against the best one
 _RIVAL = 1.2
+# what a source can leave unexplained at most, for each channel of as many as that or more
+_SATURATED, _FEWEST = 1.0, 60
 
 
 @dataclass(frozen=True)
 class Arranged:
     """Slot of each channel, what the fields leave unexplained, and the sources.
 
-    ``agreement``: the share of channels on which a start that ended nearly as low agrees;
-    ``ahead``: by how much any other place of the gaps on a line is worse.
+    ``agreement``: the share of channels on which a start that ended nearly as low agrees.
     """
 
     slot: NDArray[np.int64]
     cost: float
     sources: Sources
     agreement: float = 1.0
-    ahead: float = np.inf
 
 
 def arranged(
@@ -45,28 +54,32 @@ def arranged(
 ) -> Arranged:
     """The sources of channels at ``slot``, and what they leave unexplained."""
     sources = fit_sources(fields, points[slot], rounds=rounds)
-    return Arranged(slot, float(loss(residuals(fields, sources, points[slot])).sum()), sources)
+    return Arranged(slot, unexplained(fields, sources, points[slot]), sources)
 
 
-def contact_costs(fields: Fields, sources: Sources, points: NDArray) -> NDArray[np.float64]:
-    """(d, M): what is unexplained of each channel if it were at each of ``points`` (M, P)."""
-    amplitude = np.exp(np.clip(sources.log_amplitude(points), -50, 50))
-    target, root = fields.compressed, np.sqrt(fields.weight)
-    cost = np.empty((target.shape[1], len(points)))
-    for i in range(len(cost)):
-        expected = np.arcsinh(amplitude / fields.error[:, i, None])
-        cost[i] = loss((target[:, i, None] - expected) * root[:, i, None]).sum(axis=0)
-    return cost
+def saturation(channels: int) -> float:
+    """What a source can leave unexplained at most."""
+    return _SATURATED * max(channels, _FEWEST)
+
+
+def unexplained(fields: Fields, sources: Sources, places: NDArray) -> float:
+    """What the sources leave unexplained of channels at ``places``; a source that is not one
+    (several that could not be told apart) counts little.
+    """
+    each = loss(residuals(fields, sources, places)).sum(axis=1)
+    most = saturation(len(places))
+    return float((most * each / (most + each)).sum())
 
 
 def arrange(fields: Fields, points: NDArray, starts: list[NDArray[np.int64]]) -> Arranged:
     """The channels' slots, from the best of ``starts``, each improved by itself."""
-    found = sorted(
-        (_improved(fields, points, arranged(fields, points, slot)) for slot in starts),
-        key=lambda a: a.cost,
-    )
-    if points.shape[1] == 1 and len(points) > len(found[0].slot):
-        found = sorted((_chained(fields, points, one) for one in found), key=lambda a: a.cost)
+    found = []
+    for start in starts:
+        first = _improved(fields, points, arranged(fields, points, start))
+        slot = unslipped(fields, points, first.slot, saturation(len(start)))
+        second = _improved(fields, points, arranged(fields, points, slot))
+        found.append(min(first, second, key=lambda a: a.cost))
+    found.sort(key=lambda a: a.cost)
     best = found[0]
     if len(found) == 1 or found[1].cost > _RIVAL * best.cost:
         return best
@@ -98,31 +111,3 @@ def _proposals(fields: Fields, points: NDArray, now: Arranged) -> Iterator[NDArr
         laid = laid @ np.linalg.lstsq(laid, points[slot], rcond=None)[0]
         slot = linear_sum_assignment(np.sum((laid[:, None] - points[None]) ** 2, axis=-1))[1]
     yield np.asarray(slot, dtype=np.int64)
-
-
-def _chained(fields: Fields, points: NDArray, now: Arranged) -> Arranged:
-    """Gaps on a line, moved: the channels between a free contact and another one each move up by
-    one.
-    """
-    order = np.argsort(points[:, 0], kind="stable")
-    rank = np.argsort(order)
-    while True:
-        at = np.full(len(points), -1)
-        at[rank[now.slot]] = np.arange(len(now.slot))
-        proposals = []
-        for gap in np.flatnonzero(at < 0):
-            for to in np.flatnonzero(at >= 0):
-                new = np.insert(np.delete(at, gap), to, -1)
-                slot = np.empty_like(now.slot)
-                slot[new[new >= 0]] = order[new >= 0]
-                proposals.append(arranged(fields, points, slot, _ROUGH))
-        # the same gaps come about in several ways
-        few = {one.slot.tobytes(): one.slot for one in sorted(proposals, key=lambda a: a.cost)}
-        few.pop(now.slot.tobytes(), None)
-        best = min(
-            (arranged(fields, points, slot) for slot in list(few.values())[:_FEW]),
-            key=lambda a: a.cost,
-        )
-        if best.cost >= now.cost - 1e-6:
-            return replace(now, ahead=best.cost - now.cost)
-        now = best

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.ephys.arrange import Arranged, arranged, contact_costs
-from symlift.ephys.fields import Fields
+from symlift.ephys.arrange import Arranged, arranged
+from symlift.ephys.fields import Fields, contact_costs
 from symlift.ephys.motions import motions_of
 from symlift.ephys.wiring import Channels
 from symlift.solvers.contract import Progress, no_progress

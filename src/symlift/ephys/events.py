@@ -1,142 +1,97 @@
-"""What a recording says about its channels: levels, correlations, and how large events are on every
-channel.
-
-Traces come in parts of about a second, as they are or filtered. An *event* is a moment at which a
-channel is far from its middle, and farther than the channels that go with it; events of one channel
-that look alike are averaged, so that noise of single moments no longer counts.
+"""How large neurons are on every channel: their waveforms, each as one shape that comes later where
+it is smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter1d
+from scipy.fft import irfft, next_fast_len, rfft
 
 from symlift.ephys.fields import Fields
+from symlift.ephys.groups import groups_of
+from symlift.ephys.levels import Levels, Parts
+from symlift.ephys.sorting import Neurons, sort_neurons
+from symlift.ephys.whiten import whitened
 
-__all__ = ["Levels", "Parts", "correlate", "events_of", "levels_of"]
+__all__ = ["events_of"]
 
-#: parts of the traces, (samples, channels), read anew each time
-Parts = Callable[[], Iterator[NDArray]]
-
-# robust deviations at which values are clipped for correlations, and from which an event is one
-_CLIP, _EVENT = 6.0, 5.0
-# milliseconds around an event in which no larger one may be
-_ALONE = 0.5
-# events of a channel that are looked at, in all and in one part, that a group needs, and groups of
-# a channel
-_MOST, _PART, _FEWEST, _GROUPS = 1_500, 60, 40, 6
+# neurons for each channel below which groups of events are used instead
+_ENOUGH = 1 / 3
 # deviations of a mean, and the part of its largest amplitude, below which a field is as good as
 # zero
-_NOISE, _FLOOR = 2.0, 0.015
-# channels that go with a channel, of which none may be farther from its middle
-_NEAR = 10
-# milliseconds by which a source may reach other channels later or earlier
-_LATER = (-0.16, 0.0, 0.16, 0.32, 0.48, 0.64)
-
-
-@dataclass(frozen=True)
-class Levels:
-    """Middle and robust deviation of each channel, (d,)."""
-
-    middle: NDArray[np.float32]
-    spread: NDArray[np.float32]
-
-    @property
-    def varies(self) -> NDArray[np.bool_]:
-        return self.spread > 0
-
-
-def levels_of(parts: Parts, every: int = 20) -> Levels:
-    """Median and median deviation of each channel, from every so many samples."""
-    some = np.concatenate([np.asarray(part[::every], dtype=np.float32) for part in parts()])
-    middle = np.median(some, axis=0)
-    spread = np.median(np.abs(some - middle), axis=0) / np.float32(0.6745)
-    # two values only, or nearly always the same one: the deviation, which is 0 for a flat channel
-    spread = np.where(spread > 0, spread, some.std(axis=0))
-    return Levels(middle, spread.astype(np.float32))
-
-
-def correlate(parts: Parts, levels: Levels) -> NDArray[np.float64]:
-    """Correlations (d, d) of clipped traces."""
-    d = len(levels.middle)
-    total = np.zeros((d, d))
-    for part in parts():
-        z = standard(part, levels)
-        z -= z.mean(axis=0)
-        total += z.T @ z
-    size = np.sqrt(np.maximum(np.diag(total), 1e-12))
-    c = np.clip(total / size / size[:, None], -1, 1)
-    np.fill_diagonal(c, 1.0)
-    return np.asarray(c)
-
-
-def standard(part: NDArray, levels: Levels, clip: float = _CLIP) -> NDArray[np.float32]:
-    """Robust deviations, clipped; 0 on flat channels."""
-    safe = np.where(levels.varies, levels.spread, np.inf).astype(np.float32)
-    return np.clip((np.asarray(part, dtype=np.float32) - levels.middle) / safe, -clip, clip)
+_NOISE, _FLOOR = 2.0, 0.003
+# the part of an amplitude that the model of a source does not get right
+_RELATIVE = 0.03
+# milliseconds by which a source may reach other channels later, and steps of a sample in which that
+# is looked for
+_LATER, _STEPS = 1.0, 8
+# deviations from which a channel shows the shape, and from which it shows its own delay; and the
+# part of the largest amplitude below which delays are not looked at
+_SHAPE, _OWN, _WEAK = 8.0, 20.0, 0.02
 
 
 def events_of(
-    parts: Parts,
-    levels: Levels,
-    c: NDArray,
-    channels: NDArray[np.int64],
-    rate: float,
-    rng: np.random.Generator,
+    parts: Parts, levels: Levels, c: NDArray, channels: NDArray[np.int64], rate: float
 ) -> Fields:
-    """Mean amplitudes of groups of events on ``channels`` (k,), with correlations c (k, k);
-    positive where they go along.
+    """Amplitudes of neurons on ``channels`` (k,), with correlations c (k, k)."""
+    white = whitened(parts, levels, channels, rate)
+    neurons = sort_neurons(white, c)
+    if len(neurons.count) < _ENOUGH * len(channels):
+        return groups_of(parts, levels, c, channels, rate, np.random.default_rng(0))
+    amplitude, noise = _amplitudes(neurons, white.rate)
+    floor = _FLOOR * amplitude.max(axis=1, initial=0.0, keepdims=True)
+    error = np.maximum(np.hypot(_NOISE * noise, floor), 1e-9)
+    return Fields(amplitude, error, _RELATIVE)
+
+
+def _amplitudes(neurons: Neurons, rate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Amplitudes (K, d), in those of the channel that is largest, and their deviations."""
+    K, length, d = neurons.waves.shape
+    size = next_fast_len(2 * length, real=True)
+    later = np.arange(round(_LATER / 1000 * rate * _STEPS) + 1) / _STEPS
+    angle = 2 * np.pi * np.arange(size // 2 + 1) / size
+    delays = np.exp(-1j * angle * later[:, None])
+    twice = np.where((angle > 0) & (angle < np.pi - 1e-9), 2.0, 1.0)
+    amplitude, error = np.zeros((K, d)), np.ones((K, d))
+    for k in range(K):
+        spectrum = rfft(neurons.waves[k] * neurons.noise, size, axis=0)
+        main = int(np.argmax(np.sum(neurons.waves[k] ** 2, axis=0)))
+        shape = spectrum[:, main]
+        for last in (False, False, True):
+            energy = float(np.sum(irfft(shape, size) ** 2))
+            # (lags, d): each channel on the shape, later by each lag
+            on = np.real(np.conj(delays * shape) * twice @ spectrum) / size / energy
+            noise = neurons.noise / np.sqrt(max(neurons.count[k], 1.0) * energy)
+            lag, mine = _delayed(on, noise, main, later)
+            if not last:
+                weight = np.where(mine > _SHAPE * noise, mine / noise**2, 0.0)
+                early = spectrum * np.exp(1j * angle[:, None] * lag)
+                shape = early @ weight / np.sum(weight * mine)
+        amplitude[k], error[k] = mine, noise
+    return amplitude, error
+
+
+def _delayed(
+    on: NDArray, noise: NDArray, main: int, later: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Delay and amplitude of each channel.
+
+    The largest value over delays is too large for weak channels: they get the delay that grows with
+    the logarithm of the amplitude as it does on strong ones.
     """
-    near = np.argsort(-np.abs(c), axis=1, kind="stable")[:, 1 : 1 + _NEAR]
-    width = 2 * max(1, round(_ALONE / 1000 * rate)) + 1
-    later = np.unique(np.rint(np.array(_LATER) / 1000 * rate).astype(np.int64))
-    found: list[list[NDArray]] = [[] for _ in channels]
-    for part in parts():
-        x = np.asarray(part, dtype=np.float32)[:, channels] - levels.middle[channels]
-        z = np.abs(x) / levels.spread[channels]
-        largest = maximum_filter1d(z, width, axis=0)
-        moment, channel = np.nonzero((z > _EVENT) & (z >= largest))
-        alone = (largest[moment[:, None], near[channel]] < z[moment, channel][:, None]).all(axis=1)
-        alone &= (moment + later[0] >= 0) & (moment + later[-1] < len(x))
-        for i in range(len(channels)):
-            at = moment[alone & (channel == i)]
-            at = at if len(at) <= _PART else np.sort(rng.choice(at, _PART, replace=False))
-            found[i].append(x[at[:, None] + later] * np.sign(x[at, i])[:, None, None])
-    amplitude, error = [], []
-    now = int(np.flatnonzero(later == 0)[0])
-    for i in range(len(channels)):
-        for group in _groups(
-            np.concatenate(found[i]), now, levels.spread[channels], np.r_[i, near[i]], rng
-        ):
-            mean = group.mean(axis=0)
-            amplitude.append(np.where(np.arange(len(channels)) == i, mean[now], mean.max(axis=0)))
-            noise = group[:, now].std(axis=0) / np.sqrt(len(group))
-            error.append(np.hypot(_NOISE * noise, _FLOOR * mean[now, i]))
-    if not amplitude:
-        return Fields(np.zeros((0, len(channels))), np.ones((0, len(channels))))
-    return Fields(
-        np.array(amplitude, dtype=np.float64), np.maximum(np.array(error, dtype=np.float64), 1e-9)
-    )
-
-
-def _groups(
-    events: NDArray, now: int, spread: NDArray, around: NDArray, rng: np.random.Generator
-) -> Iterator[NDArray[np.float32]]:
-    """Events (n, moments, k) of one channel, in groups that look alike on the channels ``around``."""
-    from sklearn.cluster import KMeans
-
-    if len(events) > _MOST:
-        events = events[np.sort(rng.choice(len(events), _MOST, replace=False))]
-    count = min(_GROUPS, len(events) // _FEWEST)
-    if count < 1:
-        return
-    seen = events[:, now, around] / spread[around]
-    label = KMeans(count, n_init=2, random_state=0).fit_predict(seen)
-    for one in range(count):
-        mine = events[label == one]
-        if len(mine) >= _FEWEST // 2:
-            yield mine
+    columns = np.arange(on.shape[1])
+    first = on.argmax(axis=0)
+    peak = on[first, columns]
+    top = peak[main]
+    strong = (peak > _SHAPE * noise) & (peak > _WEAK * top)
+    fall = np.log(top / np.maximum(peak[strong], 1e-12))
+    weight = np.minimum((peak[strong] / noise[strong]) ** 2, 1e4)
+    steep = float(np.sum(weight * fall**2))
+    slope = max(0.0, float(np.sum(weight * fall * later[first[strong]])) / max(steep, 1e-9))
+    mine, lag = peak, later[first]
+    for _ in range(4):
+        lag = np.clip(slope * np.log(top / np.maximum(mine, noise)), 0, later[-1])
+        lag = np.where(peak > _OWN * noise, later[first], lag)
+        mine = on[np.rint(lag * _STEPS).astype(np.int64), columns]
+    return lag, mine

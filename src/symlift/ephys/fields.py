@@ -13,16 +13,23 @@ of this form determine it, gaps included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fields", "Sources", "adjust", "fit_sources", "loss", "residuals"]
+__all__ = [
+    "Fields",
+    "Sources",
+    "adjust",
+    "contact_costs",
+    "fit_sources",
+    "loss",
+    "residuals",
+]
 
-# the part of an amplitude that no model of this form gets right, and the residual from which a
-# channel counts less
-_RELATIVE, _HUBER = 0.08, 2.0
+# the residual from which a channel counts less
+_HUBER = 2.0
 # how far a channel may go from where it starts, in steps, before that costs as much as a residual
 # of one deviation
 _LEASH = 30.0
@@ -30,10 +37,13 @@ _LEASH = 30.0
 
 @dataclass(frozen=True)
 class Fields:
-    """Mean amplitudes (E, d) of E groups of events on d channels, and their standard errors (E, d)."""
+    """Mean amplitudes (E, d) of E groups of events on d channels, their standard errors (E, d), and
+    the part of an amplitude that no model of a source gets right.
+    """
 
     amplitude: NDArray[np.float64]
     error: NDArray[np.float64]
+    relative: float = 0.08
 
     @property
     def compressed(self) -> NDArray[np.float64]:
@@ -45,11 +55,15 @@ class Fields:
     @property
     def weight(self) -> NDArray[np.float64]:
         """One over the variance of :attr:`compressed`."""
-        return 1 / (1 / (1 + (self.amplitude / self.error) ** 2) + _RELATIVE**2)
+        return 1 / (1 / (1 + (self.amplitude / self.error) ** 2) + self.relative**2)
+
+    def some(self, which: NDArray[np.bool_]) -> Fields:
+        """Some of the events."""
+        return replace(self, amplitude=self.amplitude[which], error=self.error[which])
 
     def of(self, channels: NDArray[np.int64]) -> Fields:
         """The same events on some channels."""
-        return Fields(self.amplitude[:, channels], self.error[:, channels])
+        return replace(self, amplitude=self.amplitude[:, channels], error=self.error[:, channels])
 
 
 @dataclass(frozen=True)
@@ -181,6 +195,17 @@ def fit_sources(
         if settled.max() < 1e-2 and (better.any() or damping.min() > 1e3):
             break
     return sources
+
+
+def contact_costs(fields: Fields, sources: Sources, points: NDArray) -> NDArray[np.float64]:
+    """(d, M): what is unexplained of each channel if it were at each of ``points`` (M, P)."""
+    amplitude = np.exp(np.clip(sources.log_amplitude(points), -50, 50))
+    target, root = fields.compressed, np.sqrt(fields.weight)
+    cost = np.empty((target.shape[1], len(points)))
+    for i in range(len(cost)):
+        expected = np.arcsinh(amplitude / fields.error[:, i, None])
+        cost[i] = loss((target[:, i, None] - expected) * root[:, i, None]).sum(axis=0)
+    return cost
 
 
 def adjust(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-__all__ = ["motions_of"]
+__all__ = ["motions_of", "turns"]
 
 _NEAR = 0.1
 
@@ -22,7 +22,7 @@ def motions_of(points: NDArray, needed: NDArray[np.int64]) -> list[NDArray[np.in
     tree = cKDTree(points)
     centre = int(np.argmin(np.sum((points - points.mean(axis=0)) ** 2, axis=1)))
     found: dict[bytes, NDArray[np.int64]] = {}
-    for turn in _turns(points.shape[1]):
+    for turn in turns(points.shape[1]):
         turned = points @ turn
         for j in np.argsort(np.sum((points - points[centre]) ** 2, axis=1), kind="stable"):
             by = points[j] - turned[centre]
@@ -33,7 +33,8 @@ def motions_of(points: NDArray, needed: NDArray[np.int64]) -> list[NDArray[np.in
     return list(found.values())
 
 
-def _turns(dimension: int) -> Iterator[NDArray[np.float64]]:
+def turns(dimension: int) -> Iterator[NDArray[np.float64]]:
+    """Mirrorings, and rotations by quarters of a turn."""
     if dimension != 2:
         for signs in np.ndindex(*(2,) * dimension):
             yield np.diag(1.0 - 2.0 * np.array(signs))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.ephys.events import Parts
+from symlift.ephys.levels import Parts
 from symlift.errors import InputError
 
 __all__ = ["parts_of"]

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.ephys.arrange import Arranged, arrange, contact_costs
-from symlift.ephys.events import Levels, Parts, correlate, events_of, levels_of
-from symlift.ephys.fields import Fields
+from symlift.ephys.arrange import Arranged, arrange
+from symlift.ephys.events import events_of
+from symlift.ephys.fields import Fields, contact_costs
+from symlift.ephys.levels import Levels, Parts, correlate, levels_of
 from symlift.errors import InputError
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
@@ -28,9 +29,6 @@ _TWIN, _TWIN_APART = 0.05, 0.02
 _STARTS = 2
 # what a move of a channel must cost for its place to be sure: half of the confidence
 _SURE = 8.0
-# the same for the gaps of a line: right ones (seed 0) were ahead of others by 33, wrong ones (seed
-# 10) by 11
-_GAPS = 20.0
 # share of channels on which two starts agree, and what is left of the confidence where they do not
 _AGREES, _DISAGREES = 0.95, 0.3
 
@@ -61,10 +59,8 @@ class Wiring:
     arranged: Arranged
 
 
-def read_channels(
-    parts: Parts, rate: float, progress: Progress = no_progress, seed: int = 0
-) -> Channels:
-    """Read the traces three times: for levels, for correlations, for events."""
+def read_channels(parts: Parts, rate: float, progress: Progress = no_progress) -> Channels:
+    """Read the traces several times: for levels, for correlations, for neurons."""
     progress("levels", 0.0)
     levels = levels_of(parts)
     progress("correlations", 0.1)
@@ -78,7 +74,7 @@ def read_channels(
         )
     inside = c[np.ix_(living, living)]
     progress("events", 0.2)
-    fields = events_of(parts, levels, inside, living, rate, np.random.default_rng(seed))
+    fields = events_of(parts, levels, inside, living, rate)
     return Channels(reason, twin, living, inside, fields)
 
 
@@ -139,8 +135,7 @@ def confidence_of(fields: Fields, points: NDArray, found: Arranged) -> NDArray[n
     """How sure each channel's contact is: by how much worse its best other contact is, whoever sits
     there.
 
-    Less sure where another start ended elsewhere, or where other gaps of a line explain the fields
-    nearly as well.
+    Less sure where another start ended elsewhere and explains the fields nearly as well.
     """
     cost = contact_costs(fields, found.sources, points)
     mine = np.arange(len(cost))
@@ -149,9 +144,8 @@ def confidence_of(fields: Fields, points: NDArray, found: Arranged) -> NDArray[n
     change[:, found.slot] = swap + swap.T
     change[mine, found.slot] = np.inf
     margin = np.maximum(change.min(axis=1), 0)
-    gaps = 1.0 if np.isinf(found.ahead) else found.ahead / (found.ahead + _GAPS)
     return np.asarray(
-        margin / (margin + _SURE) * gaps * (1.0 if found.agreement >= _AGREES else _DISAGREES)
+        margin / (margin + _SURE) * (1.0 if found.agreement >= _AGREES else _DISAGREES)
     )
 
 

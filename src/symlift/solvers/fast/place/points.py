@@ -67,7 +67,11 @@ def in_steps(positions: NDArray) -> tuple[NDArray[np.float64], float]:
     """
     centred = np.asarray(positions, dtype=np.float64) - np.mean(positions, axis=0)
     _, size, axes = np.linalg.svd(centred, full_matrices=False)
-    flat = centred @ axes[size > 1e-6 * max(size[0], 1e-12)].T
+    extends = size > 1e-6 * max(size[0], 1e-12)
+    # the given axes, the longest first, where they do: those of a staggered probe are turned by a
+    # little
+    longest = np.argsort(-np.sum(centred**2, axis=0), kind="stable")
+    flat = centred[:, longest] if extends.all() else centred @ axes[extends].T
     apart = distances(flat)
     np.fill_diagonal(apart, np.inf)
     unit = float(np.median(apart.min(axis=1)))
