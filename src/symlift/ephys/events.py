@@ -12,7 +12,7 @@ from symlift.ephys.fields import Fields
 from symlift.ephys.groups import groups_of
 from symlift.ephys.levels import Levels, Parts
 from symlift.ephys.sorting import Neurons, sort_neurons
-from symlift.ephys.whiten import white_traces
+from symlift.ephys.whiten import flat_spectrum
 
 __all__ = ["events_of"]
 
@@ -35,7 +35,7 @@ def events_of(
     parts: Parts, levels: Levels, c: NDArray, channels: NDArray[np.int64], rate: float
 ) -> Fields:
     """Amplitudes of neurons on ``channels`` (k,), with correlations c (k, k)."""
-    white = white_traces(parts, levels, channels, rate)
+    white = flat_spectrum(parts, levels, channels, rate)
     neurons = sort_neurons(white, c)
     if len(neurons.count) < _ENOUGH * len(channels):
         return groups_of(parts, levels, c, channels, rate, np.random.default_rng(0))

@@ -15,7 +15,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from symlift.ephys.levels import Levels, Parts
 
-__all__ = ["White", "white_traces"]
+__all__ = ["White", "flat_spectrum"]
 
 # samples of a block for the spectrum, and parts that it is taken from
 _BLOCK, _SPECTRUM = 2048, 8
@@ -82,7 +82,7 @@ class White:
         return np.ascontiguousarray(z[:, rest : n // self.every - rest].T, dtype=np.float32)
 
 
-def white_traces(parts: Parts, levels: Levels, channels: NDArray[np.int64], rate: float) -> White:
+def flat_spectrum(parts: Parts, levels: Levels, channels: NDArray[np.int64], rate: float) -> White:
     """A flat spectrum for ``channels``, by the mean spectrum of all of them."""
     middle, spread = levels.middle[channels], levels.spread[channels]
     window = np.hanning(_BLOCK).astype(np.float32)[:, None]
