@@ -1,8 +1,9 @@
 """Rings and tori in populations: two angles recovered, verdicts on four kinds of populations,
 persistent cohomology beside it.
 
-    python benchmarks/populations.py [recovery|verdicts|dreimac]… (recovery and verdicts without a
-    name)
+    python benchmarks/populations.py [recovery|verdicts|verdicts:KIND|dreimac]…
+
+Without a name: ``recovery`` and ``verdicts``; ``verdicts:none`` judges populations of one kind again.
 
 ``recovery``: modules of 60 grid cells, 5,000 rows, at several noise levels; five draws each.
 ``verdicts``: populations on a ring, a torus, an open plane and on nothing, twenty draws each, every
@@ -19,6 +20,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from importlib import metadata
 from itertools import product
 from typing import Any
@@ -160,10 +162,10 @@ def judge(kind: str, X: NDArray, seed: int) -> dict[str, Any]:
     return entry
 
 
-def verdicts() -> dict[str, Any]:
+def verdicts(kinds: Sequence[str] = ("ring", "torus", "plane", "none")) -> dict[str, Any]:
     """Twenty draws of each kind; right where both fits are."""
     table: dict[str, Any] = {}
-    for kind in ("ring", "torus", "plane", "none"):
+    for kind in kinds:
         draws = []
         for seed in DRAWS:
             family, X = population(kind, seed)
@@ -249,10 +251,11 @@ PARTS = {"recovery": recovery, "verdicts": verdicts, "dreimac": dreimac}
 
 
 def main(names: list[str]) -> None:
-    for name in names or ["recovery", "verdicts"]:
-        result = PARTS[name]()
+    for part in names or ["recovery", "verdicts"]:
         path = RESULTS / f"{NAME}.json"
         before = read_json(path) if path.exists() else {}
+        name, _, kind = part.partition(":")
+        result = before["verdicts"] | verdicts((kind,)) if kind else PARTS[name]()
         parts = {
             key: value for key, value in before.items() if key in PARTS or key == "dreimac version"
         }

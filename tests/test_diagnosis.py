@@ -302,6 +302,19 @@ def test_a_line_whose_gaps_sit_elsewhere_is_not_called_present():
     assert "missing points between column 1 and column 5" in steps[0].text
 
 
+@pytest.mark.parametrize("ahead", [True, False])
+def test_an_angle_that_another_plane_equals_is_absent_not_unidentifiable(ahead):
+    # a population in eleven states: halves agree on a plane, and on others as well
+    tests = [
+        Test("locality", 0.94, 0.3, True),
+        Test("ahead", 0.2 if ahead else 0.01, 0.05, ahead),
+        Test("found", 1.0, 1.0, True),
+        Test("confidence", 0.3, 0.5, False),
+    ]
+    expected = Verdict.UNIDENTIFIABLE if ahead else Verdict.ABSENT
+    assert verdict_of(tests, placed=True) is expected
+
+
 def test_what_is_local_but_uneven_behind_a_mixing_is_told_how_to_cut_rows():
     data = gsn(3_000, 9, periodic=True, transform="orthogonal", random_state=0)
     est = quiet_fit(data.X, grid=9, periodic=True)

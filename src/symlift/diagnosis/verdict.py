@@ -264,7 +264,10 @@ def verdict_of(
         settings.local if rival else settings.clearly_local if placed else settings.components_local
     )
     local = (by_name["locality"].value or 0.0) >= enough
-    beyond = all(passed(name) for name in ("locality_beyond_control", "p_value", "stationarity"))
+    # "ahead": a plane of angles that another plane equals is within reach of any data in few states
+    beyond = all(
+        passed(name) for name in ("ahead", "locality_beyond_control", "p_value", "stationarity")
+    )
     if "settled" not in by_name:
         beyond = beyond and "found" in by_name and by_name["found"].value == 1.0
     some_order = (
