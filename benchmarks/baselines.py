@@ -58,7 +58,7 @@ from symlift.paper.baselines.figures import PAPER_TICA
 from symlift.paper.baselines.glasso import precision_graph
 from symlift.paper.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
 from symlift.paper.baselines.tica import pooled_energy, pooling, zca
-from symlift.paper.baselines.topology import place, read
+from symlift.paper.baselines.topology import embed_columns, read_columns
 
 # rows of data: enough for the covariances to settle, few enough for the whole table in minutes
 ROWS = {"gsn": 20_000, "ising": 20_000, "mnist15": 20_000, "mnist27": 10_000, "recordings": 1_200}
@@ -308,7 +308,7 @@ def readings_of_embeddings() -> dict[str, Any]:
     """
     images = load_mnist().images
     embeddings: dict[str, Callable[..., Any]] = {
-        "isomap": lambda D, k, _: isomap_plane(D, k, "precomputed"),
+        "isomap": lambda D, k, seed: isomap_plane(D, k, "precomputed"),  # noqa: ARG005
         "umap": lambda D, k, seed: umap_plane(D, k, np.random.default_rng(seed), "precomputed"),
     }
     table = {}
@@ -322,14 +322,16 @@ def readings_of_embeddings() -> dict[str, Any]:
         scores_of: dict[str, list[list[float]]] = {}
         for seed in range(seeds):
             data = image_crops(images, (side, side), n, "permutation", subpixel, seed)
-            placed = [
-                place(data.X.astype(np.float64), lambda D, k=k: embeddings[method](D, k, seed), 0.1)  # type: ignore[misc]  # noqa: B023
-                for k in (3, 5, 7)
-            ]
+            X, embed = data.X.astype(np.float64), embeddings[method]
+            placed = [embed_columns(X, partial(embed, k=k, seed=seed), 0.1) for k in (3, 5, 7)]
             for turn, reading in product((False, True), ("interpolate", "assign")):
                 scores = [
                     round(
-                        score(read(columns, plane, data.grid, turn=turn, reading=reading), data), 3
+                        score(
+                            read_columns(columns, plane, data.grid, turn=turn, reading=reading),
+                            data,
+                        ),
+                        3,
                     )
                     for columns, plane in placed
                 ]
@@ -358,10 +360,10 @@ def angles_of_embeddings() -> dict[str, Any]:
     for seed in range(5):
         data = image_crops(images, (15, 15), ROWS["mnist15"], "permutation", random_state=seed)
         true = data.grid.indices()[np.asarray(data.transform).argmax(axis=0)]
-        exact = read(np.arange(225), true.astype(np.float64), data.grid, turn=False)
+        exact = read_columns(np.arange(225), true.astype(np.float64), data.grid, turn=False)
         angles = []
         for k in (3, 5, 7):
-            _, plane = place(
+            _, plane = embed_columns(
                 data.X.astype(np.float64),
                 lambda D, k=k: isomap_plane(D, k, "precomputed"),  # type: ignore[misc]
                 0.1,

@@ -1,7 +1,7 @@
 """Dense mixings of digits, garments, photographs, decays, linear processes and pulses.
 
-    python benchmarks/dense.py run [--only mnist] [--seeds 5] measure what is not there yet python
-    benchmarks/dense.py table median and worst next to the targets, as a Markdown table
+    python benchmarks/dense.py run [--only mnist] [--seeds 5]   measure what has no record yet
+    python benchmarks/dense.py table                            median, worst and targets
 
 Every (row, seed) is a file of its own in results/dense, written at once and skipped when present. A
 seed fixes data, mixing and solver; the solver sees the observations and the grid. n = 40,000 rows
@@ -108,10 +108,10 @@ def measure(data: Observations, seed: int) -> dict[str, Any]:
         warnings.simplefilter("ignore", FitWarning)
         estimator.fit(data.X)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    found = signal_recovery(data.latent, estimator.transform(data.X), data.grid)
+    recovery = signal_recovery(data.latent, estimator.transform(data.X), data.grid)
     return {
-        "r": round(float(found.r), 5),
-        "r_detail": round(float(found.r_detail), 5),
+        "r": round(float(recovery.r), 5),
+        "r_detail": round(float(recovery.r_detail), 5),
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu, 2),  # what a machine that nobody else uses would take on one core
         "chosen": estimator.trace_.chosen,
@@ -145,10 +145,10 @@ def run(only: str, seeds: int | None) -> None:
             }
             with write_atomically(path) as temporary:
                 temporary.write_text(json.dumps(record, indent=1) + "\n")
-            found = record["evidence"]["found"]
+            accepted = record["evidence"]["found"]
             print(
                 f"{name:36} seed {seed}: r {record['r']:.4f}  detail {record['r_detail']:.4f}  "
-                f"{record['seconds']:.1f} s  {record['chosen']}{'' if found else ', warns'}",
+                f"{record['seconds']:.1f} s  {record['chosen']}{'' if accepted else ', warns'}",
                 flush=True,
             )
 
@@ -161,23 +161,23 @@ def table() -> None:
     )
     print("|---|---|---|---|---|---|---|")
     for name, row in rows().items():
-        kept = [
+        records = [
             json.loads(p.read_text())
             for p in (place(name, seed) for seed in range(5))
             if p.exists()
         ]
         target = f"{row.median}" + (f" ({row.worst})" if row.worst else "") + f", {row.seconds:g} s"
-        if not kept:
+        if not records:
             print(f"| {name} | {target} | not measured | | | | |")
             continue
-        figure = [record["r_detail" if row.image else "r"] for record in kept]
-        r, seconds = ([record[key] for record in kept] for key in ("r", "seconds"))
-        cpu = [record.get("cpu_seconds", record["seconds"]) for record in kept]
-        warned = sum(not record["evidence"]["found"] for record in kept)
+        figure = [record["r_detail" if row.image else "r"] for record in records]
+        r, seconds = ([record[key] for record in records] for key in ("r", "seconds"))
+        cpu = [record.get("cpu_seconds", record["seconds"]) for record in records]
+        warned = sum(not record["evidence"]["found"] for record in records)
         print(
             f"| {name} | {target} | {statistics.median(figure):.4f} ({min(figure):.4f}) |"
             f" {statistics.median(r):.4f} | {statistics.median(seconds):.0f},"
-            f" {statistics.median(cpu):.0f} | {warned} | {len(kept)} |"
+            f" {statistics.median(cpu):.0f} | {warned} | {len(records)} |"
         )
 
 

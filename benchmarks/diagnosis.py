@@ -1,13 +1,12 @@
-"""Is the verdict right? Families of data sets with and without a symmetry, half of which no
-threshold has seen.
+"""Is the verdict right? Families of data sets with and without a symmetry, half of them unseen.
 
-    python benchmarks/diagnosis.py run seen|unseen|fresh|later [--fits FOLDER] fits, diagnoses, and
-    keeps a record of each at once python benchmarks/diagnosis.py calibrate fits the curves of the
-    confidence to the seen half python benchmarks/diagnosis.py page the table and the reliability
-    diagram of the unseen half python benchmarks/diagnosis.py show seen|unseen figures of one half,
-    and every result that is judged wrongly python benchmarks/diagnosis.py forty the forty data sets
-    of version 0.1.0 python benchmarks/diagnosis.py why single cases that earlier versions judged
-    wrongly python benchmarks/diagnosis.py cost the check beside the fit, on every row of the README
+    python benchmarks/diagnosis.py run seen|unseen|fresh|later [--fits FOLDER]   fit and diagnose
+    python benchmarks/diagnosis.py calibrate          fit the curves of the confidence (seen half)
+    python benchmarks/diagnosis.py page               table and reliability diagram (unseen half)
+    python benchmarks/diagnosis.py show seen|unseen   numbers of one half, and all wrong judgements
+    python benchmarks/diagnosis.py forty              the forty data sets of version 0.1.0
+    python benchmarks/diagnosis.py why                cases that earlier versions judged wrongly
+    python benchmarks/diagnosis.py cost               the cost of the check on every README row
 
 Families are split by a hash of their names (`verdicts/library.py`). A result is right where at
 least half of the columns are in their places, or the signals correlate with the true ones by 0.5 or
@@ -146,7 +145,7 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = est.diagnose(X)
+        diagnosis = est.diagnose(X)
     checked = time.process_time() - start
     # what the end of a fit warns of
     doubts = check_fit(est.solution_, X, est._asked(), est._names)[1]
@@ -156,7 +155,7 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
     )
     placed, r = truth(case, rows, X, est)
     value = placed if placed is not None else r
-    tests = {test.name: test for test in found.tests}
+    tests = {test.name: test for test in diagnosis.tests}
     return {
         "positive": case.positive,
         "stationary": case.stationary,
@@ -169,7 +168,7 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
         "kind": kind_of(measures),
         "features": {name: _round(v) for name, v in features(measures).items()},
         "barred": (
-            found.confidence <= BARRED
+            diagnosis.confidence <= BARRED
             and any(
                 tests[name].passed is False
                 for name in tests
@@ -177,13 +176,13 @@ def measured(case: Case, part: int, fits: Path | None, key: str) -> Record:
                 or name.startswith("locality_on_")
             )
         ),
-        "verdict": found.verdict.value,
-        "confidence": _round(found.confidence),
+        "verdict": diagnosis.verdict.value,
+        "confidence": _round(diagnosis.confidence),
         "warned": bool(doubts),
         "tests": {
             name: _round(test.value) for name, test in tests.items() if test.threshold is not None
         },
-        "step": found.next_steps[0].text if found.next_steps else "",
+        "step": diagnosis.next_steps[0].text if diagnosis.next_steps else "",
         "seconds": {"fit": round(seconds, 3), "check": round(checked, 3)},
     }
 
@@ -355,7 +354,7 @@ def area(p: NDArray, y: NDArray) -> float:
 
 
 def show(half: str) -> None:
-    """Figures of one half, and every record that is judged wrongly."""
+    """Numbers of one half, and every record that is judged wrongly."""
     records = read(half)
     print(json.dumps(summary(records), indent=1))
     for r in records:

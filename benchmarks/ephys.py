@@ -8,7 +8,7 @@ low-passed at 300 Hz, 60 s at 25 kHz, as many units as contacts. A tenth of the 
 (half of them flat, half with the usual noise alone), a twentieth noisy (ten times the usual noise
 on top of the signal). ``in_place`` counts all channels that are not dead, the noisy ones among
 them, up to motions that carry every living contact to a contact. Thresholds were set on seeds 0 to
-2 and 10 to 12; seeds 20 to 24 here were looked at only for these figures.
+2 and 10 to 12; seeds 20 to 24 were used only for these numbers.
 
 The four checks of a recording share one reading of its traces.
 
@@ -103,9 +103,9 @@ def matched(traces: NDArray, probe: Any, dead: NDArray, seed: int) -> dict[str, 
     order = np.random.default_rng(2000 + seed).permutation(d)
     recording = recording_of(traces, probe, order)
     began = time.perf_counter(), time.process_time()
-    found = match_probe(recording, probe)
+    wired = match_probe(recording, probe)
     wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
-    recording.set_probe(found.probe)
+    recording.set_probe(wired.probe)
     where = recording.get_channel_locations()
     contact = np.argmin(
         np.sum((probe.contact_positions[None] - where[:, None]) ** 2, axis=-1), axis=1
@@ -118,7 +118,7 @@ def matched(traces: NDArray, probe: Any, dead: NDArray, seed: int) -> dict[str, 
     )
     return {
         "in_place": round(score, 4),
-        "confidence": round(float(np.median(found.confidence[living])), 3),
+        "confidence": round(float(np.median(wired.confidence[living])), 3),
         "seconds": round(wall, 1),
         "cpu_seconds": round(processor, 1),
     }
@@ -151,17 +151,17 @@ def checked(
     wired.set_device_channel_indices(order)
     began = time.perf_counter()
     with shared_reading(key):
-        found = check_probe(recording, wired)
+        check = check_probe(recording, wired)
     ids = {channel: i for i, channel in enumerate(recording.channel_ids)}
-    named = {frozenset(ids[channel] for channel in group) for group in found.swapped}
+    named = {frozenset(ids[channel] for channel in group) for group in check.swapped}
     wanted = {frozenset(int(i) for i in pair) for pair in pairs}
     return {
         "swaps": swaps,
         "right": len(named & wanted),
         "wrong": len(named - wanted),
         "missed": len(wanted - named),
-        "ok": found.ok,
-        "dead_right": sorted(ids[channel] for channel in found.dead) == dead.tolist(),
+        "ok": check.ok,
+        "dead_right": sorted(ids[channel] for channel in check.dead) == dead.tolist(),
         "seconds": round(time.perf_counter() - began, 1),
     }
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from _common import write
 from symlift.core.differentiable import lifting_map
-from symlift.solvers.neural.network import cayley
+from symlift.solvers.neural.network import cayley_rotation
 
 SIZES = {63: 15, 225: 9, 729: 3}
 
@@ -33,7 +33,7 @@ def _finish(Q: Tensor, d: int) -> Tensor:
 
 
 def by_cayley(A: Tensor) -> Tensor:
-    return _finish(cayley(A), len(A))
+    return _finish(cayley_rotation(A), len(A))
 
 
 def by_householder(A: Tensor) -> Tensor:

@@ -1,9 +1,8 @@
-"""Rings and tori in populations: two angles recovered, verdicts on four kinds of populations,
-persistent cohomology beside it.
+"""Rings and tori in populations: recovery of two angles, verdicts, and persistent cohomology.
 
     python benchmarks/populations.py [recovery|verdicts|verdicts:KIND|dreimac]…
 
-Without a name: ``recovery`` and ``verdicts``; ``verdicts:none`` judges populations of one kind again.
+Without a name: ``recovery`` and ``verdicts``. ``verdicts:none`` repeats one kind only.
 
 ``recovery``: modules of 60 grid cells, 5,000 rows, at several noise levels; five draws each.
 ``verdicts``: populations on a ring, a torus, an open plane and on nothing, twenty draws each, every
@@ -66,9 +65,9 @@ def recovery() -> dict[str, Any]:
         for seed in SEEDS:
             data = torus_population(5_000, 60, random_state=seed, **settings)
             start = time.perf_counter()
-            found = fit(data.X, "torus", seed)
+            est = fit(data.X, "torus", seed)
             seconds.append(time.perf_counter() - start)
-            draws.append([round(v, 4) for v in torus_correlation(data.latent, found.phase(data.X))])
+            draws.append([round(v, 4) for v in torus_correlation(data.latent, est.phase(data.X))])
         worse = [min(pair) for pair in draws]
         table[name] = {
             "settings": settings,
@@ -140,11 +139,11 @@ def _nothing(family: str, n: int, units: int, rng: np.random.Generator) -> NDArr
 
 
 def judge(kind: str, X: NDArray, seed: int) -> dict[str, Any]:
-    """Verdicts of both fits, whether they are right, and whether the next step names what is there."""
+    """Verdicts of both fits, whether they are right, and whether the next step names the domain."""
     entry: dict[str, Any] = {}
     for domain in GRIDS:
-        found = fit(X, domain, seed)
-        diagnosis = found.diagnose(X)
+        est = fit(X, domain, seed)
+        diagnosis = est.diagnose(X)
         steps = " ".join(step.text for step in diagnosis.next_steps)
         other = {"ring": "ring", "torus": "torus", "plane": "open plane"}.get(kind)
         entry[domain] = {
@@ -153,10 +152,10 @@ def judge(kind: str, X: NDArray, seed: int) -> dict[str, Any]:
             "right": diagnosis.verdict.value == ("present" if domain == kind else "absent"),
             "named": None if domain == kind or other is None else other in steps,
             "evidence": [
-                found.evidence_.agreement,
-                found.evidence_.roundness,
-                found.evidence_.ahead,
-                found.evidence_.domain,
+                est.evidence_.agreement,
+                est.evidence_.roundness,
+                est.evidence_.ahead,
+                est.evidence_.domain,
             ],
         }
     return entry
@@ -227,16 +226,18 @@ def _coordinates(
     points = rows if components is None else PCA(components).fit_transform(rows)
     warnings.simplefilter("ignore")
     kind = CircularCoords if truth.ndim == 1 else ToroidalCoords
-    found, values = kind(points, landmarks, prime=41), {}
+    coordinates, values = kind(points, landmarks, prime=41), {}
     for share, standard in product((0.5, 0.9), (True, False)):
         options = {"perc": share, "standard_range": standard}
         try:
             if truth.ndim == 1:
                 value = abs(
-                    circular_correlation(truth, found.get_coordinates(cocycle_idx=0, **options))
+                    circular_correlation(
+                        truth, coordinates.get_coordinates(cocycle_idx=0, **options)
+                    )
                 )
             else:
-                both = np.asarray(found.get_coordinates(cocycle_idxs=[0, 1], **options))
+                both = np.asarray(coordinates.get_coordinates(cocycle_idxs=[0, 1], **options))
                 value = min(torus_correlation(truth, both.T))
         except Exception as error:  # a setting that does not run there counts as none, and says so
             value = 0.0

@@ -1,11 +1,12 @@
-"""The paper's training from its own start: does it arrive, how fast is a step, and does it help a
-start that is near?
+"""The paper's training: does it converge from its own start, how fast is it, and does it refine?
 
-    python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000 the paper's
-    training as printed python benchmarks/training.py long --seconds 3600 63 points from scratch,
-    curve of r and S python benchmarks/training.py speed seconds a step, beside the authors' code
-    python benchmarks/training.py refine --experiment gsn63-gaussian-dst from the fast solver's
-    model, and from a spoiled one
+    python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000
+                                                  the paper's training as printed
+    python benchmarks/training.py long --seconds 3600
+                                                  63 points from scratch, curve of r and S
+    python benchmarks/training.py speed           seconds per step, and those of the authors' code
+    python benchmarks/training.py refine --experiment gsn63-gaussian-dst
+                                                  from the fast solver's model and a spoiled one
 
 Runs see X and the grid; a watcher outside of the solver scores the models that it is shown.
 """
@@ -39,12 +40,13 @@ from symlift.paper.runner import peak_rss_mb, signal_figures
 from symlift.paper.store import Archive, made_entry
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as training_solver
-from symlift.solvers.neural.data import held_out
+from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import starting_model
 
-#: seconds a step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and peak
+#: seconds per step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and
+#: peak
 #: memory in GiB
 REFERENCE = {
     "ring15": {"seconds_per_step": 0.0187, "inside_fit": 0.054, "peak_gib": 0.77},
@@ -77,17 +79,17 @@ def watcher(data: Observations, curve: list[dict[str, Any]], every: int = 1) -> 
     def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
         seen[0] += 1
         if seen[0] % every == 1 or every == 1:
-            told = {
+            point = {
                 "step": step,
                 "seconds": round(values["seconds"], 1),
                 "rank": round(values["rank"], 2),
             }
-            told |= {
+            point |= {
                 "stationarity": round(values.get("stationarity", 0.0), 4),
                 **scores(model, data),
             }
-            curve.append(told)
-            print(json.dumps(told), flush=True)
+            curve.append(point)
+            print(json.dumps(point), flush=True)
 
     return watch
 
@@ -129,23 +131,25 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
     """
     experiment = EXPERIMENTS[name]
     data = experiment.observe(seed)
-    told = f"training_printed_{name}_seed{seed}" + (f"_{steps}" if steps else "")
+    label = f"training_printed_{name}_seed{seed}" + (f"_{steps}" if steps else "")
     settings = {"steps": steps} if steps else {}
     result: dict[str, Any] = {
         "experiment": name, "seed": seed, "n": len(data.X), "threads": torch.get_num_threads(),
         "command": " ".join(sys.argv),
     }  # fmt: skip
-    folder = runs / told
-    kept = folder / "curve.json"
-    curve: list[dict[str, Any]] = json.loads(kept.read_text()) if kept.exists() else []
+    folder = runs / label
+    saved_curve = folder / "curve.json"
+    curve: list[dict[str, Any]] = (
+        json.loads(saved_curve.read_text()) if saved_curve.exists() else []
+    )
     look = watcher(data, curve)
 
     def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
         if step % 5_000 == 0 and step not in {point["step"] for point in curve}:
             look(step, model, values)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(curve))
-            write(told, result | {"ended": None, "steps": step, "curve": curve})
+            saved_curve.parent.mkdir(parents=True, exist_ok=True)
+            saved_curve.write_text(json.dumps(curve))
+            write(label, result | {"ended": None, "steps": step, "curve": curve})
 
     solution = training_solver.solve(
         data.X,
@@ -169,7 +173,7 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
         "last": scores(solution.model, data),
         "curve": curve,
     }
-    print(write(told, result))
+    print(write(label, result))
     for job in printed_jobs(experiment):  # a run of the tables, too
         if job.seed == seed and job.settings == settings and training.ended == "finished":
             figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
@@ -200,9 +204,9 @@ def refine(name: str, seed: int, seconds: float) -> dict[str, Any]:
     """Training from the fast solver's model, and from the same one spoiled."""
     data = EXPERIMENTS[name].observe(seed)
     rng = np.random.default_rng(seed)
-    found = fast.solve(data.X, data.grid, rng).model
+    model = fast.solve(data.X, data.grid, rng).model
     result: dict[str, Any] = {"experiment": name, "seed": seed, "seconds": seconds}
-    for kind, start in (("fast", found), ("spoiled", spoil(found, rng))):
+    for kind, start in (("fast", model), ("spoiled", spoil(model, rng))):
         curve: list[dict[str, Any]] = []
         solution = training_solver.solve(
             data.X,
@@ -237,13 +241,15 @@ _SPEED: dict[str, tuple[str, Settings]] = {
 
 
 def speed(name: str, repeats: int) -> dict[str, Any]:
-    """Seconds a step: medians over blocks of steps, after a warm-up."""
+    """Seconds per step: medians over blocks of steps, after a warm-up."""
     experiment, settings = _SPEED[name]
     data = EXPERIMENTS[experiment].observe(0, n=20_000)
     X: NDArray = np.asarray(data.X, dtype=np.float32)
     settings = fitted(settings, data.grid, X.shape[1])
     solution_start = starting_model(X, data.grid, settings, seed=0)
-    trainer = Trainer(X, *held_out(len(X), np.random.default_rng(0)), solution_start, settings, 0)
+    trainer = Trainer(
+        X, *split_held_out(len(X), np.random.default_rng(0)), solution_start, settings, 0
+    )
     trainer._set_rates()
     block = 20 if name == "ring15" else 3
     times = []
@@ -252,7 +258,7 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
         for _ in range(block):
             trainer.step()
         times.append((time.perf_counter() - begin) / block)
-    found = {
+    ours = {
         "seconds_per_step": round(statistics.median(times[2:]), 5),
         "p10": round(float(np.quantile(times[2:], 0.1)), 5),
         "p90": round(float(np.quantile(times[2:], 0.9)), 5),
@@ -261,9 +267,9 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
     }
     reference = REFERENCE[name]
     return {
-        "ours": found,
+        "ours": ours,
         "reference": reference,
-        "speedup": round(reference["seconds_per_step"] / found["seconds_per_step"], 2),
+        "speedup": round(reference["seconds_per_step"] / ours["seconds_per_step"], 2),
     }
 
 
@@ -298,9 +304,9 @@ def main() -> None:
             )
         )
     elif args.what == "speed":
-        found = {name: speed(name, args.repeats) for name in _SPEED}
-        print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": found}))
-        print(json.dumps(found, indent=1))
+        speeds = {name: speed(name, args.repeats) for name in _SPEED}
+        print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": speeds}))
+        print(json.dumps(speeds, indent=1))
     else:
         other = f"_seed{args.seed}" if args.seed else ""
         print(

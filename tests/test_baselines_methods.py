@@ -23,7 +23,13 @@ from symlift.paper.baselines.glasso import _precision, precision_graph
 from symlift.paper.baselines.liegan import exponentials
 from symlift.paper.baselines.spectra import adjacency, eigenbasis, loaded_covariance
 from symlift.paper.baselines.tica import pooled_energy, pooling
-from symlift.paper.baselines.topology import grid_weights, on_grid, place, read, upright
+from symlift.paper.baselines.topology import (
+    embed_columns,
+    grid_weights,
+    on_grid,
+    read_columns,
+    upright,
+)
 
 pytestmark = pytest.mark.portable
 
@@ -152,14 +158,18 @@ def test_isomap_lays_out_shuffled_pixels_and_fails_behind_a_rotation(shuffled, r
 
 
 def test_one_embedding_serves_all_readings(shuffled):
-    placed = place(shuffled.X.astype(np.float64), lambda D: isomap_plane(D, 7, "precomputed"), 0.1)
+    placed = embed_columns(
+        shuffled.X.astype(np.float64), lambda D: isomap_plane(D, 7, "precomputed"), 0.1
+    )
     for options in ({"turn": False}, {}, {"reading": "assign"}, {"smoothing": 0.5}):
         expected = run("isomap", shuffled, neighbours=7, threshold=0.1, **options).lifting_map
-        np.testing.assert_array_equal(read(*placed, shuffled.grid, **options).lifting_map, expected)
-    assigned = read(*placed, shuffled.grid, reading="assign").lifting_map
+        np.testing.assert_array_equal(
+            read_columns(*placed, shuffled.grid, **options).lifting_map, expected
+        )
+    assigned = read_columns(*placed, shuffled.grid, reading="assign").lifting_map
     np.testing.assert_array_equal(assigned @ assigned.T, np.eye(64))
     with pytest.raises(InputError, match="assign"):
-        read(*placed, shuffled.grid, reading="guess")
+        read_columns(*placed, shuffled.grid, reading="guess")
 
 
 def test_own_axes_and_interpolation_are_what_isomap_loses_by(shuffled):

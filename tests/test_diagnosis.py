@@ -31,7 +31,7 @@ from symlift.metrics.placement import placement_agreement
 from symlift.solvers.contract import Evidence
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.halves import Halves
-from symlift.solvers.fast.place.rows import read_rows
+from symlift.solvers.fast.place.rows import score_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import make_slots
 from symlift.statistics.selection import HeldOut
@@ -261,7 +261,7 @@ def test_missing_points_are_told_where_they_are(wraps, rng):
     )
     field = field[:, :d] / field.std() + 0.1 * rng.normal(size=(n, d))
     order = rng.permutation(np.setdiff1d(np.arange(d), gone))
-    rows = read_rows(field[:, order], rng, PlaceSettings(rows=n))
+    rows = score_rows(field[:, order], rng, PlaceSettings(rows=n))
     halves = Halves(
         rows, np.arange(len(order)), np.arange(0, n, 2), np.arange(1, n, 2), PlaceSettings().ridges
     )
@@ -354,8 +354,13 @@ def named(**values):
 
 
 def test_verdicts_follow_from_the_tests():
-    good = {"displacements": (99, True), "locality": (0.95, True), "settled": (1.0, True), "stationarity": (0.0, True),
-            "confidence": (0.95, True)}  # fmt: skip
+    good = {
+        "displacements": (99, True),
+        "locality": (0.95, True),
+        "settled": (1.0, True),
+        "stationarity": (0.0, True),
+        "confidence": (0.95, True),
+    }
     assert verdict_of(named(**good), placed=True) is Verdict.PRESENT
     assert (
         verdict_of(named(**good | {"stationarity": (0.2, False)}), placed=True) is Verdict.ORDERED

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from symlift import InputError
 from symlift.cli import app
 from symlift.ephys import ProbeCheck, check_probe, match_probe
-from symlift.ephys.arrange import arrange, arranged
+from symlift.ephys.arrange import arrange_channels, arranged
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
@@ -177,7 +177,7 @@ def test_gaps_on_a_line_are_found():
     fields = fields_of(rng, sources(rng, points), points[living])
     start = np.arange(14)
     assert in_place(start, living, points) < 0.5
-    found = arrange(fields, points, [start])
+    found = arrange_channels(fields, points, [start])
     assert in_place(found.slot, living, points) == 1.0
     assert found.cost <= arranged(fields, points, living).cost + 1e-6
 

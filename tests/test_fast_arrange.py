@@ -6,7 +6,7 @@ import pytest
 from symlift import Grid, InputError
 from symlift.datasets import gsn
 from symlift.metrics import signal_recovery
-from symlift.solvers.fast.arrange import arrange, explained, fisher, similarities
+from symlift.solvers.fast.arrange import arrange, explained, fisher_z, similarities
 
 pytestmark = pytest.mark.portable
 
@@ -56,7 +56,7 @@ def test_explained_is_one_for_an_exact_lag_model():
     grid = Grid((9,))
     from symlift.core.lags import LagClasses
 
-    s = fisher(0.9 ** np.abs(np.subtract.outer(np.arange(9), np.arange(9))))
+    s = fisher_z(0.9 ** np.abs(np.subtract.outer(np.arange(9), np.arange(9))))
     assert explained(s[None], np.arange(9), LagClasses(grid)) > 1 - 1e-9
     assert explained(s[None], np.random.default_rng(0).permutation(9), LagClasses(grid)) < 0.9
 

@@ -18,7 +18,7 @@ from symlift.datasets import image_crops, load_mnist, scrambled_bits
 from symlift.errors import FitWarning
 from symlift.metrics import bit_structure, signal_recovery
 from symlift.plotting import bit_figure, save_figure
-from symlift.solvers.fast.bit_places import correlations, explained_by_places, place
+from symlift.solvers.fast.bit_places import explained_by_places, place_bits, plane_correlations
 from symlift.solvers.fast.bits import Neighbourhoods, _slopes, _word_means, number_map, two_valued
 
 pytestmark = pytest.mark.portable
@@ -155,7 +155,7 @@ def test_exact_lag_model_is_placed_exactly(grid, rng):
     K = np.exp(-np.sum(wrapped**2, axis=-1) / 4)
     C = (np.outer(a, a) * K[np.ix_(point, point)]).astype(np.float32)
     np.fill_diagonal(C, 0)
-    places, quality = place(C, grid, rng)
+    places, quality = place_bits(C, grid, rng)
     assert quality["explained"] > 0.999
     same = places.point[:, None] == places.point
     np.testing.assert_array_equal(same, point[:, None] == point)
@@ -167,7 +167,7 @@ def test_exact_lag_model_is_placed_exactly(grid, rng):
 
 def test_correlations(rng):
     bits = (rng.normal(size=(300, 6)) > [0, 0.5, 1, 0, 0, 9]).astype(np.uint8)
-    C = correlations(np.ascontiguousarray(bits.T))
+    C = plane_correlations(np.ascontiguousarray(bits.T))
     expected = np.corrcoef(bits[:, :5], rowvar=False) - np.eye(5)
     np.testing.assert_allclose(C[:5, :5], expected, atol=1e-6)
     assert not C[5].any()  # never 1
@@ -213,7 +213,7 @@ def test_a_missing_bit_is_predicted_by_its_covariances(rng):
     keep = np.delete(np.arange(40), 14)  # the heavy bit of point 7
     planes = np.ascontiguousarray(bits[:, keep].T)
     W = number_map(
-        correlations(planes),
+        plane_correlations(planes),
         planes.std(axis=1),
         Neighbourhoods(keep // 2, grid),
         keep % 2,

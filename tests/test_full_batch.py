@@ -11,7 +11,7 @@ from symlift.datasets import gsn
 from symlift.metrics import signal_recovery
 from symlift.solvers.neural import trainer as trainers
 from symlift.solvers.neural.clock import Clock
-from symlift.solvers.neural.data import held_out
+from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.full_batch import Closing, FullBatch, most_local
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted
 from symlift.solvers.neural.trainer import Trainer
@@ -119,7 +119,7 @@ def test_a_run_ends_with_the_map_that_two_closings_agree_on(line, tmp_path, monk
     W = line.transform
     monkeypatch.setattr(FullBatch, "close", lambda *_: Closing(W, next(gaps)))
     settings = small()
-    split = held_out(len(line.X), np.random.default_rng(0))
+    split = split_held_out(len(line.X), np.random.default_rng(0))
     start = starting_model(line.X, LINE, settings, seed=0)
     ended = Trainer(line.X, *split, start, settings, 0).run(folder=tmp_path)
     assert (ended.ended, ended.step_count, ended.clock.closed) == ("finished", 400, 0.51)

@@ -15,7 +15,7 @@ from symlift.core.group import TranslationGroup, plane_basis, rotate_planes, spr
 from symlift.core.linalg import cayley as numpy_cayley
 from symlift.core.linalg import null_space, polar
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
-from symlift.solvers.neural.network import Rotation, cayley
+from symlift.solvers.neural.network import Rotation, cayley_rotation
 
 pytestmark = pytest.mark.portable
 
@@ -121,9 +121,9 @@ def test_cayley_is_orthogonal_and_its_gradient_is_right():
     skew = torch.randn(
         6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True
     )
-    Q = cayley(skew)
+    Q = cayley_rotation(skew)
     assert torch.allclose(Q.T @ Q, torch.eye(6, dtype=torch.float64), atol=1e-12)
-    assert torch.autograd.gradcheck(cayley, (skew,))
+    assert torch.autograd.gradcheck(cayley_rotation, (skew,))
 
 
 def test_rotate_planes_gradient():
@@ -140,7 +140,7 @@ def test_rotation_stays_orthogonal_over_ten_thousand_adam_steps():
     start = torch.linalg.qr(torch.randn(dimension, dimension))[0]
     rotation = Rotation(start)
     optimiser = torch.optim.Adam(rotation.parameters(), lr=0.02)
-    turning = cayley(torch.randn(dimension, dimension) * 0.01)
+    turning = cayley_rotation(torch.randn(dimension, dimension) * 0.01)
     target, folds = start.clone(), 0
     for _ in range(10_000):
         target = turning @ target
@@ -184,7 +184,7 @@ def test_differentiable_formulas_are_those_of_numpy(dimension, dtype, tolerance,
 def test_cayley_of_numpy_and_torch_agree_and_polar_is_the_nearest_orthogonal_matrix(rng):
     A = rng.normal(size=(6, 6))
     Q = numpy_cayley((A - A.T) / 2)
-    assert np.allclose(Q, cayley(torch.from_numpy(A)).numpy(), atol=1e-12)
+    assert np.allclose(Q, cayley_rotation(torch.from_numpy(A)).numpy(), atol=1e-12)
     assert np.allclose(Q.T @ Q, np.eye(6), atol=1e-12)
     P = polar(A)
     assert np.allclose(P.T @ P, np.eye(6), atol=1e-12)

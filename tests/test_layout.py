@@ -166,17 +166,6 @@ PROTOCOLS = {
 EMPTY_NAMES = {"told", "said", "found", "there", "kept"}
 
 
-# names and files that do not keep the two rules yet
-NOT_YET = {
-    "arrange", "cayley", "confidence_of", "correlations", "explained_elsewhere", "fisher",
-    "fit_isomap", "fit_umap", "halves_of", "held_out", "independent_rows", "place", "read",
-    "read_rows",
-}  # fmt: skip
-NOT_YET_FILES = re.compile(
-    r"diagnosis|ephys|neural|paper|populations|training|fast/(dense|eigenbasis|phases)|s/dense\.py"
-)
-
-
 def defined_names() -> dict[str, list[str]]:
     """Public functions and classes of all modules, and where they are defined."""
     homes: dict[str, list[str]] = {}
@@ -189,8 +178,6 @@ def defined_names() -> dict[str, list[str]]:
 
 def test_a_public_name_is_defined_once():
     twice = {name: homes for name, homes in defined_names().items() if len(homes) > 1}
-    for name in NOT_YET:
-        twice.pop(name, None)
     assert {name: homes for name, homes in twice.items() if name not in PROTOCOLS} == {}
     assert set(PROTOCOLS) <= set(twice)
 
@@ -208,7 +195,7 @@ def test_variables_say_what_they_hold():
     ]
     # `Evidence.found` is public
     allowed = "src/symlift/solvers/contract.py"
-    assert [at for at in wrong if not at.startswith(allowed) and not NOT_YET_FILES.search(at)] == []
+    assert [at for at in wrong if not at.startswith(allowed)] == []
 
 
 # -- what importing costs --------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as neural
 from symlift.solvers.neural.checkpoint import read_checkpoint, write_checkpoint
 from symlift.solvers.neural.clock import Clock
-from symlift.solvers.neural.data import TrainingRows, held_out, input_statistics
+from symlift.solvers.neural.data import TrainingRows, input_statistics, split_held_out
 from symlift.solvers.neural.network import LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import Layer
@@ -88,7 +88,7 @@ def start_on(
 def trainer_on(
     X: np.ndarray, settings: Settings = SMALL, seed: int = 0, grid: Grid = RING, **options
 ) -> Trainer:
-    split = held_out(len(X), np.random.default_rng(0))
+    split = split_held_out(len(X), np.random.default_rng(0))
     start = options.pop("start", None) or start_on(
         grid, X, seed, settings.dimension, settings.embedding
     )
@@ -212,7 +212,7 @@ def test_one_mean_and_one_deviation_for_all_columns():
 
 @given(n=st.integers(2, 200))
 def test_held_out_rows_are_not_trained_on(n):
-    train, held = held_out(n, np.random.default_rng(n), most=20)
+    train, held = split_held_out(n, np.random.default_rng(n), most=20)
     assert sorted([*train, *held]) == list(range(n))
     assert len(held) == min(20, n // 5)
 
@@ -801,8 +801,14 @@ def shared_run(folder: str, rank: int, size: int) -> None:
     """A short training by one of ``size`` processes, and the parameters that it ends with."""
     X = gsn(2000, (15,), periodic=True, random_state=0).X.astype(np.float64)
     coarse = SMALL.estimators[0].model_copy(update={"coarse": 3})
-    options = {"precision": "float64", "estimators": (*SMALL.estimators, coarse), "moments": (0.1, 0.1),
-               "gaussian": (0.1, 0.1), "mixing": 3, "data_noise": 0.1}  # fmt: skip
+    options = {
+        "precision": "float64",
+        "estimators": (*SMALL.estimators, coarse),
+        "moments": (0.1, 0.1),
+        "gaussian": (0.1, 0.1),
+        "mixing": 3,
+        "data_noise": 0.1,
+    }
     trainer = trainer_on(X, SMALL.model_copy(update=options), workers=(rank, size)).run(
         Budget(steps=50)
     )

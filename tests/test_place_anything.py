@@ -1,4 +1,4 @@
-"""Whatever the number of rows and columns and the damage, the placement engine raises no raw error."""
+"""Whatever the numbers of rows and columns and the damage, the engine raises no raw error."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from symlift.core.grid import Grid
 from symlift.datasets import gsn
 from symlift.solvers.fast.place import engine
 from symlift.solvers.fast.place.contract import Placed
-from symlift.solvers.fast.place.halves import halves_of
-from symlift.solvers.fast.place.rows import read_rows
+from symlift.solvers.fast.place.halves import split_halves
+from symlift.solvers.fast.place.rows import score_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slips import local_value, search_slips, slips
 from symlift.solvers.fast.place.slots import make_slots
@@ -113,8 +113,8 @@ def test_a_part_that_slipped_comes_back() -> None:
     )  # one border column of the grid is empty: room to slip
     true, slots = point[keep], make_slots(grid)
     rng = np.random.default_rng(0)
-    S = halves_of(
-        read_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), rng, SETTINGS
+    S = split_halves(
+        score_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), rng, SETTINGS
     ).partial[0]
     at = grid.indices()[true]
     at[at[:, 0] > 2, 1] += 1

@@ -10,7 +10,7 @@ import torch
 
 from symlift.core.grid import Grid
 from symlift.datasets import gsn
-from symlift.solvers.neural.data import held_out
+from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.network import EigenvectorNetwork, initial_model
 from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.trainer import Trainer
@@ -89,7 +89,7 @@ def trainer_of(row: str) -> Trainer:
     chosen = _settings("paper", None, grid, d)
     return Trainer(
         X,
-        *held_out(len(X), np.random.default_rng(0)),
+        *split_held_out(len(X), np.random.default_rng(0)),
         starting_model(X, grid, chosen, 0),
         chosen,
         0,

@@ -1,8 +1,8 @@
 """Is the result real? An answer from the data alone: a verdict, the named tests that it rests on,
 and what to do next.
 
-The types are here; what measures and judges is imported where a fit is examined, because it brings
-most of the fast solver.
+The types are here; the measures and tests are imported only when a fit is examined, because they
+import most of the fast solver.
 """
 
 from symlift.diagnosis.contract import Asked, Diagnosis, Level, NextStep, Refit, Test, Verdict

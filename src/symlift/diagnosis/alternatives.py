@@ -1,4 +1,4 @@
-"""Other grids that may explain the columns as well: a line folded into rows, a line bent into a
+"""Other grids that may explain the columns equally well: a line folded into rows or bent into a
 ring, other factorisations.
 """
 
@@ -29,8 +29,8 @@ _SCREENED, _NEAR = 64, 0.25
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another grid for the same columns, and the share of real statistics that it explains next to
-    that of the grid in use; ``cut``: it is a line, and the grid in use a ring.
+    """Another grid for the same columns, and the shares of the reproducible statistics that it and
+    the grid in use explain; ``cut``: it is a line, and the grid in use a ring.
     """
 
     grid: Grid
@@ -56,13 +56,13 @@ def other_shapes(grid: Grid, columns: int) -> list[Grid]:
     """Simpler grids, the ring where the grid is a line, and open rectangles of as many points as
     there are columns.
     """
-    found = simpler(grid, columns) or [Grid((columns,), periodic=True)]
+    shapes = simpler(grid, columns) or [Grid((columns,), periodic=True)]
     for a in range(2, int(columns**0.5) + 1):
         if columns % a == 0 and columns // a <= _MAX_ASPECT * a:
-            found.append(Grid((a, columns // a)))
+            shapes.append(Grid((a, columns // a)))
     return [
         other
-        for other in found
+        for other in shapes
         if sorted(other.shape) != sorted(grid.shape) or other.periodic != grid.periodic
     ]
 
@@ -70,8 +70,8 @@ def other_shapes(grid: Grid, columns: int) -> list[Grid]:
 def alternatives(
     placed: PlacedRows, grid: Grid, grids: list[Grid], seed: int = 0
 ) -> list[Alternative]:
-    """How well each of ``grids`` does, its places found on one half of the rows and judged on the
-    other, as ``grid`` in use is.
+    """How well each of ``grids`` explains the columns, placed on one half of the rows and judged on
+    the other, as for the ``grid`` in use.
     """
     if not grids or grid.size > _MOST_COLUMNS or placed.slots.depth > 1:
         return []
@@ -88,8 +88,7 @@ def alternatives(
 
     here = share(grid, placed.slot)
     if len(placed.column) > _SCREENED:
-        # steps between columns in the graph of best partners are enough to see that a grid is out
-        # of the question
+        # steps between columns in the graph of best partners are enough to exclude a grid
         p = partial_correlations(c, settings.start_ridge)
         own = steps_apart(p, grid, settings.edge)
         grids = [other for other in grids if steps_apart(p, other, settings.edge) < max(own, _NEAR)]

@@ -24,10 +24,10 @@ _BLOCK = 32
 def with_survival(
     solution: Solution, sample: Sample, placed: PlacedRows | None, sure: float
 ) -> Placement | None:
-    """The placement, if there is one, with the confidence of each column: ``sure`` of the whole,
-    times how often it stays.
+    """The placement, if there is one, with the confidence of each column: that of the whole,
+    ``sure``, times the share of resamples in which the column stays.
 
-    ``placed`` are the columns that the check looked at. Twins are as sure as the column that they
+    ``placed`` are the columns that were checked. Twins have the confidence of the column that they
     repeat; columns that were left out keep the confidence of being left out.
     """
     placement = solution.placement
@@ -37,7 +37,7 @@ def with_survival(
     most = next((columns for columns, _ in _RESAMPLES if at.sum() <= columns), 0)
     if (
         placed is not None and placed.slots.grid != placement.grid
-    ):  # the check looked at a window of a larger grid
+    ):  # the check used a window of a larger grid
         placed = (
             rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if most else None
         )
@@ -49,7 +49,7 @@ def with_survival(
         confidence[at] = sure
         return replace(placement, confidence=confidence)
     stays = survival(placed, dict(_RESAMPLES)[most], sample.independent < DEPENDENT * sample.rows)
-    confidence[at] = sure * float(np.median(stays))  # columns beside another in one slot
+    confidence[at] = sure * float(np.median(stays))  # columns that share a slot with another one
     confidence[placed.column] = sure * stays
     twins = np.flatnonzero(placement.twin >= 0)
     confidence[twins] = confidence[placement.twin[twins]]

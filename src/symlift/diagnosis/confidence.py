@@ -1,10 +1,10 @@
-"""How likely a result is right, from the cheap numbers: a logistic curve of few of them, fitted
-where the truth is known.
+"""The probability that a result is right: a logistic curve of a few cheap numbers, fitted to data
+with a known truth.
 
 Right means: at least half of the columns in their places, or signals that correlate with the true
 ones by at least 0.5. One curve for each kind of result, with weights that are not negative, so that
 more evidence never makes a result less likely. `python benchmarks/diagnosis.py calibrate` fits them
-to the families that are open to view, and prints what stands in :data:`CURVES`.
+to the families of the seen half, and prints the values of `CURVES`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from symlift.diagnosis.measures import Measures
 __all__ = ["ANGLES", "CURVES", "Curve", "features", "kind_of", "probability"]
 
 
-# share of best partners that are neighbours from which more of them say nothing more: 0.76 to 1
-# where columns are in place
+# share of best partners that are neighbours above which more of them carry no information: 0.76 to
+# 1 if columns are in place
 _BESIDE = 0.85
 
 
@@ -67,9 +67,7 @@ def kind_of(measures: Measures) -> str:
 
 
 def features(measures: Measures) -> dict[str, float]:
-    """The numbers that a curve sees, each between 0 and 1, larger where a result is likelier to be
-    right.
-    """
+    """The inputs of a curve, each between 0 and 1, larger for more evidence."""
     kind, evidence = kind_of(measures), measures.evidence
     if kind in ANGLES:
         return {
@@ -88,20 +86,20 @@ def features(measures: Measures) -> dict[str, float]:
     places = measures.places
     assert places is not None  # noqa: S101 - what kind_of says
     return {
-        # below five deviations nothing is known to be real, and a share of nothing means nothing
+        # below five deviations no part is known to be real, and a share of it is meaningless
         "across": _clip(places.across) * _clip((places.z - 2) / 3),
         "settled": _clip((places.settled - 0.6) / 0.4),
         "beyond": _clip((places.fitted - places.control) / 0.5),
         "neighbours": _clip(
             2 * (max(places.predicted, 0.0) + 0.02) / (max(places.partners, 0.0) + 0.02) - 1
         ),
-        "beside": _clip((places.beside - places.by_chain) / (_BESIDE - places.by_chain)),
+        "beside": _clip((places.partners_near - places.by_chain) / (_BESIDE - places.by_chain)),
         "stationary": stationary,
     }
 
 
 def probability(measures: Measures) -> float:
-    """The probability that a result is right, before any other fit was looked at."""
+    """The probability that a result is right, without other fits."""
     return CURVES[kind_of(measures)](features(measures))
 
 

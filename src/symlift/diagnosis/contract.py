@@ -14,7 +14,7 @@ from symlift.solvers.contract import Reach, Solution
 
 __all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
 
-#: how much a diagnosis may cost: less than the fit, or several more fits
+#: cost of a diagnosis: less than the fit, or several more fits
 Level = Literal["quick", "full"]
 #: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place
 #: of one that trains
@@ -186,7 +186,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the estimator was asked for, as far as next steps depend on it."""
+    """The parameters of the estimator on which next steps depend."""
 
     mixing: str = "auto"
     solver: str = "fast"

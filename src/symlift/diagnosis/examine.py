@@ -1,4 +1,4 @@
-"""The diagnosis itself: sample, measures, tests, verdict, next steps."""
+"""The steps of a diagnosis: sample, measures, tests, verdict, next steps."""
 
 from __future__ import annotations
 
@@ -39,24 +39,28 @@ def check_request(level: str, blocks: Any, rows: int) -> None:
 def check_fit(
     solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None
 ) -> tuple[Solution, str]:
-    """A fit that has just ended, with its probability and that of each column, and what to do where
-    it is not to be trusted.
+    """A fit that has just ended, with its probability and that of each column, and a warning if it
+    should not be trusted.
 
-    Nothing is said where a solver shows no evidence of its own: models that train, and the random
+    There is no warning for solvers that report no evidence: those that train, and the random
     baseline.
     """
     silent = solution.evidence.explained is None and solution.evidence.agreement is None
-    if (
-        silent or asked.solver in TRAINED
-    ):  # a refined model shows the evidence of what it started from
+    # a refined model has the evidence of its start
+    if silent or asked.solver in TRAINED:
         return solution, ""
-    with threadpool_limits(limits=1):  # products of small matrices lose by a second thread
+    # products of small matrices become slower with a second thread
+    with threadpool_limits(limits=1):
         sample = take_sample(X)
         placed = rows_in_places(sample.raw, solution, sample.halves)
-        found = _judged(solution, sample, placed, cheap_further(solution, placed), asked, names)
-        evidence = replace(solution.evidence, confidence=round(found.confidence, 4))
-        placement = with_survival(solution, sample, placed, found.confidence)
-    doubts = "" if found.verdict in (Verdict.PRESENT, Verdict.ORDERED) else found.next_steps[0].text
+        diagnosis = _judged(solution, sample, placed, cheap_further(solution, placed), asked, names)
+        evidence = replace(solution.evidence, confidence=round(diagnosis.confidence, 4))
+        placement = with_survival(solution, sample, placed, diagnosis.confidence)
+    doubts = (
+        ""
+        if diagnosis.verdict in (Verdict.PRESENT, Verdict.ORDERED)
+        else diagnosis.next_steps[0].text
+    )
     return replace(solution, evidence=evidence, placement=placement), doubts
 
 
@@ -71,10 +75,10 @@ def diagnose(
 ) -> Diagnosis:
     """Tests of a result on rows X (n, d), and the verdict that follows.
 
-    Without ``refit`` only what costs little: numbers of rows that were split in two, and a control
-    on the placement. With it also the agreement of fits to two halves of the rows, several controls
-    and other grids. Halves are contiguous in time where rows depend on their neighbours, or whole
-    ``blocks`` (n,) where those are given.
+    Without ``refit`` only cheap tests are made: numbers of two halves of the rows, and a control of
+    the placement. With it also the agreement of fits to two halves of the rows, several controls
+    and other grids. Halves are contiguous in time if rows depend on their neighbours, or consist of
+    whole ``blocks`` (n,) if those are given.
     """
     named = None if blocks is None else np.asarray(blocks)
     if refit is None:
@@ -99,8 +103,8 @@ def _judged(
     names: Sequence[str] | None,
     reference: Solution | None = None,
 ) -> Diagnosis:
-    """Tests, verdict and next steps; the numbers of a ``reference`` count where the solution has
-    none of its own.
+    """Tests, verdict and next steps; the numbers of a ``reference`` are used if the solution has
+    none.
     """
     measures = measure(solution, sample, placed)
     if reference is not None:

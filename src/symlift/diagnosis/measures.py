@@ -1,4 +1,4 @@
-"""The numbers that a verdict rests on, as far as they can be had without another fit."""
+"""The numbers behind a verdict that need no other fit."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from symlift.statistics.selection import HeldOut, held_out_in_window
 
 __all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
 
-#: rows that are looked at, in so many contiguous stretches, so that neighbours in time stay
+#: number of rows that are used, in this many contiguous stretches, so that neighbours in time stay
 #: neighbours
 _ROWS, _STRETCHES, _POINTS = 6_000, 4, 256
-#: rows that are worth fewer than this share of their number depend on their neighbours in time
+#: if the effective number of independent rows is a smaller share than this, rows depend on their
+#: neighbours in time
 DEPENDENT = 0.5
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that a diagnosis looks at: with their gaps (``raw``), without (``filled``), how many
-    independent rows all rows are worth, and two halves that know nothing of each other.
+    """The rows of a diagnosis: with gaps (``raw``), with gaps filled in (``filled``), the effective
+    number of independent rows, and two independent halves.
     """
 
     raw: NDArray
@@ -52,7 +53,7 @@ class Measures:
 
     @property
     def stationarity(self) -> float:
-        """Of the columns' ranks where columns have places, else of the signals."""
+        """Stationarity of the columns' ranks if columns have places, otherwise of the signals."""
         return self.held_out.stationarity if self.places is None else self.places.stationarity
 
 
@@ -79,13 +80,13 @@ def take_sample(
 def halves_of(
     n: int, independent: bool, blocks: NDArray | None, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of two halves that know nothing of each other."""
+    """Rows of two independent halves."""
     if blocks is not None:
         names = np.unique(blocks)
         chosen = np.isin(blocks, names[rng.permutation(len(names))[: max(1, len(names) // 2)]])
         if len(names) > 1:
             return np.flatnonzero(chosen), np.flatnonzero(~chosen)
-        independent = False  # one block: its two halves are all there is
+        independent = False  # one block: it is split into two halves
     order = rng.permutation(n) if independent else np.arange(n)
     return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
 
@@ -101,8 +102,8 @@ def measure(
     )
     places = None if placed is None else measure_places(placed, rng)
     if places is not None and solution.evidence.carried_by == "distances":
-        # columns between points: what distances explain on held-out rows counts, not where the
-        # nearest points are
+        # columns between points: what distances explain on held-out rows is used, not the nearest
+        # points
         known = (solution.evidence.explained or 0.0) / max(solution.evidence.ceiling or 0.0, 1e-9)
         places = replace(
             places,
@@ -124,7 +125,8 @@ def measure(
 
 
 def freedom(grid: Grid) -> int:
-    """Pairs of points less the number of displacements: what is left to test a grid by.
+    """Number of pairs of points minus the number of displacements: the degrees of freedom for
+    testing a grid.
 
     >>> freedom(Grid((2, 2))), freedom(Grid((8,)))
     (2, 21)

@@ -1,4 +1,4 @@
-"""What rows say of a placement that is already there: cheap numbers, without any other fit."""
+"""Numbers that test a given placement, without any other fit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from symlift.solvers.fast.place.judge import (
     partner_prediction,
 )
 from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.rows import ColumnRows, read_rows
+from symlift.solvers.fast.place.rows import ColumnRows, score_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
 from symlift.solvers.fast.place.statistic import partial_correlations, statistics_of
@@ -41,17 +41,17 @@ __all__ = [
     "staying",
 ]
 
-#: columns that are looked at: beyond, numbers no longer change much, and the check must not cost
-#: more than the fit
+#: largest number of columns that are tested: with more, the numbers hardly change, and the check
+#: must not cost more than the fit
 _COLUMNS = 256
 _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 4
 
 
 @dataclass(frozen=True)
 class Gaps:
-    """``stay``: share of the columns that keep their places when gaps go where plain correlations
-    want them; ``between``: pairs of neighbouring columns of the data that have missing points
-    between them then.
+    """``stay``: share of the columns that keep their places when gaps are moved to where plain
+    correlations put them; ``between``: pairs of neighbouring columns with missing points between
+    them after that.
     """
 
     stay: float
@@ -72,16 +72,16 @@ class PlaceMeasures:
         The part of the variance of partial correlations that is real, and its distance from chance
         in standard deviations.
     settled : float
-        Share of the columns that the other half of the rows would leave where they are.
+        Share of the columns that keep their places on the other half of the rows.
     predicted, partners : float
         The part of a column that its neighbours on the grid predict in the other half, and that as
         many of its best partners predict.
-    beside, by_chain : float
+    partners_near, by_chain : float
         Of as many best partners as each column has neighbours on the grid, the share that are those
         neighbours, and the share that a chain of best partners reaches on any data.
     fitted, control : float
-        The part of partial correlations that displacements explain, and the part that they can be
-        made to explain after the correlations were dealt to other pairs.
+        The part of partial correlations that displacements explain, and the part that they explain
+        after the correlations were assigned to other pairs.
     stationarity : float
         Relative distance of second, third or fourth moments of the columns' ranks from stationary
         ones, the largest: gains, offsets and wild entries do not count.
@@ -95,7 +95,7 @@ class PlaceMeasures:
     settled: float
     predicted: float
     partners: float
-    beside: float
+    partners_near: float
     by_chain: float
     fitted: float
     control: float
@@ -134,10 +134,10 @@ class PlacedRows:
 def rows_in_places(
     X: NDArray, solution: Solution, halves: tuple[NDArray, NDArray], most: int = _COLUMNS
 ) -> PlacedRows | None:
-    """Rows of X as the placement's statistics want them; None where too few columns have places, or
-    too few rows are left.
+    """Rows of X as scores for the statistics of a placement; None if too few columns have places,
+    or too few rows are left.
 
-    Columns that enter the signal with a minus (inverted bits) are turned.
+    The sign of columns with negative weight (inverted bits) is changed.
     """
     placement = solution.placement
     if placement is None or solution.evidence.carried_by == "angles":
@@ -145,7 +145,7 @@ def rows_in_places(
     slots, column, slot = _slots_in_use(placement, most, bits=solution.model.channels == 1)
     if len(column) < _FEWEST_COLUMNS:
         return None
-    rows = read_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
+    rows = score_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
     if (
         solution.evidence.carried_by != "distances"
     ):  # a prediction from many columns has weights of both signs
@@ -169,7 +169,7 @@ def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray
         placement.channel[column] if model.channels > 1 else 0
     )
     weight = np.asarray(model.map[row, column]).ravel()
-    # a column that does not enter at all has a weight of 0, give or take its last digits
+    # the weight of an unused column is 0 up to rounding
     return np.where(weight < -1e-9 * np.abs(weight).max(initial=0.0), -1, 1).astype(np.float32)
 
 
@@ -203,7 +203,7 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
         settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
         predicted=predicted,
         partners=partners,
-        beside=partners_beside(mean, slot, slots),
+        partners_near=partners_beside(mean, slot, slots),
         by_chain=1 / (1 + _with_depth(slots).ndim),
         fitted=_explained(mean, slot, slots),
         control=max(controls(mean, slot, slots, rng, 3)),
@@ -215,18 +215,18 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
 
 
 def staying(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> NDArray[np.bool_]:
-    """Columns that statistics ``held`` would leave in their slots, under the lag means of S."""
+    """Columns that keep their slots under the statistics ``held`` and the lag means of S."""
     return (
         margins(held, slot, slots, fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs)) > 0
     )
 
 
 def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> float:
-    """Of what is real in pairwise statistics, the part that *other* pairs at the same displacement
-    predict in held-out rows.
+    """Share of the reproducible part of pairwise statistics that *other* pairs at the same
+    displacement predict in held-out rows.
 
-    Leaving each pair out of its own mean makes small and large grids comparable: where a
-    displacement occurs once there is nothing to test, and such pairs do not count.
+    Leaving each pair out of its own mean makes small and large grids comparable: a displacement
+    that occurs once cannot be tested, and such pairs do not count.
     """
     index = slots.index[np.ix_(slot, slot)].astype(np.int64)
     pairs = np.triu(np.ones(index.shape, dtype=bool), 1)
@@ -235,22 +235,20 @@ def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -
     several = count > 1
     if several.sum() < 3:
         return 0.0
-    found = []
+    shares = []
     for s, h in zip(S, held, strict=True):
         a, b = s[pairs], h[pairs]
         others = (np.bincount(key, a)[key] - a)[several] / (count - 1)[several]
         a, b = a[several] - a[several].mean(), b[several] - b[several].mean()
         real = float(np.mean(a * b))
-        found.append(float(np.mean((others - others.mean()) * b)) / real if real > 0 else 0.0)
-    return float(np.clip(np.mean(found), 0.0, 1.0))
+        shares.append(float(np.mean((others - others.mean()) * b)) / real if real > 0 else 0.0)
+    return float(np.clip(np.mean(shares), 0.0, 1.0))
 
 
 def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
-    """Of as many best partners as each column has neighbours on the grid, the share that are those
-    neighbours.
-
-    It asks nothing of a field but that neighbours go together, whether or not they do so alike
-    everywhere.
+    """Share of each column's best partners, as many as it has neighbours on the grid, that are
+    those neighbours. It only assumes that neighbours are correlated, not that they are equally
+    correlated everywhere.
     """
     grid, columns = _with_depth(slots), np.arange(len(slot))
     at = np.full(grid.size + 1, -1)
@@ -271,14 +269,13 @@ def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
 def controls(
     S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, count: int
 ) -> list[float]:
-    """What displacements can be made to explain of S after its values were dealt to other pairs, so
-    many times.
+    """What displacements explain of S after its values were assigned to other pairs at random and
+    the columns arranged again, for several draws.
 
-    The values stay what they are, and so does the freedom to arrange columns; only geometry is
-    lost.
+    The values and the freedom to arrange columns stay the same; only the geometry is removed.
     """
     settings, pairs = PlaceSettings(), np.triu_indices(S.shape[1], 1)
-    found = []
+    values = []
     for _ in range(count):
         dealt = rng.permutation(len(pairs[0]))
         other = np.zeros_like(S)
@@ -288,8 +285,8 @@ def controls(
         _, best = refine(
             other, rng.permutation(slot), slots, settings.widths, settings.prior_pairs, rounds=6
         )
-        found.append(_explained(other, best, slots))
-    return found
+        values.append(_explained(other, best, slots))
+    return values
 
 
 def _explained(S: NDArray, slot: NDArray, slots: Slots) -> float:
@@ -304,7 +301,7 @@ def _slots_in_use(
 ) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64]]:
     """Slots of a window of the grid, the columns there (one for each slot), and their slots.
 
-    Of ``bits`` the heaviest third: the lowest ones are noise, and where noise would rather be says
+    Of ``bits`` only the heaviest third is used: the lowest ones are noise, whose places mean
     nothing.
     """
     levels = int(placement.channel.max(initial=0)) + 1

@@ -1,4 +1,4 @@
-"""What other fits say: halves of the rows, quarters, controls, other grids."""
+"""Tests that need other fits: halves of the rows, quarters, controls, other grids."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def all_further(
     """Halves, quarters where halves disagree, controls, and other grids; and the fast solver's
     solution next to a trained one.
 
-    A ``trained`` model has to agree with what the fast solver finds in either half: training again
+    A ``trained`` model is compared with the fast solver's results on both halves: training again
     would take hours.
     """
     rows, rng = sample.raw, np.random.default_rng(0)
@@ -47,7 +47,7 @@ def all_further(
     pairs = ((solution, first), (solution, second)) if trained else ((first, second),)
     agreement = min(_agreement(a, b, head) for a, b in pairs)
     needed = None
-    # below a half, agreement is hardly more than chance: there is nothing to extrapolate from
+    # below a half, agreement is hardly more than chance and cannot be extrapolated
     if 0.5 <= agreement < DEFAULT.agreement and not trained and len(rows) >= 80:
         quarters = [_part(half, sample, rng) for half in sample.halves]
         third, fourth = (refit(rows[part], 2 + i, reach) for i, part in enumerate(quarters))
@@ -65,8 +65,8 @@ def all_further(
 
 
 def rows_that_would_do(quarters: float, halves: float, n: int) -> float | None:
-    """Rows at which halves would agree, from how agreement grows from quarters to halves; None
-    where it does not grow.
+    """Number of rows at which halves would agree, extrapolated from the agreement of quarters and
+    of halves; None if it does not grow.
 
     The odds of agreement are taken to grow as a power of the number of rows.
 
@@ -91,8 +91,8 @@ def _part(half: NDArray, sample: Sample, rng: np.random.Generator) -> NDArray[np
 
 
 def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
-    """Of two placements the share of columns at one point, of two maps the correlation of their
-    signals; up to symmetries.
+    """Agreement of two placements (share of columns at the same point) or of two maps (correlation
+    of signals), up to symmetries.
     """
     on_points = all(
         one.placement is not None and one.evidence.carried_by != "distances" for one in (a, b)
@@ -118,13 +118,13 @@ def _controls(
     reach: Reach | None,
     rng: np.random.Generator,
 ) -> list[float]:
-    """Numbers of data without the field: correlations dealt to other pairs, or each column's
-    samples permuted.
+    """Controls without the field: correlations assigned to other pairs, or each column's samples
+    permuted.
     """
     if placed is not None:
         first, second = placed.halves.partial
         return controls((first + second) / 2, placed.slot, placed.slots, rng, _CONTROLS)
-    # a control need not go further than components to show that it has nothing
+    # components are enough for a control
     far: Reach | None = "components" if reach == "general" else reach
     return [
         refit(rng.permuted(sample.filled, axis=0), 10 + i, far).evidence.locality

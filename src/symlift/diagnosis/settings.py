@@ -1,5 +1,5 @@
-"""Every threshold of the diagnosis; set on the families of ``benchmarks/verdicts`` that are open to
-view, and on no others.
+"""Every threshold of the diagnosis; set on the seen half of the families of
+``benchmarks/verdicts``, and on no others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["DEFAULT", "DiagnosisSettings"]
 
 @dataclass(frozen=True)
 class DiagnosisSettings:
-    """Thresholds; `python benchmarks/diagnosis.py calibrate` prints what they rest on."""
+    """Thresholds; `python benchmarks/diagnosis.py calibrate` prints the numbers behind them."""
 
     #: probability of a right result from which one is called present or ordered
     confident: float = 0.5
@@ -27,27 +27,27 @@ class DiagnosisSettings:
     freedom: int = 18
     #: copies of one column have an effective rank of 1, small patches of photographs 1.15
     rank: float = 1.05
-    #: independent rows below which nothing can be distinguished
+    #: least number of independent rows for any test
     independent_rows: float = 12.0
-    #: deviations from chance below which nothing is known to be real
+    #: least z score for statistics to count as real
     significant: float = 5.0
     #: of what is real in columns' correlations, the part that other pairs at the same displacement
     #: predict: 0.9 to 1 where columns are points of the grid; from ``clearly_local`` on a symmetry
     #: may be spoken of even where it is not identifiable
     local: float = 0.7
     clearly_local: float = 0.9
-    #: share of the columns that held-out rows leave where they are: nearly all where they are
-    #: right; below the second number the data do not even speak for some order
+    #: share of the columns that keep their places on held-out rows: nearly all if they are right;
+    #: below the second number the data support no order at all
     settled: float = 0.8
     hardly_settled: float = 0.5
-    #: share of the columns that must stay where they are when the gaps of a line or ring go where
-    #: plain correlations want them
+    #: least share of the columns that keep their places when the gaps of a line or ring are moved
+    #: to where plain correlations put them
     gaps: float = 0.5
     #: share of real statistics from which another grid is a rival
     rival: float = 0.5
     #: how much better a line must be than the ring that it is cut from
     cut_ring: float = 0.02
-    #: what displacements explain beyond a control in which correlations are dealt to other pairs
+    #: what displacements explain beyond a control in which correlations are assigned to other pairs
     beyond_control: float = 0.1
     #: the same of components under a dense mixing
     components_local: float = 0.5

@@ -1,4 +1,4 @@
-"""What to do where the verdict is not the best one: in words, as parameters, as a command."""
+"""What to do if the verdict is not the best one: in words, as parameters, as a command."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def next_steps(
     names: Sequence[str] | None = None,
     gaps: Sequence[tuple[int, int]] = (),
 ) -> tuple[NextStep, ...]:
-    """The likeliest help first; none where the verdict is the best, and at least one where it is
-    not.
+    """Next steps, the most promising first; none for the best verdict, at least one for all others.
 
     ``gaps``: pairs of columns that have missing points of a line between them, by their plain
     correlations.
@@ -44,7 +43,7 @@ def next_steps(
         return ()
     by_name = {test.name: test for test in tests}
     grid = solution.model.grid
-    # rows that are worth nothing say nothing of other grids either
+    # too few independent rows carry no information on other grids either
     steps = _grids(further) if _passed(by_name, "independent_rows") else []
     if verdict is Verdict.ORDERED:
         text = (
@@ -122,7 +121,7 @@ def next_steps(
 
 
 def _other_domain(solution: Solution) -> list[NextStep]:
-    """What a tuned population's rows are points of, where that is not what was fitted."""
+    """The domain of a tuned population, if it is not the one that was fitted."""
     fitted, domain = "ring" if solution.model.grid.is_ring else "torus", solution.evidence.domain
     if domain == "plane":
         return [
@@ -138,19 +137,19 @@ def _other_domain(solution: Solution) -> list[NextStep]:
     return [_fit_angles(domain, "the rows are points of")]
 
 
-def _fit_angles(domain: str, found: str) -> NextStep:
+def _fit_angles(domain: str, subject: str) -> NextStep:
     grid = (_RING,) if domain == "ring" else (_TORUS, _TORUS)
     words = "one angle: fit a ring" if domain == "ring" else "two angles: fit a torus"
     size = "x".join(map(str, grid))
     return NextStep(
-        f"{found} {words}",
+        f"{subject} {words}",
         {"grid": grid, "periodic": True, "solver": "ring"},
         f"symlift recover DATA --grid {size} --periodic --solver ring",
     )
 
 
 def _grids(further: Further) -> list[NextStep]:
-    """The other grid that does best, where one does better."""
+    """The best other grid, if one is better than the grid in use."""
     rivals = [other for other in further.alternatives if better(other)]
     if not rivals:
         return []
@@ -199,7 +198,8 @@ def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[Ne
     if further.rows_needed is not None:
         return [
             NextStep(
-                f"two halves of the rows disagree: about {further.rows_needed:,.0f} rows would do"
+                f"two halves of the rows disagree: about {further.rows_needed:,.0f} rows would be"
+                " enough"
             )
         ]
     if not _passed(tests, "agreement_of_halves"):
@@ -253,7 +253,7 @@ def looks_tuned(rows: NDArray) -> str:
 
 
 def _only_uneven(tests: Mapping[str, Test]) -> bool:
-    """Whether stationarity, and with it the confidence, is all that speaks against a result."""
+    """Whether only stationarity, and with it the confidence, fails."""
     return not any(
         _passed(tests, name) == (name == "stationarity") for name in tests if name != "confidence"
     )

@@ -21,7 +21,7 @@ _MOST_POINTS = 400
 
 @dataclass(frozen=True)
 class Further:
-    """What other fits say; None and empty where none was made."""
+    """Results of other fits; None and empty if none was made."""
 
     agreement: float | None = None
     controls: tuple[float, ...] = ()
@@ -107,9 +107,9 @@ def make_tests(
 def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettings) -> list[Test]:
     """The tests of what displacements explain, which differ with what carries a result."""
     kind, evidence, places = kind_of(measures), measures.evidence, measures.places
-    found: list[Test] = []
+    tests: list[Test] = []
     if kind in ANGLES:
-        found.append(
+        tests.append(
             Test(
                 "found",
                 float(evidence.found),
@@ -119,7 +119,7 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
             )
         )
     if kind in ANGLES:
-        found += [
+        tests += [
             _at_least(
                 "locality",
                 evidence.agreement or 0.0,
@@ -140,44 +140,44 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
             "how much of the components' energies displacements on the grid explain, on held-out"
             " rows"
         )
-        found.append(
+        tests.append(
             _at_least("locality", evidence.explained or 0.0, settings.components_claim, reading)
         )
     else:
         real = places.across if places.z >= settings.significant else 0.0
-        found += [
+        tests += [
             _at_least(
                 "locality",
                 real,
                 settings.local,
-                "of what is real in columns' correlations, the part that other pairs at the same"
-                " displacement predict",
+                "share of the reproducible part of columns' correlations that other pairs at the"
+                " same displacement predict",
             ),
             _at_least(
                 "settled",
                 places.settled,
                 settings.settled,
-                "share of columns that held-out rows leave where they are",
+                "share of columns that keep their places on held-out rows",
             ),
             _at_least(
                 "locality_beyond_control",
                 places.fitted - places.control,
                 settings.beyond_control,
-                "what displacements explain beyond the best that correlations dealt to other pairs"
-                " can be made to show",
+                "what displacements explain beyond a control in which correlations are assigned to"
+                " other pairs",
             ),
         ]
         if places.gaps is not None:
             reading = (
-                "share of columns that stay where they are when gaps go where plain correlations"
-                " want them"
+                "share of columns that keep their places when gaps are moved to where plain"
+                " correlations put them"
             )
-            found.append(_at_least("gaps", places.gaps.stay, settings.gaps, reading))
+            tests.append(_at_least("gaps", places.gaps.stay, settings.gaps, reading))
     if further.controls:
         reached = places.fitted if places is not None else evidence.locality
         p = (1 + sum(value >= reached for value in further.controls)) / (1 + len(further.controls))
         limit = max(0.05, 1 / (1 + len(further.controls)))
-        found.append(
+        tests.append(
             Test(
                 "p_value",
                 round(p, 4),
@@ -187,7 +187,7 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
             )
         )
     if further.agreement is not None:
-        found.append(
+        tests.append(
             _at_least(
                 "agreement_of_halves",
                 further.agreement,
@@ -195,14 +195,14 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 "share of columns, or correlation of signals, that two halves of the rows agree on",
             )
         )
-    return found
+    return tests
 
 
 def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -> float:
-    """The calibrated probability; next to nothing where there is nothing to judge by, or another
-    grid does better.
+    """The calibrated probability; close to 0 if there is too little evidence or another grid does
+    better.
 
-    What other fits say can lower it, and never raises it: it was calibrated without them.
+    Other fits can lower it but never raise it, because it was calibrated without them.
     """
     barred = any(
         not test.passed
@@ -221,17 +221,16 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
     return min(sure, DOUBTED) if doubted else sure
 
 
-#: tests without which nothing else means anything, and what is left of the confidence where one
-#: fails
+#: tests without which all others are meaningless, and the largest confidence if one of them fails
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
-#: tests that a symmetry needs besides the probability
+#: tests that must be passed, in addition to the probability, for a symmetry
 _CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps")
 
 
 def further_probability(sure: float, agreement: float) -> float:
-    """What disagreement of halves leaves of a probability: its odds fall fast below 0.9, and are
-    what they were above.
+    """A probability reduced by the disagreement of halves: its odds fall fast if the agreement is
+    below 0.9, and do not change above.
     """
     odds = (
         sure / max(1 - sure, 1e-9) * float(np.exp(20.0 * min(agreement - DEFAULT.agreement, 0.0)))
@@ -278,9 +277,9 @@ def verdict_of(
 
 def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
     evidence, places = measures.evidence, measures.places
-    found = []
+    tests = []
     if evidence.agreement is None:
-        found.append(
+        tests.append(
             Test(
                 "found",
                 float(evidence.found),
@@ -288,11 +287,11 @@ def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
             )
         )
     if places is not None:
-        found += [
+        tests += [
             Test(
                 "control",
                 round(places.control, 4),
-                reading="what correlations dealt to other pairs can be made to show",
+                reading="what displacements explain after correlations are assigned to other pairs",
             ),
             Test(
                 "neighbours_predict",
@@ -306,12 +305,12 @@ def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
             ),
             Test(
                 "partners_beside",
-                round(places.beside, 4),
+                round(places.partners_near, 4),
                 reading="share of a column's best partners that are its neighbours",
             ),
         ]
     return [
-        *found,
+        *tests,
         Test(
             "resolution",
             round(measures.held_out.resolution, 4),
@@ -355,5 +354,5 @@ def _condition(model: LiftedModel) -> float | None:
     if model.is_sparse or model.n_outputs > _MOST_POINTS:
         return None
     singular = np.linalg.svd(model.map, compute_uv=False)
-    # gains of sixty orders of magnitude overflow: that is as good as singular
+    # gains of sixty orders of magnitude overflow and count as singular
     return round(float(singular[0] / max(singular[-1], 1e-200 * singular[0], 1e-300)), 2)

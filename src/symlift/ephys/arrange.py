@@ -1,8 +1,9 @@
-"""Channels on contacts: where the sources would have them, and gaps where nobody is.
+"""Assign channels to contacts so that the sources explain their fields best; contacts may stay
+free.
 
-Distances that are read from fields add up to a bend along a probe, but contacts are where they are:
-sources are fitted with channels on contacts, and channels moved to the contacts that the sources
-ask for, in turn.
+Errors of distances that are estimated from fields accumulate along a probe, but the positions of
+contacts are known: fitting sources with channels on contacts alternates with moving channels to the
+contacts that fit the sources best.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from symlift.ephys.fields import (
 from symlift.ephys.motions import motions_of
 from symlift.ephys.slips import unslipped
 
-__all__ = ["Arranged", "arrange", "arranged"]
+__all__ = ["Arranged", "arrange_channels", "arranged"]
 
 # rounds of fitting
 _FINE = 60
-# a start that ends so many times as high says nothing against the best one
+# a start whose cost is higher by this factor does not count against the best one
 _RIVAL = 1.2
 # what a source can leave unexplained at most, for each channel of as many as that or more
 _SATURATED, _FEWEST = 1.0, 60
@@ -64,31 +65,31 @@ def saturation(channels: int) -> float:
 
 def unexplained(fields: Fields, sources: Sources, places: NDArray) -> float:
     """What the sources leave unexplained of channels at ``places``; a source that is not one
-    (several that could not be told apart) counts little.
+    (several that could not be distinguished) counts little.
     """
     each = loss(residuals(fields, sources, places)).sum(axis=1)
     most = saturation(len(places))
     return float((most * each / (most + each)).sum())
 
 
-def arrange(fields: Fields, points: NDArray, starts: list[NDArray[np.int64]]) -> Arranged:
+def arrange_channels(fields: Fields, points: NDArray, starts: list[NDArray[np.int64]]) -> Arranged:
     """The channels' slots, from the best of ``starts``, each improved by itself."""
-    found = []
+    ended = []
     for start in starts:
         first = _improved(fields, points, arranged(fields, points, start))
         slot = unslipped(fields, points, first.slot, saturation(len(start)))
         second = _improved(fields, points, arranged(fields, points, slot))
-        found.append(min(first, second, key=lambda a: a.cost))
-    found.sort(key=lambda a: a.cost)
-    best = found[0]
-    if len(found) == 1 or found[1].cost > _RIVAL * best.cost:
+        ended.append(min(first, second, key=lambda a: a.cost))
+    ended.sort(key=lambda a: a.cost)
+    best = ended[0]
+    if len(ended) == 1 or ended[1].cost > _RIVAL * best.cost:
         return best
     moved = (to[best.slot] for to in motions_of(points, best.slot))
-    return replace(best, agreement=max(float(np.mean(slot == found[1].slot)) for slot in moved))
+    return replace(best, agreement=max(float(np.mean(slot == ended[1].slot)) for slot in moved))
 
 
 def _improved(fields: Fields, points: NDArray, now: Arranged, rounds: int = 10) -> Arranged:
-    """Where the sources would rather have the channels, until that is where they are."""
+    """Move channels to the contacts that fit the sources best, until nothing changes."""
     for _ in range(rounds):
         best = now
         for slot in _proposals(fields, points, now):

@@ -1,5 +1,5 @@
-"""Is a map of channels what the data say? Exchanges that the fields ask for, and how much they ask
-for them.
+"""Compare a map of channels with the data: exchanges that explain the fields better, and by how
+much.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from symlift.solvers.fast.place.statistic import fisher, partial_correlations
 
 __all__ = ["Exchange", "find_exchanges"]
 
-# what undoing an exchange must cost for it to be one: right maps ask for exchanges worth less, and
-# a true one for more
+# least gain in cost for an exchange to be reported: exchanges on right maps gain less, true ones
+# more
 _WORTH = 30.0
 # half of the confidence
 _HALF = 10.0
@@ -35,7 +35,9 @@ _MANY, _STARTS = 0.1, 4
 
 @dataclass(frozen=True)
 class Exchange:
-    """Channels whose contacts go round: each belongs where the next one is; how sure that is."""
+    """Channels whose contacts were permuted cyclically: each belongs where the next one is; and the
+    confidence.
+    """
 
     channels: tuple[int, ...]
     confidence: float
@@ -47,8 +49,8 @@ def find_exchanges(
     claimed: NDArray[np.int64],
     progress: Progress = no_progress,
 ) -> tuple[list[Exchange], float]:
-    """Exchanges that make the ``claimed`` contacts (d,) those that the fields ask for, and the
-    confidence that these are all.
+    """Exchanges that turn the ``claimed`` contacts (d,) into those that explain the fields best,
+    and the confidence that there are no others.
     """
     points, _ = in_steps(positions)
     fields, living = channels.fields, channels.living
@@ -58,21 +60,21 @@ def find_exchanges(
     for start in _more_starts(channels, points, slot) if (best.slot != slot).mean() > _MANY else ():
         best = min(best, _settled(fields, points, start), key=lambda a: a.cost)
     progress("exchanges", 0.9)
-    found = _as_claimed(points, slot, best.slot)
-    kept = []
-    for cycle in _cycles(slot, found):
-        undone = found.copy()
+    slots = _as_claimed(points, slot, best.slot)
+    exchanges = []
+    for cycle in _cycles(slot, slots):
+        undone = slots.copy()
         undone[cycle] = slot[cycle]
         worth = (
             arranged(fields, points, undone).cost - best.cost if _is_bijection(undone) else np.inf
         )
         if worth > _WORTH:
-            kept.append(
+            exchanges.append(
                 Exchange(tuple(int(i) for i in living[cycle]), float(worth / (worth + _HALF)))
             )
         else:
-            found = undone
-    return kept, _stability(fields, points, arranged(fields, points, found))
+            slots = undone
+    return exchanges, _stability(fields, points, arranged(fields, points, slots))
 
 
 def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator[NDArray[np.int64]]:
@@ -83,13 +85,13 @@ def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator
     settings = PlaceSettings()
     S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
     yield refine(S, slot, point_slots(points), (0.0,), settings.prior_pairs, rounds=60)[1]
-    for _, found in place_on_points(c, point_slots(points[taken]))[:_STARTS]:
-        yield taken[found]
+    for _, order in place_on_points(c, point_slots(points[taken]))[:_STARTS]:
+        yield taken[order]
 
 
 def _settled(fields: Fields, points: NDArray, slot: NDArray[np.int64]) -> Arranged:
-    """Channels where the sources would rather have them, on the contacts that are taken, until
-    nothing changes.
+    """Move channels to the contacts that fit the sources best, among those in use, until nothing
+    changes.
     """
     now = arranged(fields, points, slot)
     taken = np.sort(slot)
@@ -102,16 +104,18 @@ def _settled(fields: Fields, points: NDArray, slot: NDArray[np.int64]) -> Arrang
     return now
 
 
-def _as_claimed(points: NDArray, claimed: NDArray, found: NDArray) -> NDArray[np.int64]:
-    """What was found, turned or mirrored as the geometry allows so that most is as claimed."""
-    carried = [to[found] for to in motions_of(points, found)]
+def _as_claimed(points: NDArray, claimed: NDArray, slots: NDArray) -> NDArray[np.int64]:
+    """The result, rotated or mirrored as the geometry allows, so that most channels are where the
+    map claims.
+    """
+    carried = [to[slots] for to in motions_of(points, slots)]
     return np.asarray(max(carried, key=lambda slot: int((slot == claimed).sum())), dtype=np.int64)
 
 
-def _cycles(claimed: NDArray, found: NDArray) -> list[NDArray[np.int64]]:
+def _cycles(claimed: NDArray, slots: NDArray) -> list[NDArray[np.int64]]:
     """Groups of channels that take each other's contacts, those that stay left out."""
     at = {int(contact): i for i, contact in enumerate(claimed)}
-    left = set(np.flatnonzero(claimed != found).tolist())
+    left = set(np.flatnonzero(claimed != slots).tolist())
     groups = []
     while left:
         i = min(left)
@@ -119,7 +123,7 @@ def _cycles(claimed: NDArray, found: NDArray) -> list[NDArray[np.int64]]:
         while i in left:
             left.remove(i)
             group.append(i)
-            i = at.get(int(found[i]), -1)
+            i = at.get(int(slots[i]), -1)
         groups.append(np.array(group))
     return groups
 
@@ -129,8 +133,8 @@ def _is_bijection(slot: NDArray) -> bool:
 
 
 def _stability(fields: Fields, points: NDArray, now: Arranged) -> float:
-    """How sure it is that nothing else is exchanged: by the cheapest exchange of two, which would
-    have been worth noticing.
+    """Confidence that no other channels are exchanged, from the cost of the cheapest exchange of
+    two.
     """
     cost = contact_costs(fields, now.sources, points[now.slot])
     change = cost - np.diag(cost)[:, None]

@@ -1,5 +1,5 @@
-"""Sources as smooth fields: how large a source is at a place, the source that a field comes from,
-and channels placed by many.
+"""Sources as smooth fields: the amplitude of a source at a place, sources fitted to fields, and
+channels placed by many sources.
 
 A source near a probe is large where it is near, and falls off smoothly in all directions. At place
 p it has the amplitude
@@ -7,8 +7,8 @@ p it has the amplitude
     m(p) = exp(α - ρ(p)),      ρ(p)² = |B (p - μ)|² + ζ²,
 
 with a triangular B (how fast it falls off, and in which direction less) and a distance ζ from the
-plane of the contacts. One field says little about where its channels are; hundreds that must all be
-of this form determine it, gaps included.
+plane of the contacts. One field carries little information on the places of its channels; hundreds
+that must all have this form determine them, including gaps.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Fields:
 
     @property
     def weight(self) -> NDArray[np.float64]:
-        """One over the variance of :attr:`compressed`."""
+        """One over the variance of `compressed`."""
         return 1 / (1 / (1 + (self.amplitude / self.error) ** 2) + self.relative**2)
 
     def some(self, which: NDArray[np.bool_]) -> Fields:
@@ -211,8 +211,8 @@ def contact_costs(fields: Fields, sources: Sources, points: NDArray) -> NDArray[
 def adjust(
     fields: Fields, places: NDArray, sources: Sources, decay: float = 0.7, rounds: int = 40
 ) -> tuple[NDArray[np.float64], Sources]:
-    """Places of channels (d, P) and sources together, from ``places``: what surveyors and cameras
-    do, by Schur complement.
+    """Places of channels (d, P) and sources together, from ``places``: bundle adjustment by Schur
+    complement.
     """
     mean, precision = _prior(sources.dimension, decay)
     target, weight = fields.compressed, fields.weight

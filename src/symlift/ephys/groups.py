@@ -1,4 +1,4 @@
-"""Groups of events, for recordings too short or too noisy for neurons to be told apart.
+"""Groups of events, for recordings too short or too noisy to distinguish neurons.
 
 An *event* is a moment at which a channel is far from its middle, and farther than the channels that
 go with it; events of one channel that look alike are averaged, so that noise of single moments no
@@ -48,7 +48,7 @@ def groups_of(
     near = np.argsort(-np.abs(c), axis=1, kind="stable")[:, 1 : 1 + _NEAR]
     width = 2 * max(1, round(_ALONE / 1000 * rate)) + 1
     later = np.unique(np.rint(np.array(_LATER) / 1000 * rate).astype(np.int64))
-    found: list[list[NDArray]] = [[] for _ in channels]
+    events: list[list[NDArray]] = [[] for _ in channels]
     for part in parts():
         x = np.asarray(part, dtype=np.float32)[:, channels] - levels.middle[channels]
         z = np.abs(x) / levels.spread[channels]
@@ -59,12 +59,12 @@ def groups_of(
         for i in range(len(channels)):
             at = moment[alone & (channel == i)]
             at = at if len(at) <= _PART else np.sort(rng.choice(at, _PART, replace=False))
-            found[i].append(x[at[:, None] + later] * np.sign(x[at, i])[:, None, None])
+            events[i].append(x[at[:, None] + later] * np.sign(x[at, i])[:, None, None])
     amplitude, error = [], []
     now = int(np.flatnonzero(later == 0)[0])
     for i in range(len(channels)):
         for group in _groups(
-            np.concatenate(found[i]), now, levels.spread[channels], np.r_[i, near[i]], rng
+            np.concatenate(events[i]), now, levels.spread[channels], np.r_[i, near[i]], rng
         ):
             mean = group.mean(axis=0)
             amplitude.append(np.where(np.arange(len(channels)) == i, mean[now], mean.max(axis=0)))
@@ -80,7 +80,7 @@ def groups_of(
 def _groups(
     events: NDArray, now: int, spread: NDArray, around: NDArray, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float32]]:
-    """Events (n, moments, k) of one channel, in groups that look alike on the channels ``around``."""
+    """Events (n, moments, k) of one channel, in groups that are similar on channels ``around``."""
     from sklearn.cluster import KMeans
 
     if len(events) > _MOST:

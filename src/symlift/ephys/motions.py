@@ -21,7 +21,7 @@ def motions_of(points: NDArray, needed: NDArray[np.int64]) -> list[NDArray[np.in
     """
     tree = cKDTree(points)
     centre = int(np.argmin(np.sum((points - points.mean(axis=0)) ** 2, axis=1)))
-    found: dict[bytes, NDArray[np.int64]] = {}
+    motions: dict[bytes, NDArray[np.int64]] = {}
     for turn in turns(points.shape[1]):
         turned = points @ turn
         for j in np.argsort(np.sum((points - points[centre]) ** 2, axis=1), kind="stable"):
@@ -29,8 +29,8 @@ def motions_of(points: NDArray, needed: NDArray[np.int64]) -> list[NDArray[np.in
             apart, nearest = tree.query(turned + by)
             to = np.where(apart < _NEAR, nearest, -1)
             if (to[needed] >= 0).all():
-                found.setdefault(to.tobytes(), to)
-    return list(found.values())
+                motions.setdefault(to.tobytes(), to)
+    return list(motions.values())
 
 
 def turns(dimension: int) -> Iterator[NDArray[np.float64]]:

@@ -35,7 +35,7 @@ class ProbeMatch:
         The probe; ``device_channel_indices`` number the channels as ``recording.channel_ids`` does.
     confidence : ndarray, (d,)
         From 0 to 1 for each channel of the recording; 0 for those without signal, which get the
-        contacts that are left. It compares contacts near to where a channel is, and does not notice
+        contacts that are left. It compares contacts near to a channel's own, and does not detect
         parts that are wrong as a whole.
 
     Examples
@@ -151,7 +151,7 @@ def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progres
     recording : BaseRecording
         A SpikeInterface recording, as it is or filtered.
     probe : Probe
-        The geometry; its wiring, where it has one, is not looked at.
+        The geometry; its wiring, if it has one, is not used.
     progress : callable, optional
         Called with the stage and the share that is done.
 
@@ -169,24 +169,24 @@ def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progres
     """
     positions = _positions(probe)
     channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
-    found = match_contacts(channels, positions, progress=progress)
+    wiring = match_contacts(channels, positions, progress=progress)
     wired = probe.copy()
     device = np.full(len(positions), -1, dtype=np.int64)
-    on = np.flatnonzero(found.contact >= 0)
-    device[found.contact[on]] = on
+    on = np.flatnonzero(wiring.contact >= 0)
+    device[wiring.contact[on]] = on
     # `recording.set_probe` wants a contact for every channel: those without signal get what is
     # left, with confidence 0
-    rest, free = np.flatnonzero(found.contact < 0), np.flatnonzero(device < 0)
+    rest, free = np.flatnonzero(wiring.contact < 0), np.flatnonzero(device < 0)
     count = min(len(rest), len(free))
     device[free[:count]] = rest[:count]
     wired.set_device_channel_indices(device)
-    return ProbeMatch(wired, found.confidence)
+    return ProbeMatch(wired, wiring.confidence)
 
 
 def check_probe(
     recording: Any, probe: Probe | None = None, *, progress: Progress = no_progress
 ) -> ProbeCheck:
-    """Whether the map that a recording comes with is what its traces say.
+    """Check whether the map of a recording agrees with its traces.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Parts of a probe that slipped: one side of a cut, moved by a motion that keeps most of the probe.
 
 Near a channel nothing changes by that, so that no exchange of channels undoes it; only sources on
-both sides of the cut notice. Contacts go on beyond the ends of the probe meanwhile, since a part may
-have to leave it before another one follows.
+both sides of the cut notice. Meanwhile contacts continue beyond the ends of the probe, since a part
+may have to leave it before another one follows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEES = 0.02
 # rounds of fitting to rank slips and to compare the best few; rounds of slips, and what one must be
 # worth
 _ROUGH, _FINE, _FEW, _SLIPS, _WORTH = 8, 40, 8, 12, 2.0
-# cuts that are looked at first, those through the worst fields, where one field counts so much at most;
+# cuts that are tried first, those through the worst fields, and the most that one field counts;
 # and steps on both sides of a cut where channels are free to go elsewhere
 _CUTS, _MOST, _ZONES = 12, 50.0, (0.0, 1.5, 3.0)
 # steps from a cut within which channels are looked at
@@ -49,7 +49,7 @@ def beyond(points: NDArray) -> Beyond:
     """What ``points`` (M, P) look like farther on, by the motions that nearly keep them."""
     tree = cKDTree(points)
     centre = int(np.argmin(np.sum((points - points.mean(axis=0)) ** 2, axis=1)))
-    kept: list[tuple[NDArray, NDArray]] = []
+    motions: list[tuple[NDArray, NDArray]] = []
     for turn in turns(points.shape[1]):
         turned = points @ turn
         for j in range(len(points)):
@@ -58,14 +58,14 @@ def beyond(points: NDArray) -> Beyond:
             if np.median(np.sqrt(np.sum((moved - points) ** 2, axis=1))) > _FAR:
                 continue
             if np.mean(tree.query(moved)[0] < _NEAR) >= _KEEPS:
-                kept.append((turn, by))
+                motions.append((turn, by))
     wide = points
-    for turn, by in kept:
+    for turn, by in motions:
         moved = points @ turn + by
         wide = np.concatenate([wide, moved[cKDTree(wide).query(moved)[0] > _NEAR]])
     tree = cKDTree(wide)
     motion = []
-    for turn, by in kept:
+    for turn, by in motions:
         apart, to = tree.query(wide @ turn + by)
         motion.append(np.where(apart < _NEAR, to, -1))
     return Beyond(wide, np.array(motion, dtype=np.int64).reshape(-1, len(wide)))
@@ -140,13 +140,13 @@ def _worst_cuts(
     places: NDArray, share: NDArray, each: NDArray
 ) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
     """Cuts, those through fields that are explained worst on average first."""
-    found = []
+    cuts = []
     for side, apart in _cuts(places):
         spans = _spans(share, side, ~side)
         if spans.any():
-            found.append((float(np.mean(np.minimum(each[spans], _MOST))), side, apart))
-    found.sort(key=lambda one: -one[0])
-    return [(side, apart) for _, side, apart in found]
+            cuts.append((float(np.mean(np.minimum(each[spans], _MOST))), side, apart))
+    cuts.sort(key=lambda one: -one[0])
+    return [(side, apart) for _, side, apart in cuts]
 
 
 def _gains(
@@ -165,7 +165,7 @@ def _gains(
     if not spans.any():
         return []
     some = fields.some(spans).of(np.flatnonzero(used))
-    found = []
+    moves = []
     none = 0.0
     for motion in wide.motion:
         new = _slipped(slot, side, motion)
@@ -176,9 +176,9 @@ def _gains(
             none = value
             if not free.any():
                 continue
-        found.append((value, side, motion, free))
+        moves.append((value, side, motion, free))
     # with free channels, leaving all others where they are is a proposal as well: weigh it as such
-    return [(value - none, *rest) for value, *rest in found]
+    return [(value - none, *rest) for value, *rest in moves]
 
 
 def _slipped(

@@ -40,7 +40,7 @@ _EVERY, _MANY, _ROUNDS = 3, 45, 2
 
 @dataclass(frozen=True)
 class Neurons:
-    """Waveforms (K, L, d) in deviations of the noise, numbers of events (K,), and the noise (d,)."""
+    """Waveforms (K, L, d) in deviations of the noise, counts of events (K,), and the noise (d,)."""
 
     waves: NDArray[np.float64]
     count: NDArray[np.float64]
@@ -90,16 +90,16 @@ def sort_neurons(white: White, c: NDArray) -> Neurons:
         waves, count = _chosen(np.concatenate([waves, more[0]]), np.concatenate([count, more[1]]))
     if len(waves):
         waves, count = _estimated((part / noise for part in white()), waves, window)
-        kept = worth_keeping(waves, count)
-        waves, count = waves[kept], count[kept]
+        strong = worth_keeping(waves, count)
+        waves, count = waves[strong], count[strong]
     return Neurons(waves, count, noise)
 
 
 def _chosen(waves: NDArray, count: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Distinct waveforms with events enough, without noise."""
     waves, count = merged(waves, count)
-    kept = worth_keeping(waves, count)
-    return quiet(waves[kept], count[kept]), count[kept]
+    strong = worth_keeping(waves, count)
+    return quiet(waves[strong], count[strong]), count[strong]
 
 
 def _moments(
@@ -126,16 +126,16 @@ def _discovered(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Means of clusters of large moments, and how many each has."""
     d = len(window.near)
-    found: list[list[NDArray]] = [[] for _ in range(d)]
+    by_channel: list[list[NDArray]] = [[] for _ in range(d)]
     for number, part in enumerate(parts):
         moment, channel = _moments(part, window, None if whole is None else whole[number])
         for i in range(d):
             at = moment[channel == i]
             if len(at):
-                found[i].append(part[at[:, None] + window.lags])
+                by_channel[i].append(part[at[:, None] + window.lags])
     waves, count = [np.zeros((0, len(window.lags), d))], [0]
     for i in range(d):
-        events = np.concatenate(found[i])[:_MOST] if found[i] else np.zeros((0, 1, d))
+        events = np.concatenate(by_channel[i])[:_MOST] if by_channel[i] else np.zeros((0, 1, d))
         if len(events) < 2 * _FEWEST:
             continue
         seen = events[:, :, np.r_[i, window.near[i][:_SEEN]]].reshape(len(events), -1)
@@ -203,7 +203,7 @@ def _estimated(
     lag = np.arange(L)[:, None] - np.arange(L)[None] + L - 1
     normal = pairs[:, :, lag].transpose(0, 2, 1, 3).reshape(K * L, K * L)
     normal[np.diag_indices(K * L)] += 1.0
-    # beside the waveforms each channel has a constant, which is eliminated
+    # in addition to the waveforms each channel has a constant, which is eliminated
     often = np.repeat(count, L)[:, None]
     normal -= often * often.T / samples
     right = sums.reshape(K * L, d) - often * whole / samples
@@ -264,7 +264,7 @@ class _Search:
         n, L = s.shape[1], self.length
         apart, short = L // 2, self.window.before
         taken = np.zeros(s.shape, dtype=bool)
-        found: list[tuple[int, int]] = []
+        spikes: list[tuple[int, int]] = []
         for _ in range(_PASSES):
             unit, moment = np.nonzero(s[:, 1:-1] > self.least[:, None])
             moment = moment + 1
@@ -273,7 +273,7 @@ class _Search:
             order = np.argsort(-value[peak], kind="stable")
             unit, moment = unit[peak][order], moment[peak][order]
             closed = taken.copy()
-            before = len(found)
+            before = len(spikes)
             for k, t in zip(unit.tolist(), moment.tolist(), strict=True):
                 if closed[k, t]:
                     continue
@@ -282,9 +282,9 @@ class _Search:
                 s[rows, low:high] -= self.product[k][rows, low - t + L - 1 : high - t + L - 1]
                 closed[rows, max(t - apart, 0) : t + apart] = True
                 taken[self.alike[k], max(t - short, 0) : t + short + 1] = True
-                found.append((t, k))
-            if len(found) == before:
+                spikes.append((t, k))
+            if len(spikes) == before:
                 break
-        inside = [(t, k) for t, k in found if t >= short and t < n - self.window.after]
+        inside = [(t, k) for t, k in spikes if t >= short and t < n - self.window.after]
         pairs = np.array(sorted(inside), dtype=np.int64).reshape(-1, 2)
         return pairs[:, 1], pairs[:, 0]

@@ -34,8 +34,8 @@ def products(a: NDArray, b: NDArray) -> NDArray[np.float32]:
 def quiet(waves: NDArray, count: NDArray) -> NDArray[np.float64]:
     """Means of ``count`` events, 0 on channels where nothing stands out of their noise."""
     energy = np.sum(waves**2, axis=1)
-    there = energy >= _QUIET * waves.shape[1] / np.maximum(count, 1)[:, None]
-    return np.asarray(waves * there[:, None])
+    visible = energy >= _QUIET * waves.shape[1] / np.maximum(count, 1)[:, None]
+    return np.asarray(waves * visible[:, None])
 
 
 def worth_keeping(waves: NDArray, count: NDArray) -> NDArray[np.bool_]:

@@ -74,10 +74,10 @@ class White:
         pad = edge
         size = self.every * next_fast_len(-(-(n + pad) // self.every), real=True)
         spectrum = rfft(x.T, size, axis=1)
-        kept = size // self.every
-        at = np.arange(kept // 2 + 1) / size
+        length = size // self.every
+        at = np.arange(length // 2 + 1) / size
         gain = np.interp(at, self.frequency, self.gain).astype(np.float32) / self.every
-        z = irfft(spectrum[:, : len(at)] * gain, kept, axis=1)
+        z = irfft(spectrum[:, : len(at)] * gain, length, axis=1)
         rest = -(-edge // self.every)
         return np.ascontiguousarray(z[:, rest : n // self.every - rest].T, dtype=np.float32)
 

@@ -1,6 +1,4 @@
-"""Which channel is which contact, from traces alone: the numbers behind probes, without any tool
-for recordings.
-"""
+"""Find the contact of each channel from traces alone, independently of SpikeInterface."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.ephys.arrange import Arranged, arrange
+from symlift.ephys.arrange import Arranged, arrange_channels
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, contact_costs
 from symlift.ephys.levels import Levels, Parts, correlate, levels_of
@@ -35,8 +33,8 @@ _AGREES, _DISAGREES = 0.95, 0.3
 
 @dataclass(frozen=True)
 class Channels:
-    """What traces say of d channels: why some have no place (reason, twin), correlations of the
-    living ones and their fields.
+    """Statistics of d channels: why some have no place (reason, twin), correlations of the others
+    and their fields.
     """
 
     reason: NDArray[np.str_]
@@ -123,35 +121,35 @@ def match_contacts(
             "no channel ever leaves its noise: give a recording with spikes, or with a lower"
             " threshold of its filter"
         )
-    best = arrange(channels.fields, points, starts)
+    best = arrange_channels(channels.fields, points, starts)
     contact = np.full(len(channels.reason), -1, dtype=np.int64)
     contact[living] = best.slot
     sure = np.zeros(len(channels.reason))
-    sure[living] = confidence_of(channels.fields, points, best)
+    sure[living] = contact_confidence(channels.fields, points, best)
     return Wiring(contact, sure, best)
 
 
-def confidence_of(fields: Fields, points: NDArray, found: Arranged) -> NDArray[np.float64]:
+def contact_confidence(fields: Fields, points: NDArray, best: Arranged) -> NDArray[np.float64]:
     """How sure each channel's contact is: by how much worse its best other contact is, whoever sits
     there.
 
     Less sure where another start ended elsewhere and explains the fields nearly as well.
     """
-    cost = contact_costs(fields, found.sources, points)
+    cost = contact_costs(fields, best.sources, points)
     mine = np.arange(len(cost))
-    change = cost - cost[mine, found.slot][:, None]
-    swap = change[:, found.slot]
-    change[:, found.slot] = swap + swap.T
-    change[mine, found.slot] = np.inf
+    change = cost - cost[mine, best.slot][:, None]
+    swap = change[:, best.slot]
+    change[:, best.slot] = swap + swap.T
+    change[mine, best.slot] = np.inf
     margin = np.maximum(change.min(axis=1), 0)
     return np.asarray(
-        margin / (margin + _SURE) * (1.0 if found.agreement >= _AGREES else _DISAGREES)
+        margin / (margin + _SURE) * (1.0 if best.agreement >= _AGREES else _DISAGREES)
     )
 
 
-def _distinct(found: list[tuple[float, NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
+def _distinct(starts: list[tuple[float, NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
     """Starts of different misfit: mirror images have the same."""
-    kept: dict[float, NDArray[np.int64]] = {}
-    for misfit, slot in found:
-        kept.setdefault(round(misfit, 6), slot)
-    return list(kept.values())
+    by_misfit: dict[float, NDArray[np.int64]] = {}
+    for misfit, slot in starts:
+        by_misfit.setdefault(round(misfit, 6), slot)
+    return list(by_misfit.values())

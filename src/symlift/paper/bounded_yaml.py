@@ -1,4 +1,4 @@
-"""YAML within bounds: so deep, so long, so many aliases, and nothing that JSON could not say."""
+"""YAML within bounds of depth, length and aliases, limited to what JSON can hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _MAX_SCALAR, _MAX_WHOLE = 10_000, 2**63
 
 
 def read_yaml(text: str) -> Any:
-    """What a YAML text says; a ValueError in one line where it is no YAML, or beyond the bounds.
+    """The content of a YAML text; a ValueError in one line if it is not YAML, or exceeds the
+    bounds.
 
     >>> read_yaml("- {name: a, shape: [9]}")
     [{'name': 'a', 'shape': [9]}]

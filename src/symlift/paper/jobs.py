@@ -1,5 +1,5 @@
-"""A job is one method on one experiment with one seed: what it is, by content; what it gave, as
-plain numbers.
+"""A job: one method on one experiment with one seed, identified by its content, with plain numbers
+as its result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 #: changes when entries made before can no longer be compared with new ones; the release is no part
 #: of a key, so that a new one finds what older ones measured
 FORMAT = 2
-#: seconds that a plan expects of a method that nothing is known about
+#: expected seconds of a method of unknown cost
 UNKNOWN_COST = 60.0
 
 
@@ -62,7 +62,8 @@ class Job(BaseModel):
 
         >>> from symlift.paper import EXPERIMENTS
         >>> first = Job(experiment=EXPERIMENTS["gsn15-fft"], kind="solver", method="fast")
-        >>> renamed = first.model_copy(update={"experiment": first.experiment.model_copy(update={"title": "another"})})
+        >>> other = first.experiment.model_copy(update={"title": "another"})
+        >>> renamed = first.model_copy(update={"experiment": other})
         >>> first.key == renamed.key, first.key == first.model_copy(update={"seed": 1}).key
         (True, False)
         """
@@ -82,7 +83,7 @@ class Job(BaseModel):
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """A label for people."""
         settings = f", preset {self.preset}" if self.preset else ""
         settings += "".join(f", {name} {value}" for name, value in self.settings.items())
         return f"{self.experiment.name}, {self.method}, seed {self.seed}{settings}"
@@ -96,7 +97,7 @@ class Job(BaseModel):
         return known if self.seconds is None else min(known, self.seconds)
 
     def run(self, folder: Path | None = None) -> dict[str, Any]:
-        """Do it.  A training keeps its checkpoints in ``folder`` and goes on from there."""
+        """Run the job. A training keeps its checkpoints in ``folder`` and resumes from there."""
         if self.kind == "baseline":
             return run_baseline(self.experiment, self.method, self.seed, self.n, self.settings)
         if self.kind == "ceiling":
@@ -124,7 +125,7 @@ def solver_jobs(experiment: Experiment, solver: str = "auto", n: int | None = No
 
 
 def ceiling_jobs(experiment: Experiment) -> list[Job]:
-    """What the inverse of the true transform would read, where there is a transform."""
+    """The score of the inverse of the true transform, if there is a transform."""
     if experiment.source in ("mnist-bits", "recording", "file"):
         return []
     return [

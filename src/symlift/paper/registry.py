@@ -370,7 +370,7 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
         raise InputError(
             f"{source} must be a list of experiments, each with name, title, source and shape"
         )
-    found: dict[str, Experiment] = {}
+    experiments: dict[str, Experiment] = {}
     for row in rows:
         try:
             experiment = Experiment.model_validate(row)
@@ -381,10 +381,10 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
             raise InputError(
                 f"{source}, experiment {str(row.get('name'))[:64]!r}, {where}: {message}"
             ) from None
-        if experiment.name in found:
+        if experiment.name in experiments:
             raise InputError(f"{source} has two experiments called {experiment.name!r}: rename one")
-        found[experiment.name] = experiment
-    return found
+        experiments[experiment.name] = experiment
+    return experiments
 
 
 #: the paper's rows, and one of our own

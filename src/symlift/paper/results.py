@@ -38,8 +38,8 @@ def one_experiment(
     fresh: bool = False,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """The figures of one solver on one experiment and, where asked for, of its baselines within
-    what is left of the budget.
+    """The results of one solver on one experiment and, on request, of its baselines within the rest
+    of the budget.
 
     A solver that trains is stopped at the end of the budget; ``left_out`` names baselines that did
     not fit into it.
@@ -74,7 +74,7 @@ def one_experiment(
 
 @dataclass(frozen=True)
 class Filled:
-    """Tables, and what their runs came to."""
+    """Tables, and the outcome of their runs."""
 
     tables: list[ResultTable]
     outcome: Outcome
@@ -118,9 +118,9 @@ def fill_tables(
         outcome = run_jobs(by_turns(jobs), store, workers, budget, progress)
     entries: Mapping[str, Entry] = outcome.entries
     if archive is not None:
-        kept = Archive(archive)
-        kept.add(outcome.entries.values())
-        entries = kept.entries()
+        results = Archive(archive)
+        results.add(outcome.entries.values())
+        entries = results.entries()
     tables = [table for name in studies for table in STUDIES[name].tables(entries)]
     if chosen:
         tables.append(table1(chosen, entries))
@@ -151,7 +151,7 @@ rank that waits for the fit, then the nearest exact model, and an end on all row
 ([training](training.md)).  **ours, from the covariance** does the same from planes that neighbours in the data's spectrum span,
 instead of random ones.  **fast** is the default solver, which does not train.
 
-- Figures are medians over seeds, the worst seed in brackets.  A seed fixes data, transform and method.
+- Numbers are medians over seeds, the worst seed in brackets.  A seed fixes data, transform and method.
 - **paper** is what the paper reports; **r** is under the paper's protocol (each sample aligned by itself), **one alignment** is r
   of all samples pooled, with one alignment for all.  Four numbers under **seeds** and **seconds** are as printed / ours, trained /
   ours, from the covariance / fast.
@@ -159,13 +159,13 @@ instead of random ones.  **fast** is the default solver, which does not train.
   that were measured, 16 hours for spins, 1.8 days on 63 points, 16 days on 15×15 and more than a year on 27×27.
 - **perfect inverse** is no method: it is what the inverse of the true transform reads on the same noisy vectors.  Under the paper's
   protocol that is well below 1 on Gaussian shot noise, because some windows are nearly empty, and noise alone follows nothing.
-- **Baselines are tuned with the truth**, as in the paper: every figure is the best of a search that knew the answer.  Solvers
+- **Baselines are tuned with the truth**, as in the paper: every number is the best of a search that knew the answer.  Solvers
   see the vectors and the grid, nothing else.  **baseline here** is our search on the row's own data.  The paper's were run on other
   data: waveforms of 63 points in every row, spins too, with columns in order; images cropped at the centre, so that **its image
   baselines saw digits that were not translated**.  [Baselines](baselines.md) has these settings and what they read here.
 - **Gratings.**  The paper's circular correlation is the form about circular means, which misleads where angles are balanced; the
   other row has the form over all pairs.  The same phases read very differently under the two, and halves of the recording
-  disagree: [Recordings](recordings.md) says why the larger figure must not be taken for more than it is.  The paper has
+  disagree: [Recordings](recordings.md) explains why the larger number is not evidence of a ring.  The paper has
   static gratings, here they drift.
 - Seconds are those of one core for one seed, a baseline's for its whole search; of our training, processor time, since the machine
   was busy with other work; so it was for the two recordings.

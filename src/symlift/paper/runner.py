@@ -22,7 +22,7 @@ __all__ = ["peak_rss_mb", "run_baseline", "run_experiment", "run_inverse", "sign
 
 
 def peak_rss_mb() -> float | None:
-    """Largest resident memory of this process so far, in MB; None if the system does not report it."""
+    """Peak resident memory of this process in MB; None if the system does not report it."""
     try:
         import resource
     except ImportError:  # pragma: no cover - Windows
@@ -162,8 +162,8 @@ def run_baseline(
 
 
 def run_inverse(experiment: Experiment, seed: int = 0, n: int | None = None) -> dict[str, Any]:
-    """What a perfect method would read: the signals behind X by the inverse of the true transform,
-    with the noise that X has.
+    """The score of a perfect method: the signals behind X by the inverse of the true transform,
+    with the noise of X.
 
     Under the paper's protocol this is far below 1 where some windows are nearly empty: their noise
     has no signal to follow.
@@ -210,13 +210,13 @@ _FIGURES = (
 
 
 def _angles(data: Observations, estimator: LatentDomain) -> dict[str, Any]:
-    """Where the truth is one angle for each row: how well the phase follows it, up to its sense."""
-    truth, found = np.ravel(data.latent), estimator.phase(data.X)
-    # the authors' own form, about circular means, stands beside the paper's figures; it misleads on
-    # balanced angles
+    """Correlation of the phase with the true angle of each row, up to its direction."""
+    truth, phase = np.ravel(data.latent), estimator.phase(data.X)
+    # the authors' own form, about circular means, is given next to the paper's numbers; it is
+    # misleading for balanced angles
     forms = {"circular_correlation": "fisher-lee", "circular_correlation_means": "jammalamadaka"}
     scores = {
-        key: abs(circular_correlation(truth, found, method=form)) for key, form in forms.items()
+        key: abs(circular_correlation(truth, phase, method=form)) for key, form in forms.items()
     }
     return dict.fromkeys(_FIGURES) | {key: round(float(score), 5) for key, score in scores.items()}
 
@@ -224,7 +224,7 @@ def _angles(data: Observations, estimator: LatentDomain) -> dict[str, Any]:
 def signal_figures(
     data: Observations, recovered: NDArray, generators: Callable[[], NDArray]
 ) -> dict[str, Any]:
-    """Figures of ``recovered`` signals and, where the data have a transform, of ``generators``."""
+    """Scores of ``recovered`` signals and, if the data have a transform, of ``generators``."""
 
     def similarity(**options: Any) -> list[float] | None:
         if data.transform is None:
@@ -244,8 +244,8 @@ def _recovery(data: Observations, recovered: NDArray) -> dict[str, float]:
     """r of all samples under one alignment, with and without pooling, and of the first ones each
     aligned by itself.
     """
-    found = signal_recovery(data.latent, recovered, data.grid)
+    recovery = signal_recovery(data.latent, recovered, data.grid)
     rows = slice(0, SCORED["paper"])
     paper = signal_recovery(data.latent[rows], recovered[rows], data.grid, protocol="paper")
-    figures = {"r": found.r, "r_per_sample": found.r_per_sample, "r_paper": paper.r}
+    figures = {"r": recovery.r, "r_per_sample": recovery.r_per_sample, "r_paper": paper.r}
     return {name: round(float(value), 5) for name, value in figures.items()}

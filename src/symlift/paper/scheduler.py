@@ -136,8 +136,10 @@ def _attempt(job: Job, cache: Cache, end: float | None) -> tuple[Job, Entry | No
     except (MissingDataError, InUseError) as error:
         return job, None, "left_out", str(error)
     # settings from a file reach other libraries, which may raise any of these
-    except (SymliftError, ImportError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError,
-            MemoryError) as error:  # fmt: skip
+    except (
+        SymliftError, ImportError, ArithmeticError, ValueError, TypeError, LookupError,
+        AttributeError, RuntimeError, OSError, MemoryError,
+    ) as error:  # fmt: skip
         return job, None, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 

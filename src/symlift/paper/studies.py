@@ -1,4 +1,4 @@
-"""The paper's tables: what each of them runs, and how its figures become rows."""
+"""The paper's tables: the jobs behind each, and how their results become rows."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _BLOCKS = {
         ("circular correlation", "circular_correlation"),
     ),
 }
-#: figures that one baseline is measured by, in the order in which they are looked for
+#: scores of a baseline, in the order in which they are looked for
 _OF_BASELINES = (
     ("r", "r_paper"),
     ("circular correlation", "circular_correlation"),
@@ -192,13 +192,13 @@ def _baseline_row(experiment: Experiment, name: str, runs: list[dict[str, Any]])
 
 def _paper(experiment: Experiment, key: str) -> str | None:
     # the paper's circular correlation is the one about means
-    kept = {
+    names = {
         "r_paper": "r",
         "r": "",
         "circular_correlation_means": "circular_correlation",
         "circular_correlation": "",
     }
-    value = getattr(experiment.paper, kept.get(key, key), None)
+    value = getattr(experiment.paper, names.get(key, key), None)
     if isinstance(value, tuple):
         return " / ".join(f"{v:g}" for v in value) or None
     return None if value is None else f"{value:g}"
@@ -238,7 +238,7 @@ ABLATED: dict[str, tuple[str, int, tuple[int, ...]]] = {
 
 def _ablation_job(name: str, term: str, seed: int) -> Job:
     preset, steps, _ = ABLATED[name]
-    # the paper's clock opens the rank alike whatever fits, and never goes over to an exact model
+    # the paper's clock opens the rank independently of the fit, and never changes to an exact model
     settings: dict[str, Any] = {"steps": steps}
     settings |= {} if preset == "paper" else {"clock": "paper", "keep": "last"}
     settings |= {} if term == "none" else {term: 0.0}
@@ -352,7 +352,7 @@ def morris_jobs() -> list[Job]:
 
 
 def morris_table(entries: Entries) -> ResultTable:
-    """The raw figures of all runs."""
+    """The results of all runs."""
     jobs = morris_jobs()
     columns = ("run", *MORRIS, "r", "S exact", "seconds")
     rows = [
@@ -380,8 +380,8 @@ def effects_table(entries: Entries) -> ResultTable:
 
         design = morris_design()
         for place, (figure, key) in enumerate((("r", "r"), ("S exact", "similarity_exact"))):
-            found = [entries[job.key]["result"][key] for job in jobs]
-            values = np.array([v[0] if isinstance(v, list) else v for v in found])
+            results = [entries[job.key]["result"][key] for job in jobs]
+            values = np.array([v[0] if isinstance(v, list) else v for v in results])
             effects = analyze(_problem(), design, values, num_levels=LEVELS, seed=0)
             for index, name in enumerate(MORRIS):
                 paper = PAPER_MORRIS[name][3 * place : 3 * place + 3]

@@ -37,7 +37,7 @@ def umap_plane(
     metric: str = "euclidean",
     min_dist: float = 0.1,
 ) -> NDArray[np.float64]:
-    """UMAP in the plane, (points, 2); needs the extra ``baselines``."""
+    """UMAP in the plane, (points, 2); needs the extra ``paper``."""
     UMAP = _umap()
     # numba sets the OpenMP threads of the whole process, including torch's, to the number of cores:
     # they are reset at the end

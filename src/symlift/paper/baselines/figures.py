@@ -1,6 +1,6 @@
 """The paper's numbers for topographic ICA, 24 configurations.
 
-Those of its other baselines are in ``experiments/paper.yaml``.
+Those of its other baselines are in ``paper/paper.yaml``.
 """
 
 from __future__ import annotations

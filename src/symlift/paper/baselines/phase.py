@@ -66,7 +66,7 @@ def fit_pca(
     return phases_in_plane(U[:, list(plane)])
 
 
-def fit_isomap(
+def fit_isomap_phase(
     X: NDArray,
     grid: Grid,  # noqa: ARG001 (called like the others)
     rng: np.random.Generator,  # noqa: ARG001
@@ -77,7 +77,7 @@ def fit_isomap(
     return phases_in_plane(isomap_plane(scaled(X, scale), neighbours))
 
 
-def fit_umap(
+def fit_umap_phase(
     X: NDArray,
     grid: Grid,  # noqa: ARG001 (called like the others)
     rng: np.random.Generator,
@@ -99,7 +99,7 @@ PCA_PHASE = Baseline(
 ISOMAP_PHASE = Baseline(
     "isomap-phase",
     "phases",
-    fit_isomap,
+    fit_isomap_phase,
     ({"neighbours": NEIGHBOURS, "scale": SCALES},),
     axes=(1,),
     square=False,
@@ -107,7 +107,7 @@ ISOMAP_PHASE = Baseline(
 UMAP_PHASE = Baseline(
     "umap-phase",
     "phases",
-    fit_umap,
+    fit_umap_phase,
     ({"neighbours": NEIGHBOURS, "min_dist": (0.01, 0.1, 0.5), "scale": ("unit",)},),
     axes=(1,),
     square=False,

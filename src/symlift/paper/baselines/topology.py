@@ -21,10 +21,10 @@ __all__ = [
     "ISOMAP",
     "UMAP",
     "correlation_distance",
+    "embed_columns",
     "grid_weights",
     "on_grid",
-    "place",
-    "read",
+    "read_columns",
     "upright",
 ]
 
@@ -85,7 +85,7 @@ def _assignment(places: NDArray, grid: Grid) -> NDArray[np.float64]:
     return weights
 
 
-def place(
+def embed_columns(
     X: NDArray, embed: Callable[[NDArray], NDArray[np.float64]], threshold: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Columns of variance above ``threshold`` times the largest, and their embedded positions."""
@@ -98,7 +98,7 @@ def place(
     return varying, embed(correlation_distance(X[:, varying]))
 
 
-def read(
+def read_columns(
     varying: NDArray[np.int64],
     plane: NDArray,
     grid: Grid,
@@ -117,7 +117,7 @@ def read(
     return BaselineResult(mean=np.zeros(grid.size), lifting_map=weights)
 
 
-def recover(
+def recover_field(
     X: NDArray,
     grid: Grid,
     embed: Callable[[NDArray], NDArray[np.float64]],
@@ -131,7 +131,7 @@ def recover(
     does not mention: ``turn=False`` takes the embedding's own axes.  ``reading="assign"`` gives
     each grid point one pixel; the paper interpolates.
     """
-    return read(*place(X, embed, threshold), grid, **options)
+    return read_columns(*embed_columns(X, embed, threshold), grid, **options)
 
 
 def fit_isomap(
@@ -143,7 +143,7 @@ def fit_isomap(
     **options: Any,
 ) -> BaselineResult:
     """`recover` with Isomap."""
-    return recover(
+    return recover_field(
         X, grid, lambda D: isomap_plane(D, neighbours, "precomputed"), threshold, **options
     )
 
@@ -157,7 +157,7 @@ def fit_umap(
     **options: Any,
 ) -> BaselineResult:
     """`recover` with UMAP."""
-    return recover(
+    return recover_field(
         X, grid, lambda D: umap_plane(D, neighbours, rng, "precomputed"), threshold, **options
     )
 

@@ -16,8 +16,8 @@ from symlift.core.model import LiftedModel
 from symlift.metrics import align
 from symlift.paper.figures.request import WIDTH, Request, recovery_of
 from symlift.plotting import frame, new_figure
-from symlift.solvers.fast.bit_places import correlations, place
-from symlift.solvers.neural.data import held_out
+from symlift.solvers.fast.bit_places import place_bits, plane_correlations
+from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.presets import PRESETS, fitted, preset_for
 from symlift.solvers.neural.trainer import Budget
 from symlift.solvers.neural.training import train
@@ -88,7 +88,7 @@ def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsho
     settings = fitted(
         PRESETS[preset_for(grid, X.shape[1])].model_copy(update={"batch": BATCH}), grid, X.shape[1]
     )
-    split = held_out(len(X), np.random.default_rng(request.seed))
+    split = split_held_out(len(X), np.random.default_rng(request.seed))
     models: list[tuple[str, LiftedModel]] = []
 
     def start(step: int, model: LiftedModel, _: dict[str, float]) -> None:
@@ -117,7 +117,9 @@ def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsh
     snapshots = []
     for count in (count for count in COUNTS if count < len(X)):
         request.progress(f"placing bits from {count} samples", None)
-        places, _ = place(correlations(X[:count].T), grid, np.random.default_rng(request.seed))
+        places, _ = place_bits(
+            plane_correlations(X[:count].T), grid, np.random.default_rng(request.seed)
+        )
         W = np.zeros((grid.size, X.shape[1]))
         W[places.point, np.arange(X.shape[1])] = np.where(places.strength < 0, -1.0, 1.0)
         snapshots.append(

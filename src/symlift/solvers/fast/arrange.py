@@ -34,8 +34,8 @@ from symlift.solvers.fast.settings import DEFAULT, FastSettings
 __all__ = [
     "arrange",
     "explained",
-    "explained_elsewhere",
-    "fisher",
+    "explained_held_out",
+    "fisher_z",
     "grid_coordinates",
     "independent_axes",
     "lag_means",
@@ -52,11 +52,11 @@ def similarities(X: NDArray) -> NDArray[np.float64]:
     centred = rows - rows.mean(axis=0)
     ranks = rankdata(rows, axis=0).astype(np.float32)
     return np.stack(
-        [fisher(np.corrcoef(z, rowvar=False)) for z in (centred, ranks, np.abs(centred))]
+        [fisher_z(np.corrcoef(z, rowvar=False)) for z in (centred, ranks, np.abs(centred))]
     )
 
 
-def fisher(correlation: ArrayLike) -> NDArray[np.float64]:
+def fisher_z(correlation: ArrayLike) -> NDArray[np.float64]:
     """atanh of correlations, which makes their sampling noise about equal; zero diagonal."""
     s = np.arctanh(np.clip(np.nan_to_num(correlation), -1 + 1e-7, 1 - 1e-7)).astype(np.float64)
     np.fill_diagonal(s, 0.0)
@@ -111,7 +111,7 @@ def explained(S: NDArray, order: NDArray, lags: LagClasses) -> float:
     )
 
 
-def explained_elsewhere(S: NDArray, S_held: NDArray, order: NDArray, lags: LagClasses) -> float:
+def explained_held_out(S: NDArray, S_held: NDArray, order: NDArray, lags: LagClasses) -> float:
     """Part of held-out statistics that lag means of the fitted ones explain: about 0 on noise,
     however many lags there are.
     """

@@ -31,7 +31,7 @@ from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.solvers.fast.arrange import (
     arrange,
-    fisher,
+    fisher_z,
     grid_coordinates,
     independent_axes,
     smooth_lags,
@@ -40,15 +40,15 @@ from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = [
     "Places",
-    "correlations",
     "explained_by_places",
     "nearest_columns",
-    "place",
+    "place_bits",
+    "plane_correlations",
     "polarities_along_tree",
 ]
 
 
-def correlations(planes: NDArray) -> NDArray[np.float32]:
+def plane_correlations(planes: NDArray) -> NDArray[np.float32]:
     """Correlations of bit planes (d, n), zero diagonal; those of a constant plane are zero."""
     z = planes.astype(np.float32)
     z -= z.mean(axis=1, keepdims=True)
@@ -129,7 +129,7 @@ def _fill(gain: NDArray, capacity: int) -> NDArray[np.int64]:
     return linear_sum_assignment(np.repeat(-gain, capacity, axis=1))[1] // capacity
 
 
-def place(
+def place_bits(
     C: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
 ) -> tuple[Places, dict[str, float]]:
     """Grid point and polarity of each column, from correlations (d, d); quality: the part of them
@@ -191,7 +191,7 @@ def _straighten(model: _LagModel, places: Places, rng: np.random.Generator) -> P
         (places.strength, (places.point, np.arange(len(places.point)))),
         shape=(N, len(places.point)),
     )
-    S = fisher(
+    S = fisher_z(
         (total @ model.sums) / np.sqrt(np.outer(model.energy, model.energy)) / model.energy.mean()
     )
     order, _ = arrange(S[None], model.lags.grid, rng)

@@ -31,8 +31,8 @@ from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
-from symlift.solvers.fast.arrange import fisher
-from symlift.solvers.fast.bit_places import correlations, explained_by_places, place
+from symlift.solvers.fast.arrange import fisher_z
+from symlift.solvers.fast.bit_places import explained_by_places, place_bits, plane_correlations
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 
 __all__ = [
@@ -73,10 +73,10 @@ def read_bits(
     an inversion of all bits.
     """
     C, C_held = (
-        correlations(planes[:, held : held + settings.bit_rows]),
-        correlations(planes[:, :held]),
+        plane_correlations(planes[:, held : held + settings.bit_rows]),
+        plane_correlations(planes[:, :held]),
     )
-    places, quality = place(C, grid, rng, settings)
+    places, quality = place_bits(C, grid, rng, settings)
     quality["locality"] = explained_by_places(C, C_held, places, LagClasses(grid))
     if quality["locality"] < settings.bits_local:
         return BitReading(
@@ -188,7 +188,7 @@ def assign_classes(
     for own in near.own:
         if len(own) == K:
             classes[own[np.argsort(-slopes[own], kind="stable")]] = np.arange(K)
-    Z = fisher(C).astype(np.float32)
+    Z = fisher_z(C).astype(np.float32)
     for _ in range(settings.match_rounds):
         before = classes
         classes = _match(Z, near, classes, K)

@@ -69,8 +69,8 @@ def component_candidates(
         candidates[f"{name} {attempt}"] = W
         if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
             return candidates
-        # the gap cannot confirm a phase of a ring, nor anything with few rows, but two attempts can:
-        # the eigenbasis comes after them
+        # the gap cannot confirm a phase of a ring, nor anything with few rows, but two attempts
+        # can: the eigenbasis comes after them
         late = all(grid.periodic) or polish.noisy
         turn = 1 if grid.is_ring else settings.attempts - 1 if late else 0
         if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):

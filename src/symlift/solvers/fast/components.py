@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from picard import picard
 
 from symlift.core.linalg import polar
-from symlift.solvers.fast.arrange import fisher
+from symlift.solvers.fast.arrange import fisher_z
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.statistics.moments import CLIP
 
@@ -101,4 +101,6 @@ def energy_similarities(S: NDArray) -> NDArray[np.float64]:
     `arrange`.
     """
     energy = np.abs(S) / np.maximum(S.std(axis=0), 1e-300)
-    return np.stack([fisher(np.corrcoef(e, rowvar=False)) for e in (energy, np.log(energy + 0.1))])
+    return np.stack(
+        [fisher_z(np.corrcoef(e, rowvar=False)) for e in (energy, np.log(energy + 0.1))]
+    )

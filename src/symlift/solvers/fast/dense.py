@@ -1,5 +1,5 @@
-"""From the covariance's eigenbasis to a frame that has arrived: search, sharpen, and evidence on
-held-out rows.
+"""From the covariance's eigenbasis to a converged frame: search, sharpen, and evidence on held-out
+rows.
 
 Third moments where there are any, fourth cumulants where the field is symmetric in sign.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
-from symlift.solvers.fast.arrange import explained_elsewhere, similarities
+from symlift.solvers.fast.arrange import explained_held_out, similarities
 from symlift.solvers.fast.eigenbasis import Arrival, Gap, eigenbasis_frame
 from symlift.solvers.fast.fourth_moments import fourth_modes
 from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments, third_sums
@@ -29,8 +29,8 @@ __all__ = ["DenseFrame", "all_one_way", "confirmed", "dense_frame", "explained_t
 
 @dataclass(frozen=True, eq=False)
 class DenseFrame:
-    """A frame (points, columns), whether its own numbers are those of one that has arrived, and
-    what the trace notes.
+    """A frame (points, columns), whether it has converged by its own numbers, and numbers for the
+    trace.
 
     ``explained`` is what displacements explain of held-out statistics, about 0 where there is no
     domain.
@@ -62,11 +62,12 @@ def dense_frame(
 
 
 def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAULT) -> bool:
-    """Whether a frame that convinces by its moments as they are does so half whitened, too.
+    """Whether a frame that is convincing by its plain moments is also convincing by half whitened
+    ones.
 
-    As they are, the strongest modes rule, and a frame whose weaker ones went wrong can pass. True
-    where the question does not arise: on a torus, beyond what third order reaches, and where the
-    third moment is noise.
+    Plain moments are dominated by the strongest modes, so a frame whose weaker modes are wrong can
+    pass. True if the test does not apply: on a torus, for grids too large for third order, and if
+    the third moment is noise.
     """
     if (all(grid.periodic) and not grid.is_ring) or grid.size > settings.max_third_order:
         return True
@@ -85,84 +86,86 @@ def _by_third_order(
     rng: np.random.Generator,
     settings: FastSettings,
 ) -> DenseFrame | None:
-    found = eigenbasis_frame(modes, grid, rng, settings)
-    if found is None:
+    arrival = eigenbasis_frame(modes, grid, rng, settings)
+    if arrival is None:
         return None
-    W, ratio, agreement = _sharper(found, modes, X, held, grid, settings)
+    W, ratio, agreement = _sharper(arrival, modes, X, held, grid, settings)
     explained = explained_third_moment(W, modes, held, grid, settings.ranked_at)
-    last = ratio if grid.is_ring else found.last
+    last = ratio if grid.is_ring else arrival.last
     arrived = last < settings.eigenbasis_arrived and explained > settings.dense_explained
-    # on a ring every phase is stationary: the gap cannot say that it is the right one, entropy and
-    # third moment can
+    # on a ring every phase is stationary: the gap cannot confirm a phase, but entropy and third
+    # moment can
     arrived = arrived and (not all(grid.periodic) or agreement > settings.same_phase)
     numbers = {"sharpened": round(ratio, 3)} | ({"agreement": agreement} if grid.is_ring else {})
-    return DenseFrame(W, arrived, explained, {"order": 3, **_numbers(found), **numbers})
+    return DenseFrame(W, arrived, explained, {"order": 3, **_numbers(arrival), **numbers})
 
 
 def _by_fourth_order(
     X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings
 ) -> DenseFrame | None:
-    """Not sharpened: of a process's all-pass copies the pooled entropy prefers the wrong one."""
+    """The frame, not sharpened: the pooled entropy prefers a wrong all-pass copy of a process."""
     modes = fourth_modes(X)
     if modes.noise_share(settings.ranked_at) > settings.fourth_noise:
         return None
-    found = eigenbasis_frame(modes, grid, rng, settings)
-    if found is None:
+    arrival = eigenbasis_frame(modes, grid, rng, settings)
+    if arrival is None:
         return None
-    W = found.W @ modes.basis
+    W = arrival.W @ modes.basis
     lags = LagClasses(grid)
     # fourth moments are so noisy that wrong frames have gaps of 1, too: held-out slices of them
     # have to agree
     left = float(stationarity(held @ W.T, lags).mean())
     fitted, unseen = (similarities(part @ W.T) for part in (X[: settings.place.rows], held))
-    explained = explained_elsewhere(fitted, unseen, np.arange(grid.size), lags)
+    explained = explained_held_out(fitted, unseen, np.arange(grid.size), lags)
     arrived = (
-        found.last < settings.fourth_arrived
+        arrival.last < settings.fourth_arrived
         and left < settings.stationary
         and explained > settings.dense_explained
         and not all(grid.periodic)
     )
-    return DenseFrame(W, arrived, explained, {"order": 4, **_numbers(found), "stationarity": left})
+    return DenseFrame(
+        W, arrived, explained, {"order": 4, **_numbers(arrival), "stationarity": left}
+    )
 
 
-def _numbers(found: Arrival) -> dict[str, Any]:
-    return {"gaps": {str(a): round(r, 3) for a, r in found.ratios.items()}}
+def _numbers(arrival: Arrival) -> dict[str, Any]:
+    return {"gaps": {str(a): round(r, 3) for a, r in arrival.ratios.items()}}
 
 
 def _sharper(
-    found: Arrival,
+    arrival: Arrival,
     modes: ModeMoments,
     X: NDArray,
     held: NDArray,
     grid: Grid,
     settings: FastSettings,
 ) -> tuple[NDArray[np.float64], float, float]:
-    """The frame in the data's coordinates, sharpened where held-out rows say that it is sharper and
-    still as stationary.
+    """The frame in the data's coordinates, sharpened if held-out rows confirm that it is sharper
+    and equally stationary.
 
-    Beside it the gap, and on a ring how well its phase agrees with the third moment's own.
+    Also returns the gap, and on a ring the agreement of its phase with that of the third moment.
 
-    Digits 8 x 8: r 0.989 → 0.9996; garments 0.993 → 0.999; decays 0.994 → 0.9998. Where there is no
-    silence to be sharp about the entropy gains little and misleads (moving averages: 0.998 → 0.97
+    Digits 8 x 8: r 0.989 → 0.9996; garments 0.993 → 0.999; decays 0.994 → 0.9998. Without silent
+    parts in the signal the entropy gains little and is misleading (moving averages: 0.998 → 0.97
     for 0.03).
     """
     some, test = (part[: settings.sharpen_rows] for part in (X, held))
-    W = found.W @ modes.basis
-    if found.gap is None or found.last > (
+    W = arrival.W @ modes.basis
+    if arrival.gap is None or arrival.last > (
         settings.ring_gap if grid.is_ring else settings.sharpen_gap
     ):
-        return W, found.last, 0.0
-    last, agreement = found.last, 0.0
+        return W, arrival.last, 0.0
+    last, agreement = arrival.last, 0.0
     if grid.is_ring:
         for _ in range(settings.ring_rounds):
             W, numbers = sharpest_phase(
-                all_one_way(W, found.gap), some, test, settings.phase_rows, 0.0
+                all_one_way(W, arrival.gap), some, test, settings.phase_rows, 0.0
             )
-            W, value = minimise_over_rotations(found.gap, W, settings.path_steps[0])
-            last, agreement = value / found.noise, numbers["agreement"]
-    sharp = sharpen(W, some, found.gap, settings.third_sharpen_strength * found.noise)
+            W, value = minimise_over_rotations(arrival.gap, W, settings.path_steps[0])
+            last, agreement = value / arrival.noise, numbers["agreement"]
+    sharp = sharpen(W, some, arrival.gap, settings.third_sharpen_strength * arrival.noise)
     before, after = (pooled_entropy(test @ V.T)[0] for V in (W, sharp))
-    ratio = found.gap(sharp)[0] / found.noise
+    ratio = arrival.gap(sharp)[0] / arrival.noise
     if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(
         1.0, last
     ):

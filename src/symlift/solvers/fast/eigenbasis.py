@@ -5,7 +5,7 @@ Pair those of a generic covariance, exp(-(distance/ℓ)^p) with ℓ, p and aniso
 data's own spectrum, with those of the data by rank of variance; signs are drawn at random. From
 there third-order stationarity is minimised over rotations, along a path of partial whitenings.
 
-Starts on the grid itself arrive seldom where it is fine: one in two on 8 x 8 digits, one in six or
+Starts on the grid itself rarely converge if it is fine: one in two on 8 x 8 digits, one in six or
 none of sixteen on a line of 63 with decays. So the search goes *coarse to fine*: the strongest 16
 to 25 modes on a coarse grid, where a step takes a millisecond and forty starts are cheap; the best
 few go on to the next finer grid, keep the rotation of their modes, and draw signs for the new ones.
@@ -125,12 +125,12 @@ class _Path:
 
 
 def random_frames(V: NDArray, count: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Modes with random signs."""
+    """A start: modes with random signs."""
     return [V * rng.choice([-1.0, 1.0], V.shape[1]) for _ in range(count)]
 
 
 def coarser(grid: Grid, points: int) -> Grid:
-    """The same window with at most ``points`` points: every axis shortened alike."""
+    """The same window with at most ``points`` points, all axes shortened in proportion."""
     factor = (points / grid.size) ** (1 / grid.ndim)
     return Grid(tuple(max(2, int(np.floor(n * factor + 1e-9))) for n in grid.shape), grid.periodic)
 
@@ -139,10 +139,10 @@ def levels(grid: Grid, coarsest: int) -> list[Grid]:
     """Grids over the same window from at least ``coarsest`` points up to ``grid`` itself, each
     about twice the one before.
     """
-    found = [grid]
-    while found[0].size >= 1.5 * coarsest:
-        found.insert(0, coarser(grid, max(coarsest, (found[0].size + 1) // 2)))
-    return found
+    grids = [grid]
+    while grids[0].size >= 1.5 * coarsest:
+        grids.insert(0, coarser(grid, max(coarsest, (grids[0].size + 1) // 2)))
+    return grids
 
 
 def same_signs(coarse: NDArray, fine: NDArray, small: Grid, grid: Grid) -> NDArray[np.float64]:
@@ -173,7 +173,7 @@ def finer_start(
     for the weak ones.
 
     ``coarse`` and ``fine`` are generic modes of either grid; the first of them are the same waves
-    (:func:`same_signs`).
+    (`same_signs`).
     """
     m, N = coarse.shape[1], fine.shape[1]
     R = np.diag(rng.choice([-1.0, 1.0], N))
@@ -187,8 +187,8 @@ def eigenbasis_frame(
     """The frame (points, modes) that stationarity of third (or fourth) order reaches from the
     covariance's eigenbasis.
 
-    None where the first starts are so far off on the coarsest grid that there is no hope: the
-    mixing is not orthogonal.
+    None if the gaps of the first starts on the coarsest grid are so large that the mixing is not
+    orthogonal.
     """
     # fourth cumulants at a = 0 are the first mode's alone
     rank = (settings.whitenings[modes.order - 3], settings.ranked_at)
@@ -226,10 +226,10 @@ def eigenbasis_frame(
         path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5)
         for W in frames
     ]
-    found = min(ways, key=lambda arrival: arrival.last)
+    best = min(ways, key=lambda arrival: arrival.last)
     if grid.size <= settings.max_third_order:
-        found = _flip_strongest(path, found, V, settings)
-    return replace(found, gap=_in_data(path.gaps[last], modes.basis), noise=path.noise[last])
+        best = _flip_strongest(path, best, V, settings)
+    return replace(best, gap=_in_data(path.gaps[last], modes.basis), noise=path.noise[last])
 
 
 def _kept(finer: list[Grid], modes: Modes, settings: FastSettings) -> int:
@@ -256,16 +256,15 @@ def _in_data(gap: Gap, basis: NDArray) -> Gap:
     return function
 
 
-def _flip_strongest(path: _Path, found: Arrival, V: NDArray, settings: FastSettings) -> Arrival:
-    """Turn round one strong mode at a time, and keep what that gains.
-
-    The mean's sign hangs on few triples: a moving average ended with it turned round at 1.3 times
-    the noise (r 0.83, detail 0.96), the right one at 0.75.
+def _flip_strongest(path: _Path, best: Arrival, V: NDArray, settings: FastSettings) -> Arrival:
+    """Change the sign of one strong mode at a time, if that lowers the gap. The sign of the mean
+    depends on few triples: a moving average ended with it turned round at 1.3 times the noise (r
+    0.83, detail 0.96), the right one at 0.75.
     """
     last = max(path.gaps)
     for k in range(settings.flips):
         v = V[:, k : k + 1]
-        other = path.walk(found.W - 2 * v @ (v.T @ found.W), (last,), settings.first_steps)
-        if other.ratios[last] < found.ratios[last]:
-            found = path.walk(other.W, (last,), settings.first_steps)
-    return found
+        other = path.walk(best.W - 2 * v @ (v.T @ best.W), (last,), settings.first_steps)
+        if other.ratios[last] < best.ratios[last]:
+            best = path.walk(other.W, (last,), settings.first_steps)
+    return best

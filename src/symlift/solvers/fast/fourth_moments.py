@@ -1,9 +1,8 @@
-"""Fourth cumulants in the eigenbasis of the covariance: what is left of a field that is symmetric
-in sign.
+"""Fourth cumulants in the eigenbasis of the covariance, for fields that are symmetric in sign.
 
 Photographs, and processes driven by symmetric innovations, have hardly a third moment. Their fourth
 cumulant is a tensor of m⁴ numbers, which the coarse-to-fine search of the eigenbasis makes
-affordable up to 64 modes: 2 ms a step at 16 modes, 0.1 s at 50, in float32.
+affordable up to 64 modes: 2 ms per step at 16 modes, 0.1 s at 50, in float32.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from symlift.core.lags import LagClasses
 __all__ = ["FourthModes", "fourth_gap", "fourth_modes", "quadruple_classes"]
 
 _ROWS = 4096
-# the second moment must not drown the fourth (as with the third)
+# the second moment must not outweigh the fourth (as with the third)
 _WEIGHTS = (1.0, 0.3)
 
 
@@ -36,7 +35,7 @@ class FourthModes:
     order: ClassVar[int] = 4
 
     def strongest(self, count: int) -> FourthModes:
-        """Of the ``count`` modes of largest variance alone."""
+        """The moments of the ``count`` modes of largest variance alone."""
         k = slice(count)
         first, second = ((C[k, k], K[k, k, k, k]) for C, K in self.halves)
         return FourthModes(self.values[k], self.basis[k], (first, second))
@@ -68,7 +67,7 @@ class FourthModes:
     def gap(
         self, a: float, lags: LagClasses
     ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
-        """The gap at whitening a, and what sampling adds to it."""
+        """The gap at whitening a, and the contribution of sampling noise to it."""
         second, fourth, noise, _ = self.whitened(a)
         return fourth_gap(second, fourth, lags), noise
 

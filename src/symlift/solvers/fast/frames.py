@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
-from symlift.solvers.fast.arrange import arrange, explained_elsewhere
+from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_dependence, energy_similarities, standardise
 
 __all__ = ["nearest_in_turn", "points_frame", "position_frames", "stationary_frame"]
@@ -29,7 +29,7 @@ def points_frame(
     S = X @ U.T
     energies = energy_similarities(S)
     order, quality = arrange(energies, grid, rng)
-    quality["locality"] = explained_elsewhere(
+    quality["locality"] = explained_held_out(
         energies, energy_similarities(held @ U.T), order, LagClasses(grid)
     )
     signs = _point_signs(S[:, order], U[order], grid)

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
-from symlift.solvers.fast.arrange import arrange, explained_elsewhere
+from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_dependence, energy_similarities, standardise
 from symlift.solvers.fast.resolve import SharedEntropy
 
@@ -32,7 +32,7 @@ def increments_frame(
     line, energies = Grid((len(local),)), energy_similarities(S[:, local])
     order, quality = arrange(energies, line, rng)
     elsewhere = energy_similarities(held @ U[local].T)
-    quality["locality"] = explained_elsewhere(energies, elsewhere, order, LagClasses(line))
+    quality["locality"] = explained_held_out(energies, elsewhere, order, LagClasses(line))
     local = local[order]
     steps = U[local] * _step_signs(S[:, local])[:, None]
     # distortion does not depend on the sign of the global direction: both signs are compared by

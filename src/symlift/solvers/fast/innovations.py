@@ -1,17 +1,17 @@
-"""Linear processes: independent components that are innovations, with no domain of their own.
+"""Linear processes: independent components that are innovations, and have no domain themselves.
 
-A process f = H e behind a mixing A is x = (A H) e. Its components e do not depend on each other,
-not even by their energies, so nothing in them says which are neighbours. The columns of A H do:
-they overlap as f correlates,
+A process f = H e behind a mixing A is x = (A H) e. Its components e are independent, also in their
+energies, so they carry no information on which are neighbours. The columns of A H do: they overlap
+as f correlates,
 
     (A H)ᵀ(A H) = Hᵀ (AᵀA) H, on average over a random A a multiple of Hᵀ H, a Toeplitz matrix up to
     its ends,
 
 and Σ_t h_t h_{t+k} is also the autocovariance of f. So: put the components in the order in which
 overlaps depend on displacement alone, take the lag averages T of the overlaps as covariance, and W
-= K e with K Kᵀ = T is stationary to second order. Which root K (causal from either end, or
-symmetric) is the process itself, least distortion says: only the right one makes W an isometry
-where A is one.
+= K e with K Kᵀ = T is stationary to second order. Least distortion decides which root K (causal
+from either end, or symmetric) is the process itself: only the right one makes W an isometry if A is
+one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
-from symlift.solvers.fast.arrange import arrange, explained, fisher
+from symlift.solvers.fast.arrange import arrange, explained, fisher_z
 from symlift.solvers.fast.resolve import unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.statistics.selection import distortion
@@ -66,7 +66,7 @@ def process_frame(
     orthogonal: bool,
     settings: FastSettings = DEFAULT,
 ) -> Process:
-    """The process whose innovations are the components U x, from how their mixing columns overlap."""
+    """The process whose innovations are the components U x, from the overlaps of mixing columns."""
     lags = LagClasses(grid)
     order, share = _order(U, grid, lags, rng, settings)
     U = U[order]
@@ -98,7 +98,7 @@ def _order(
     Columns overlap over the whole range of the process, rows of the unmixing over that of its short
     inverse: starts from one and from both compete.
     """
-    columns, rows = (fisher(np.abs(overlaps(V)))[None] for V in (U, np.linalg.inv(U).T))
+    columns, rows = (fisher_z(np.abs(overlaps(V)))[None] for V in (U, np.linalg.inv(U).T))
     starts = [
         arrange(S, grid, rng, settings)[0] for S in (columns, np.concatenate([columns, rows]))
     ]
@@ -109,11 +109,11 @@ def _order(
 
 
 def _untangled(S: NDArray, order: NDArray, lags: LagClasses) -> NDArray[np.int64]:
-    """Turn stretches of a line round, or move them to another place, as long as displacements then
+    """Reverse stretches of a line, or move them to another place, as long as displacements then
     explain more.
 
-    Where a mixing is not orthogonal, chance overlaps leave stretches that are right in themselves
-    the wrong way round: swaps of single components do not mend that.
+    Where a mixing is not orthogonal, chance overlaps can reverse stretches that are right in
+    themselves, which swaps of single components cannot correct.
     """
     best, improved = explained(S, order, lags), True
     while improved:

@@ -1,11 +1,11 @@
 """Phases of a ring: which of the all-pass copies of a stationary frame is the field itself.
 
 On a ring every all-pass copy of a frame is as stationary as the frame, so no gap can choose; the
-entropy of the shared marginal can, since a copy smears what is silent, but one mode at a time it
-ends in wrong minima. The third moment gives a start: with E[y_j y_k ȳ_{j+k}] the phases of the
-*innovations*, whose whitened spectrum has none left, follow one frequency after the other. Of a
-field that a pulse of the measured spectrum makes from them, the pulse is one-sided (the minimum
-phase of that spectrum, in either direction) or symmetric (phase zero): three starts for the
+entropy of the shared marginal can, since a copy fills silent parts of the signal, but a search over
+one mode at a time ends in wrong minima. The third moment gives a start: with E[y_j y_k ȳ_{j+k}] the
+phases of the *innovations*, whose whitened spectrum has none left, follow one frequency after the
+other. Of a field that a pulse of the measured spectrum makes from them, the pulse is one-sided (the
+minimum phase of that spectrum, in either direction) or symmetric (phase zero): three starts for the
 entropy.
 """
 
@@ -93,7 +93,8 @@ def _factors(phase: NDArray, n: int) -> NDArray:
 def sharpest_phase(
     W: NDArray, fit: NDArray, held: NDArray, rows: int, gain: float
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """The all-pass copy of W of least pooled entropy, if held-out rows gain ``gain`` by it; else W.
+    """The all-pass copy of W of least pooled entropy, if held-out rows gain at least ``gain`` by
+    it; otherwise W.
 
     The trace notes the entropies before and after, and how well the copy agrees with the third
     moment's own start (1: the same).
@@ -113,20 +114,15 @@ def sharpest_phase(
     def unseen(phase: NDArray) -> float:
         return pooled_entropy(np.fft.irfft(F_held * _factors(phase, n), n, axis=1))[0]
 
-    # triples leave a shift free, also by a fraction of a step, which smears what is sharp
-    shifts = (
-        2
-        * np.pi
-        / n
-        * np.arange(n // 2 + 1)
-        * np.linspace(0, 1, _FRACTIONS, endpoint=False)[:, None]
-    )
+    # triples leave a shift undetermined, also by a fraction of a step, which blurs sharp signals
+    step = 2 * np.pi / n * np.arange(n // 2 + 1)
+    shifts = step * np.linspace(0, 1, _FRACTIONS, endpoint=False)[:, None]
     tried = []
     for phases in (innovations + pulse, innovations - pulse, innovations):
         start = min(phases + shifts, key=lambda one: entropy(one)[0])
-        found = minimize(entropy, start, jac=True, method="L-BFGS-B", options={"maxiter": 150})
-        same = float(np.sum(spectrum * np.cos(found.x - start)) / np.sum(spectrum))
-        tried.append((unseen(found.x), found.x, same))
+        optimum = minimize(entropy, start, jac=True, method="L-BFGS-B", options={"maxiter": 150})
+        same = float(np.sum(spectrum * np.cos(optimum.x - start)) / np.sum(spectrum))
+        tried.append((unseen(optimum.x), optimum.x, same))
     before, (after, phase, same) = unseen(np.zeros(n // 2 + 1)), min(tried, key=lambda one: one[0])
     numbers = {
         "entropy_before": float(before),

@@ -13,7 +13,7 @@ from symlift.core.grid import Grid, grid_words
 from symlift.core.lags import LagClasses
 from symlift.core.model import has_gaps
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
-from symlift.solvers.fast.arrange import arrange, explained_elsewhere
+from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_similarities, independent_components
 from symlift.solvers.fast.place.screen import Screened, screen
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
@@ -161,7 +161,7 @@ def _best(
         )
         lags = LagClasses(grid)
         order, _ = arrange(S, grid, rng, settings)
-        explained.append((explained_elsewhere(S, S_held, order, lags), lags))
+        explained.append((explained_held_out(S, S_held, order, lags), lags))
     most = max(value for value, _ in explained)
     able = [pair for pair in explained if 1 - pair[0] <= settings.as_good * (1 - most) + 0.005]
     value, lags = min(able, key=lambda pair: pair[1].count.size)

@@ -104,7 +104,7 @@ class FastSettings:
     #: pooled entropies this close count as the same phase of a ring
     same_sharpness: float = 0.01
 
-    #: sampling noise of the moments from which on the gap alone is not trusted: frames are sharpened
+    #: sampling noise of the moments above which the gap alone is not trusted: frames are sharpened
     #: as they are, too, and two attempts have to end at pooled entropies this close (63 pulses:
     #: 0.003 from 40,000 rows, 0.02 from 5,000, 0.07 from 1,500)
     noisy_moments: float = 0.01

@@ -1,4 +1,4 @@
-"""Whoever watches a training: a function that is called at evaluations, and TensorBoard."""
+"""Observers of a training: a function that is called at evaluations, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Watch = Callable[[int, LiftedModel, dict[str, float]], None]
 
 
 def both(first: Watch | None, second: Watch) -> Watch:
-    """One watch that calls two."""
+    """A watch function that calls two others."""
 
     def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
         if first is not None:
@@ -26,7 +26,7 @@ def both(first: Watch | None, second: Watch) -> Watch:
 
 
 def board(folder: Path) -> Watch:
-    """Writes every figure of an evaluation to TensorBoard event files in ``folder``."""
+    """Write all numbers of an evaluation to TensorBoard event files in ``folder``."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

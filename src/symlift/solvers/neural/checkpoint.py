@@ -43,7 +43,7 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, A
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`write_checkpoint` wrote.  Never runs code."""
+    """Read what `write_checkpoint` wrote. Never runs code."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -81,7 +81,7 @@ def optimiser_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, 
 def restore_optimiser(
     prefix: str, optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what :func:`optimiser_state` took; learning rates are the schedule's to set."""
+    """Restore what `optimiser_state` returned; learning rates are set by the schedule."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith(f"{prefix}."):

@@ -1,19 +1,19 @@
-"""The clock of a training run: how far the joint entropy's rank is open, and what is left of the
+"""The clock of a training run: how far the rank of the joint entropy is open, and the decay of the
 learning rates.
 
 The paper opens the rank in learning-rate time. A squeezed clock then opens it faster than the fit
 can follow, and the run is lost: each newly opened plane has to find its frequency before the next
-one may come. So the rank waits. Planes come in pairs of dimensions beside the constant one, so a
-field can be stationary at ranks 1, 3, 5, …; the clock stops half a rank short of the next pair's
+one may come. So the rank waits. Planes are pairs of dimensions, in addition to the constant one, so
+a field can be stationary at ranks 1, 3, 5, …; the clock stops half a rank short of the next pair's
 end (2.5, 4.5, …), where the pair is opened far enough to be pressed into place, until the smoothed
 stationarity term falls below a bound. Stopping at the odd ranks themselves presses too little (a
 new plane must pass frequencies that are not stationary, pushing the others up), and growing in
 proportion to the fit presses two planes in at once. When all of the rank is open (up to a limit:
 the last planes are weak and hard to place) the run settles: learning rates decay, and it ends.
 
-The first harmonics decide. Where the second one comes first, the ladder is wrong from its foot, and
-the stationarity of a low stop never falls. A run that stalls there is lost, and another draw of the
-start is cheaper than its rest.
+The first harmonics decide. If the second one comes first, all later ones are wrong, and the
+stationarity term never falls at a low stop. A run that stalls there cannot recover, and another
+draw of the start is cheaper than continuing.
 
 A run may also close before the end: at a given rank, it goes over to the nearest exact model, and
 its rest is that of a near start.
@@ -39,14 +39,15 @@ class Clock:
 
     ``draws`` counts the starts, the last of which was taken at step ``began`` (``near``: from a
     model that is known to be near). ``lost`` and ``closing`` ask for another start: a new draw, or
-    the nearest exact model; ``closing_on_all`` asks to try the end on all rows, and ``closed`` is the
-    least gap that such closings have left (``tries``: how many have not arrived since one did).
+    the nearest exact model; ``closing_on_all`` asks for an attempt to end on all rows, and
+    ``closed`` is the least gap after such attempts (``tries``: how many have not arrived since one
+    did).
 
     >>> settings = Settings(rank_speed=0.01, patience=0.1, dwell=50, settle=100)
     >>> clock = Clock.start(settings, points=5)
     >>> clock.rank, clock.stop
     (1.5, 2.5)
-    >>> for step in range(50, 600, 50):                                              # not stationary: it waits at the stop
+    >>> for step in range(50, 600, 50):  # not stationary: it waits at the stop
     ...     clock = clock.advance(settings, step, every=50, stationarity=0.3)
     >>> clock.rank, clock.stop
     (2.5, 2.5)
@@ -154,7 +155,7 @@ class Clock:
             return replace(
                 self, rank=rank, factor=factor, arrived=arrived, fit=None, finished=out_of_time
             )
-        # what was measured on the way says nothing about the stop
+        # measurements before the stop carry no information on it
         fit = (
             stationarity if self.fit is None else _MEMORY * self.fit + (1 - _MEMORY) * stationarity
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from symlift.solvers.neural.objective.batch import Workers
 
-__all__ = ["TrainingRows", "covariance_of", "held_out", "input_statistics"]
+__all__ = ["TrainingRows", "covariance_of", "input_statistics", "split_held_out"]
 
 # arrays up to this many numbers are kept on the device as they will be used; larger ones are read
 # row by row
@@ -20,8 +20,8 @@ _STATISTICS = 20_000_000
 
 
 def input_statistics(X: NDArray) -> tuple[float, float]:
-    """One mean and one deviation for all columns together: no column is treated unlike another, so
-    no symmetry is broken.
+    """One mean and one deviation for all columns together: all columns are treated equally, so no
+    symmetry is broken.
     """
     step = max(1, X.size // _STATISTICS)
     rows = np.asarray(X[::step], dtype=np.float64)
@@ -36,7 +36,7 @@ def covariance_of(X: NDArray) -> NDArray[np.float64]:
     return np.asarray(rows.T @ rows / len(rows), dtype=np.float64)
 
 
-def held_out(
+def split_held_out(
     n: int, rng: np.random.Generator, most: int = 5_000
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Indices (training, held out) of ``n`` rows: a fifth is held out, at most ``most``, both in
@@ -63,9 +63,9 @@ class TrainingRows:
     ) -> None:
         self.mean, self.scale, self.mixing, self.noise = mean, scale, mixing, noise
         self.X, self.index = X, torch.from_numpy(index).to(mean.device)
-        self.kept: Tensor | None = None
+        self.prepared: Tensor | None = None
         if len(index) * X.shape[1] <= _IN_MEMORY:
-            self.kept = self._prepare(X[index])
+            self.prepared = self._prepare(X[index])
 
     def _prepare(self, rows: NDArray) -> Tensor:
         return (
@@ -76,8 +76,8 @@ class TrainingRows:
     def first(self, most: int) -> NDArray[np.float64]:
         """The first ``most`` rows, in order and as they are, in double precision."""
         rows = (
-            self.kept[:most]
-            if self.kept is not None
+            self.prepared[:most]
+            if self.prepared is not None
             else self._prepare(self.X[self.index[:most].cpu().numpy()])
         )
         return rows.double().cpu().numpy()
@@ -93,13 +93,13 @@ class TrainingRows:
         width = self.mixing or 1
         place = workers.integers(len(self.index), count * width, self.index.device)
         rows = (
-            self.kept[place]
-            if self.kept is not None
+            self.prepared[place]
+            if self.prepared is not None
             else self._prepare(self.X[self.index[place].cpu().numpy()])
         )
         if self.mixing:
-            kept = workers.uniform(1, count, width, rows)[0] < 0.5
-            rows = (rows.view(count, width, -1) * kept[..., None]).sum(dim=1)
+            chosen = workers.uniform(1, count, width, rows)[0] < 0.5
+            rows = (rows.view(count, width, -1) * chosen[..., None]).sum(dim=1)
         if self.noise:
             rows = rows + self.noise * workers.normal(count, rows.shape[1], rows)
         return rows

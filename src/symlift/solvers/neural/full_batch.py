@@ -9,7 +9,7 @@ milliseconds and has no noise of batches or critics in it.
 
 The basin is wide: five harmonics of thirty that critics have put in place are enough. Modes count
 by their variance at first; on the path through partial whitenings C^(-a/2), which commute with an
-isometry, the weak ones get their say.
+isometry, the weak ones gain weight.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STEPS, _GAIN = 1000, 1e-5
 #: and on a ring, where stationarity leaves phases open and the entropy alone decides
 _SHARP_WINDOW, _SHARP_RING = (3.0, 80), (20.0, 300)
 _SHARP_ROWS = 8_000
-#: gaps up to this have arrived; those of two closings that differ by less than this share are the
+#: the largest gap of a converged map; two gaps that differ by a smaller share than this are the
 #: same
 _ARRIVED, _SAME = 1.5, 0.05
 #: the largest number of points whose third moments are kept, and the largest share of sampling
@@ -54,7 +54,7 @@ class Closing:
     gap: float
 
     def agrees(self, before: float | None) -> bool:
-        """Whether it has arrived, at the same gap as the best of those ``before`` it."""
+        """Whether it has converged, to the same gap as the best of those ``before`` it."""
         same = before is not None and abs(self.gap - before) <= _SAME * before
         return same and self.arrived
 
@@ -106,12 +106,10 @@ class FullBatch:
 
 
 def most_local(W: NDArray, Z: NDArray) -> NDArray[np.float64]:
-    """W with the points of its ring taken in steps of k, for the k without a common divisor that
-    leaves dependence nearest.
-
-    None of the three terms sees the order of points beyond that: a field is as stationary under
-    steps of k. Starts near zero prefer slow harmonics, and so the right order; here it is chosen by
-    the correlation of squares, summed over distances.
+    """W with the points of its ring taken in steps of k, for the k, coprime to the number of
+    points, for which dependence is shortest. None of the three terms determines this order: a field
+    is as stationary under steps of k. Starts near zero prefer slow harmonics, and so the right
+    order; here it is chosen by the correlation of squares, summed over distances.
     """
     size = len(W)
     power = (Z @ W.T) ** 2

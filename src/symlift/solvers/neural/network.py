@@ -1,6 +1,4 @@
-"""The lifting network: the parameters of a :class:`~symlift.LiftedModel` as something that can be
-trained.
-"""
+"""The lifting network: the parameters of a `LiftedModel`, trainable."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ __all__ = [
     "Eigenvectors",
     "LiftingNetwork",
     "Rotation",
-    "cayley",
+    "cayley_rotation",
     "initial_model",
 ]
 
@@ -102,8 +100,8 @@ def _haar(draw: Tensor) -> Tensor:
     return Q * torch.sign(torch.diagonal(R))
 
 
-def cayley(skew: Tensor) -> Tensor:
-    """:func:`symlift.core.linalg.cayley` of the skew part of ``skew``, differentiable."""
+def cayley_rotation(skew: Tensor) -> Tensor:
+    """`symlift.core.linalg.cayley` of the skew part of ``skew``, differentiable."""
     A = (skew - skew.T) / 2
     eye = torch.eye(len(A), dtype=A.dtype, device=A.device)
     return torch.linalg.solve(eye - A / 2, eye + A / 2)
@@ -119,8 +117,8 @@ class Rotation(nn.Module):
     optimiser steps.
 
     The Cayley map costs one solve, forward and backward (a sixth of a complex eigendecomposition at
-    d = 225). Its accuracy falls as A grows, so :meth:`fold` moves A into the base Q₀
-    (re-orthonormalised in float64) once it is large; call it after optimiser steps.
+    d = 225). Its accuracy falls as A grows, so `fold` moves A into the base Q₀ (re-orthonormalised
+    in float64) once it is large; call it after optimiser steps.
     """
 
     base: Tensor
@@ -131,7 +129,7 @@ class Rotation(nn.Module):
         self.skew = nn.Parameter(torch.zeros_like(Q))
 
     def forward(self) -> Tensor:
-        return self.base @ cayley(self.skew)
+        return self.base @ cayley_rotation(self.skew)
 
     @torch.no_grad()
     def fold(self, limit: float = 1.0) -> bool:
@@ -139,7 +137,7 @@ class Rotation(nn.Module):
         A = (self.skew - self.skew.T) / 2
         if float(A.norm(dim=1).max()) <= limit:
             return False
-        self.base.copy_(_orthonormal(self.base.double() @ cayley(self.skew.double())))
+        self.base.copy_(_orthonormal(self.base.double() @ cayley_rotation(self.skew.double())))
         self.skew.zero_()
         return True
 
@@ -177,7 +175,7 @@ class Eigenvectors(nn.Module):
         return vectors.flip(1)[:, : (len(A) + 1) // 2]
 
     def fold(self) -> bool:
-        """There is nothing to fold."""
+        """Do nothing: there is no base to fold into."""
         return False
 
 
@@ -189,9 +187,9 @@ class LiftingNetwork(nn.Module):
     """W = T(θ) diag(r) Qᵀ E with Q = Q₀ · cayley(A), r = (filter + noise)/‖·‖, and one offset for
     each axis inside T.
 
-    The offset moves the window along the torus as a whole, at most by half its length;
-    :meth:`model` folds it into the planes. A linear embedding E is learned, unless it is to be kept
-    as the start has it.
+    The offset moves the window along the torus as a whole, at most by half its length; `model`
+    folds it into the planes. A linear embedding E is learned, unless it is to be kept as the start
+    has it.
     """
 
     mean: Tensor
@@ -264,7 +262,7 @@ class LiftingNetwork(nn.Module):
 
     @torch.no_grad()
     def model(self) -> LiftedModel:
-        """The model as it stands, in float64, with the offset folded into the planes' orientation."""
+        """The current model, in float64, with the offset folded into the planes' orientation."""
         theta = self.theta.double()
         # cos θ(t + o), sin θ(t + o) against (a, b) is cos θt, sin θt against (a, b) turned by -θo
         Q = _orthonormal(self.rotation()).to(theta.device)
@@ -280,7 +278,7 @@ class LiftingNetwork(nn.Module):
 
 class EigenvectorNetwork(LiftingNetwork):
     """The same family as the paper writes it: y_n = Re w₀ᵀ U exp(-i φ·t_n) U† E x, with U from
-    :class:`Eigenvectors`.
+    `Eigenvectors`.
 
     A filter w₀ of D entries, and for each axis a vector α of D entries with φ = α - Pα, P the
     exchange of conjugate pairs.

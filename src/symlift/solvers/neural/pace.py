@@ -1,9 +1,9 @@
 """The time of a training: how much of its budget is spent, over all resumptions, and when to write
 a checkpoint.
 
-A checkpoint is due every so many seconds, and when somebody asks the process to stop (Ctrl-C, or
-SIGTERM as batch systems send it): the step in hand is ended, the checkpoint written, and the
-process stops.
+A checkpoint is due at fixed intervals, and when the process is asked to stop (Ctrl-C, or SIGTERM as
+batch systems send it): the current step is finished, the checkpoint is written, and the process
+stops.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Pace:
             return 0.0
 
     def due(self) -> bool:
-        """Whether a checkpoint should be written now; the time that is spent is noted on the way."""
+        """Whether a checkpoint should be written now; also notes the time spent."""
         if self.folder is None:
             return False
         spent = self.seconds
@@ -73,7 +73,7 @@ class Pace:
         return self.stopped_by is not None or spent - self._saved >= SAVE_SECONDS
 
     def saved(self) -> None:
-        """A checkpoint was written; whoever was asked to stop stops now."""
+        """A checkpoint was written; stop now if the process was asked to."""
         self._saved = self.seconds
         if self.stopped_by is not None:
             self._stop(self.stopped_by)

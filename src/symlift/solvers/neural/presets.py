@@ -1,4 +1,4 @@
-"""What a training run is made of, and our presets, named after the rows of the paper's training
+"""The settings of a training run, and our presets, named after the rows of the paper's training
 table.
 """
 
@@ -79,7 +79,7 @@ class Settings(_Frozen):
     parametrisation: Literal["planes", "eigenvectors"] = "planes"
     #: the least log-variance of the Gaussians of marginal entropies
     least_log_variance: float = -5.0
-    #: planes at the start: the paper's, drawn at random, or neighbours in the spectrum of the data's
+    #: planes at the start: random, as in the paper, or neighbours in the spectrum of the data's
     #: covariance
     start: Literal["paper", "covariance"] = "paper"
     # the training
@@ -153,7 +153,8 @@ PRESETS: dict[str, Settings] = {
         batch=500,
         embedding="identity",
         dimension=15,
-        rank_limit=12.5,  # the last harmonics of these pulses are weak: opened, they push the others out of place
+        # the last harmonics of these pulses are weak: opened, they push the others out of place
+        rank_limit=12.5,
         close_at=8.5,
         full_batch_at=2.5,
         full_batch_every=500,
@@ -179,7 +180,8 @@ PRESETS: dict[str, Settings] = {
         dimension=63,
         clip=0.5,
         near_moments=30.0,
-        near_resolution=0.1,  # two-valued signals look resolved in many wrong places: stationarity leads
+        # two-valued signals look resolved under many wrong maps: stationarity has more weight
+        near_resolution=0.1,
     ),
     "visual-coding": Settings(
         stationarity=2.5,
@@ -228,9 +230,11 @@ PRESETS: dict[str, Settings] = {
 def preset_for(grid: Grid, d: int) -> str:
     """The name of the preset whose data are most like d columns on ``grid``.
 
-    >>> preset_for(Grid((15,), periodic=True), 15), preset_for(Grid((63,)), 63), preset_for(Grid((15, 15)), 1800)
-    ('gsn15', 'gsn63', 'mnist15-bits')
-    >>> preset_for(Grid((30,), periodic=True), 110)                     # more channels than points of a ring: tuned ones
+    >>> preset_for(Grid((15,), periodic=True), 15), preset_for(Grid((63,)), 63)
+    ('gsn15', 'gsn63')
+    >>> preset_for(Grid((15, 15)), 1800)
+    'mnist15-bits'
+    >>> preset_for(Grid((30,), periodic=True), 110)  # more tuned channels than points of a ring
     'visual-coding'
     """
     if grid.ndim == 1:

@@ -11,10 +11,10 @@ points), 63 (Ising) and 325 (15×15). What the text cannot decide, or what canno
   coarse field has seven points with cyclic layers, but its shift is not wrapped, since neighbours
   across the seam are three steps apart, and a stationary field would not look like one.
 - *Steps* are epochs · data set / batch: 450,000 on 15 points (the paper's LieGAN section says
-  150,000 on 50,000 samples). The
-  table has no size of the recordings' data set (100 batches an epoch here), and 2,500 for bits of
-  27×27, where one batch would be an epoch (500,000 is taken, as in the other rows). "Early stop"
-  does not say how long the rank's clock would have run: the printed epochs are taken.
+  150,000 on 50,000 samples). The table has no size of the recordings' data set (100 batches per
+  epoch here), and 2,500 for bits of 27×27, where one batch would be an epoch (500,000 is taken, as
+  in the other rows). "Early stop" does not say how long the rank's clock would have run: the
+  printed epochs are taken.
 - *Lr initial / Lr final* is printed as 0.1 and read as its inverse: rates fall.
 - *27×27* has no augmented dimension in the text or the code: 1,053, in the proportion of 15×15.
 - *Embeddings of bits* have the printed dimension (that of the image); the identity that the code

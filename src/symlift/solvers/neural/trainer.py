@@ -47,7 +47,7 @@ from symlift.storage.strict_json import dumps
 
 __all__ = ["Budget", "Trainer", "make_objective"]
 
-#: steps between looks at the losses: nothing inside a step waits for the device
+#: steps between checks of the losses: nothing inside a step waits for the device
 CHECK = 50
 #: checks between looks at held-out rows, and at most between checkpoints, which are written by time
 #: as well
@@ -61,7 +61,7 @@ _FULL_BATCH = 200_000
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop whatever the clock says."""
+    """Limits that end a run independently of the clock."""
 
     steps: int | None = None
     seconds: float | None = None
@@ -115,8 +115,8 @@ def make_objective(grid: Grid, settings: Settings) -> Objective:
 class Trainer:
     """Trains a lifting network from ``start`` on rows ``X[train]``; judges it on ``X[held]``.
 
-    Everything that a step depends on is in :meth:`state`: a run that was killed and resumed ends as
-    it would have, bit for bit.
+    Everything that a step depends on is in `state`: a run that was killed and resumed gives the
+    same result bit for bit.
     """
 
     def __init__(
@@ -231,11 +231,11 @@ class Trainer:
         """The same on all rows at once, which ends the run where two such closings agree."""
         if not self.full_batch.asymmetric:
             return
-        found = self.full_batch.close(polar(self.network.model().lifting_map()))
-        if found.agrees(self.clock.closed):
-            self._end_near(found.W, watch, finished=True, closed=found.gap)
+        closing = self.full_batch.close(polar(self.network.model().lifting_map()))
+        if closing.agrees(self.clock.closed):
+            self._end_near(closing.W, watch, finished=True, closed=closing.gap)
         else:
-            self.clock = self.clock.after_closing(self.settings, found.gap, found.arrived)
+            self.clock = self.clock.after_closing(self.settings, closing.gap, closing.arrived)
 
     def _end_near(self, W: NDArray, watch: Watch | None, **clock: Any) -> None:
         begun = Clock.start(
@@ -374,12 +374,12 @@ class Trainer:
         pace.saved()
 
     def _agree(self, ended: str | None) -> str | None:
-        """Clocks of different processes differ; the first one's word counts."""
+        """Clocks of different processes differ; the first process decides."""
         if self.workers.size == 1:
             return ended
-        said = [ended]
-        distributed.broadcast_object_list(said, src=0)
-        return said[0]
+        decided = [ended]
+        distributed.broadcast_object_list(decided, src=0)
+        return decided[0]
 
     def _guarded_step(self, path: Path | None) -> None:
         try:
@@ -458,10 +458,10 @@ class Trainer:
 
     def best_model(self) -> LiftedModel:
         """The model with the least held-out objective so far."""
-        kept = {name: value.numpy() for name, value in self.best.tensors.items()}
-        group = TranslationGroup(kept["Q"], kept["theta"])
+        best = {name: value.numpy() for name, value in self.best.tensors.items()}
+        group = TranslationGroup(best["Q"], best["theta"])
         return LiftedModel(
-            self.grid, kept["mean"], self.start.scale, kept["E"], group, kept["r"], self.start.kind
+            self.grid, best["mean"], self.start.scale, best["E"], group, best["r"], self.start.kind
         )
 
     # -- what is kept ------------------------------------------------------------------------------

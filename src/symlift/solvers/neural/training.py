@@ -2,8 +2,8 @@
 and infomax.
 
 From the paper's own start (a Haar-random Q, frequencies near zero, a filter of noise) or from a
-given model. The general solver: where closed-form statistics fall short, it goes on; where they do
-not, it is a thousand times slower.
+given model. It is the most general solver, but a thousand times slower than closed-form statistics
+where those are enough.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from symlift.solvers.contract import (
     part_of,
 )
 from symlift.solvers.neural.board import Watch
-from symlift.solvers.neural.data import covariance_of, held_out, input_statistics
+from symlift.solvers.neural.data import covariance_of, input_statistics, split_held_out
 from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
@@ -71,7 +71,7 @@ def solve(
     best: Trainer | None = None
     ends = []
     seeds = rng.integers(2**31 - 1, size=chosen.restarts)
-    split = held_out(len(X), rng)
+    split = split_held_out(len(X), rng)
     for restart, seed in enumerate(seeds):
         where = folder if folder is None or chosen.restarts == 1 else folder / f"restart{restart}"
         trainer = train(
@@ -146,7 +146,7 @@ def train(
 
 def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> LiftedModel:
     """The paper's initialisation for X; ``settings`` must fit the grid
-    (:func:`~symlift.solvers.neural.presets.fitted`).
+    (`symlift.solvers.neural.presets.fitted`).
     """
     mean, scale = input_statistics(X)
     centre = np.full(X.shape[1], mean)

@@ -37,7 +37,7 @@ def shared_places(
 
     Uses one similarity s (d, d) and the lag model of columns that share points.
     """
-    places, _ = bit_places.place(np.asarray(s, dtype=np.float32), grid, rng)
+    places, _ = bit_places.place_bits(np.asarray(s, dtype=np.float32), grid, rng)
     counts = np.bincount(places.point, minlength=grid.size)
     if counts.max() <= depth:
         return places.point

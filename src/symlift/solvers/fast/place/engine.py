@@ -16,7 +16,7 @@ from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.embed import starts_from
 from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
 from symlift.solvers.fast.place.gaps import move_gaps
-from symlift.solvers.fast.place.halves import Halves, halves_of
+from symlift.solvers.fast.place.halves import Halves, split_halves
 from symlift.solvers.fast.place.judge import (
     explained_elsewhere,
     links,
@@ -25,7 +25,7 @@ from symlift.solvers.fast.place.judge import (
     partner_prediction,
 )
 from symlift.solvers.fast.place.large import place_large
-from symlift.solvers.fast.place.rows import ColumnRows, independent_rows, read_rows, split_rows
+from symlift.solvers.fast.place.rows import ColumnRows, score_rows, split_rows
 from symlift.solvers.fast.place.scatter import scatter
 from symlift.solvers.fast.place.search import SearchResult, search
 from symlift.solvers.fast.place.settings import PlaceSettings
@@ -62,10 +62,10 @@ def place_columns(
     settings = settings or PlaceSettings()
     raw = np.asarray(X)
     progress("rows", 0.0)
-    rows = read_rows(raw, rng, settings)
+    rows = score_rows(raw, rng, settings)
     c = correlations(rows.scores, rows.present)
     progress("triage", 0.2)
-    sorted_out = triage(rows, c, independent_rows(rows), settings)
+    sorted_out = triage(rows, c, rows.independent_rows(), settings)
     progress("place", 0.3)
     sign = np.ones(raw.shape[1])
     # bits, some of which may be inverted
@@ -102,7 +102,7 @@ def _settle(
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
     if len(out.to_place) > settings.dense:
         return _settle_large(rows, c, out, grid, rng, settings)
-    halves = halves_of(rows, out.to_place, rng, settings)
+    halves = split_halves(rows, out.to_place, rng, settings)
     depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
         several = _settle_channels(

@@ -17,7 +17,7 @@ from symlift.solvers.fast.place.statistic import (
     partial_correlations,
 )
 
-__all__ = ["Halves", "halves_of"]
+__all__ = ["Halves", "split_halves"]
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -72,7 +72,7 @@ class Halves:
         return pair[0], pair[1]
 
 
-def halves_of(
+def split_halves(
     rows: ColumnRows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings
 ) -> Halves:
     """A random split of the rows, in blocks."""

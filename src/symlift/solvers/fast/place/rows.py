@@ -15,9 +15,9 @@ from scipy.stats import rankdata
 from symlift.core.model import varying
 from symlift.errors import InputError
 from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.statistics import dependence
+from symlift.statistics.dependence import independent_rows
 
-__all__ = ["FEWEST_BIT_ROWS", "ColumnRows", "independent_rows", "read_rows", "split_rows"]
+__all__ = ["FEWEST_BIT_ROWS", "ColumnRows", "score_rows", "split_rows"]
 
 _BLOCK = 16
 #: with fewer rows, any column may have only two values by chance
@@ -38,6 +38,10 @@ class ColumnRows:
     alive: NDArray[np.bool_]
     two_valued: bool
 
+    def independent_rows(self) -> float:
+        """Number of independent rows that these rows are worth."""
+        return independent_rows(self.scores[:, self.alive])
+
     def take(
         self, rows: NDArray, columns: NDArray
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
@@ -47,7 +51,7 @@ class ColumnRows:
         ]
 
 
-def read_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> ColumnRows:
+def score_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> ColumnRows:
     """A sample of the rows of X (n, d), as scores."""
     raw = np.asarray(X)
     if raw.ndim != 2 or len(raw) < 2 or raw.shape[1] < 1:
@@ -155,14 +159,6 @@ def _standard(scores: NDArray, present: NDArray | None) -> NDArray[np.float32]:
     z = z if present is None else np.where(present, z, 0)
     size = np.sqrt(np.einsum("ij,ij->j", z, z, dtype=np.float64) / count)
     return np.asarray(z / np.where(size > 1e-6, size, np.inf), dtype=np.float32)
-
-
-def independent_rows(rows: ColumnRows) -> float:
-    """Effective number of independent rows.
-
-    See `symlift.statistics.dependence.independent_rows`.
-    """
-    return dependence.independent_rows(rows.scores[:, rows.alive])
 
 
 def split_rows(

@@ -21,9 +21,9 @@ from symlift.core.grid import Grid
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.embed import neighbour_graph
 from symlift.solvers.fast.place.engine import core_columns, settle_single
-from symlift.solvers.fast.place.halves import halves_of
+from symlift.solvers.fast.place.halves import split_halves
 from symlift.solvers.fast.place.judge import explained_elsewhere
-from symlift.solvers.fast.place.rows import independent_rows, read_rows
+from symlift.solvers.fast.place.rows import score_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import make_slots
 from symlift.solvers.fast.place.statistic import correlations, partial_correlations
@@ -133,9 +133,9 @@ def screen(
         np.sort(rng.choice(len(X), rows, replace=False)) if len(X) > rows else np.arange(len(X))
     )
     some = np.asarray(X[number])
-    read = read_rows(some, rng, settings)
+    read = score_rows(some, rng, settings)
     c = correlations(read.scores, read.present)
-    columns = triage(read, c, independent_rows(read), settings).to_place
+    columns = triage(read, c, read.independent_rows(), settings).to_place
     if len(columns) < _FEWEST:
         return []
     p = partial_correlations(c[np.ix_(columns, columns)], settings.start_ridge)
@@ -143,7 +143,7 @@ def screen(
     quick = replace(settings, restarts=0, starts=_STARTS)
     # the same rows are held out for each grid, and where all columns fit, the statistics of the
     # previous grid are reused
-    halves = halves_of(read, columns, np.random.default_rng(0), settings)
+    halves = split_halves(read, columns, np.random.default_rng(0), settings)
     screened = []
     for count, grid in enumerate(chosen):
         progress(f"grid {grid}, candidate {count + 1} of {len(chosen)}", count / len(chosen))

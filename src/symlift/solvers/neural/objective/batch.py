@@ -1,5 +1,5 @@
-"""The lifted batch that objective terms look at, and the means they take over it, in one process or
-over several.
+"""The lifted batch that the terms of the objective use, and means over it, in one process or over
+several.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Lifted:
         return self._cache["covariance"]
 
     def joint_entropy(self) -> Tensor:
-        """Gaussian joint entropy per dimension of z, to the batch's rank: made once for all terms."""
+        """Gaussian joint entropy per dimension of z, to the batch's rank; computed once."""
         if "joint_entropy" not in self._cache:
             self._cache["joint_entropy"] = joint_entropy_to_rank(self.covariance(), self.rank)
         return self._cache["joint_entropy"]

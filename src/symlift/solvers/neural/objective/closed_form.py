@@ -20,7 +20,7 @@ class MomentStationarity(nn.Module):
     of equal displacement.
 
     A smooth, critic-free measure that vanishes where these moments are stationary (in the limit of
-    many rows). Sizes are those of :func:`symlift.statistics.moments.moment_sizes`.
+    many rows). Sizes are those of `symlift.statistics.moments.moment_sizes`.
     """
 
     index: Tensor

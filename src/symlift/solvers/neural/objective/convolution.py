@@ -38,9 +38,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Field:
-    """A grid that pooling may have shrunk to a single point, which :class:`~symlift.Grid` does not
-    allow.
-    """
+    """A grid that pooling may have shrunk to a single point, which `Grid` does not allow."""
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
@@ -55,8 +53,7 @@ class Field:
 
 
 class Convolution(nn.Module):
-    """Convolutions of ``critics`` independent networks as one batched matrix product with
-    :meth:`matrix`.
+    """Convolutions of ``critics`` independent networks as one batched matrix product with `matrix`.
 
     Values are (critics, n, L, channels · R): L points of the leading axis and R of the others (a
     line is all R). Where the leading axis is long, a window slides along it, from pool to pool, and
@@ -97,7 +94,9 @@ class Convolution(nn.Module):
             taps = _taps(field, layer, (1, *self.shape[1:]), halves, self.before)
         else:
             taps = _taps(grid, layer, self.shape, halves)
-        if last:  # a linear layer under a global average is a mean of its columns, here their sum (exact in any precision)
+        # a linear layer under a global average is a mean of its columns, here their sum (exact in
+        # any precision)
+        if last:
             taps = taps.sum(dim=(2, 3), keepdim=True)
         self.register_buffer("taps", taps, persistent=False)
         fan_in = channels * layer.kernel**grid.ndim
@@ -132,7 +131,7 @@ class Convolution(nn.Module):
         return full.permute(0, 3, 1, 4, 6, 5, 2, 7).flatten(4)
 
     def offset(self) -> Tensor:
-        """The bias, spread over the columns of :meth:`matrix`: (critics, 1, 1, columns)."""
+        """The bias, spread over the columns of `matrix`: (critics, 1, 1, columns)."""
         _, _, members, pools = self.taps.shape
         spread = self.bias[:, None, :, None].expand(
             -1, self._blocks * members, -1, pools // self._blocks
@@ -182,7 +181,7 @@ class Convolution(nn.Module):
 
     @torch.no_grad()
     def constrain(self) -> None:
-        """Scale each kernel down to the spectral norm bound, estimated by one power iteration a
+        """Scale each kernel down to the spectral norm bound, estimated by one power iteration per
         step.
         """
         critics, channels, filters, K = self.weight.shape
@@ -308,7 +307,7 @@ def _choose(parts: Sequence[Tensor], before: Sequence[Tensor]) -> Tensor:
 
 
 def _give(gradient: Tensor, before: Sequence[Tensor], members: Sequence[Tensor]) -> None:
-    """The gradient of :func:`_choose`: all of it to the chosen member, 0 to the others."""
+    """The gradient of `_choose`: all of it to the chosen member, 0 to the others."""
     half = len(members) // 2
     if half == 1:
         torch.mul(gradient, before[0], out=members[0])

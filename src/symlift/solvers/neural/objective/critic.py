@@ -52,7 +52,7 @@ class Critics(nn.Module):
     ``grid``: (critics, n, channels).
 
     The field is repeated on four channels and a learned embedding of position is added, so that a
-    convolutional network can tell places apart.
+    convolutional network can distinguish places.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class Critics(nn.Module):
                 n * layer.stride * (2 if stack[-1].members > 1 else 1) == b
                 for n, b in zip(shape, field.shape, strict=True)
             ]
-            kept = tuple(
+            wraps_on = tuple(
                 wraps and n > 1 and (padding == "cyclic" or closed)
                 for wraps, n, closed in zip(field.periodic, shape, closes, strict=True)
             )
-            field = Field(shape, kept)  # type: ignore[assignment]
+            field = Field(shape, wraps_on)  # type: ignore[assignment]
         self.convolutions = nn.ModuleList(stack)
 
     def forward(self, fields: Tensor, workers: Workers | None = None, blocks: int = 1) -> Tensor:
@@ -138,7 +138,7 @@ def donsker_varadhan(f_left: Tensor, f_right: Tensor, workers: Workers) -> Tenso
 
 
 def critics_rows(even: tuple[Tensor, Tensor], odd: tuple[Tensor, Tensor], whole: bool) -> Tensor:
-    """What each critic looks at, (2, blocks, n, …): samples (p, q) of two halves of a batch, n rows
+    """Inputs of each critic, (2, blocks, n, …): samples (p, q) of two halves of a batch, n rows
     each.
 
     The first two blocks of a critic are its own samples. The mixture is the ``whole`` of p and q,
@@ -154,8 +154,8 @@ def critics_rows(even: tuple[Tensor, Tensor], odd: tuple[Tensor, Tensor], whole:
 
 
 def jensen_shannon(f: Tensor, workers: Workers) -> Tensor:
-    """½ KL(p‖m) + ½ KL(q‖m) from critics' values ``f`` (2, blocks, n, channels) of
-    :func:`critics_rows`, the mean over channels.
+    """½ KL(p‖m) + ½ KL(q‖m) from critics' values ``f`` (2, blocks, n, channels) of `critics_rows`,
+    the mean over channels.
     """
     rows = f.movedim(2, 0)
     own = workers.mean(rows[:, :, :2]).mean(dim=1)
@@ -271,12 +271,12 @@ class JensenShannon(nn.Module):
 
     def forward(self, batch: Lifted) -> Tensor:
         """The weighted estimate, clipped at 0, without noise in the pools."""
-        found = [
+        divergences = [
             self.along(batch.z, axis, batch.workers, expected=True)
             for axis in range(len(self.shares))
         ]
         return torch.stack(
-            [s * js.clamp_min(0.0) for s, js in zip(self.shares, found, strict=True)]
+            [s * js.clamp_min(0.0) for s, js in zip(self.shares, divergences, strict=True)]
         ).sum()
 
     def constrain(self) -> None:

@@ -45,5 +45,5 @@ class MixtureMarginals(nn.Module):
         return torch.logsumexp(c[:, None] + z * (b[:, None] + z * a[:, None]), dim=0)
 
     def forward(self, batch: Lifted) -> Tensor:
-        """Mean over points of the cross-entropy, an upper bound of the mean marginal entropy of z."""
+        """Mean cross-entropy over points, an upper bound of the mean marginal entropy of z."""
         return -batch.workers.mean(self.log_density(batch.z)).mean()

@@ -42,12 +42,11 @@ class Objective(nn.Module):
     """stationarity · S + resolution · R + infomax · I, with S a mixture of the critics' estimate
     and of closed forms.
 
-    A weight of 0 switches its term off, and nothing of it is computed. Shares of the measures of
-    stationarity run from their first to their second value as the rank opens, so that a run can
-    mix, swap or anneal them.
+    A term with weight 0 is not computed. Shares of the measures of stationarity run from their
+    first to their second value as the rank opens, so that a run can mix, swap or anneal them.
     """
 
-    #: what :meth:`forward` reports
+    #: names of the values that `forward` returns
     names = ("stationarity", "resolution", "infomax", "loss")
 
     def __init__(
@@ -81,8 +80,8 @@ class Objective(nn.Module):
         """(loss, values): a loss whose gradient trains lifting map, critics and mixtures at once,
         and the terms' values.
 
-        The loss itself means nothing (critics enter it with their sign turned); ``values`` (4,) are
-        those of :attr:`names`.
+        The loss itself has no meaning (critics enter it with the opposite sign); ``values`` (4,)
+        are those of `names`.
         """
         stationarity, resolution, infomax = self.weights
         zero = batch.z.new_zeros(())
