@@ -474,4 +474,4 @@ def test_the_tutorial_runs_word_for_word(tmp_path, monkeypatch):
     for code in re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
         exec(code, scope)  # noqa: S102 - that is the test
     assert scope["check"].swapped == (("10", "45"),)
-    assert sorted(scope["found"].device_channel_indices) == list(range(64))
+    assert sorted(scope["recovered"].device_channel_indices) == list(range(64))
