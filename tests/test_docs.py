@@ -282,13 +282,13 @@ def test_public_names_are_on_the_reference_page():
     importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed"
 )
 def test_the_site_builds_without_a_warning(tmp_path):
+    # not --quiet: that hides warnings from --strict, too
     command = [
         sys.executable,
         "-m",
         "mkdocs",
         "build",
         "--strict",
-        "--quiet",
         "--site-dir",
         str(tmp_path / "site"),
     ]
