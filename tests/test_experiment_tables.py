@@ -141,7 +141,7 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
         lambda i, _: {"r": 0.1, "r_paper": 0.3 - i / 10, "seconds": 4.0},
     )
     table = table1([experiment], found)
-    assert [(row["figure"], row["paper"]) for row in table.rows] == [
+    assert [(row["measure"], row["paper"]) for row in table.rows] == [
         ("r", "0.982"),
         ("r, one alignment", None),
         ("S", "0.97"),
@@ -186,7 +186,7 @@ def test_table_1_puts_training_beside_the_fast_solver():
         )
         | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
     )
-    rows = {(row["experiment"], row["figure"]): row for row in table1([ring, images], found).rows}
+    rows = {(row["experiment"], row["measure"]): row for row in table1([ring, images], found).rows}
     first = rows["gsn15-continuous", "S exact"]
     assert repr(first["ours, trained"]) == "0.9910 (0.9900)"
     assert repr(first["fast"]) == "1.0000 (1.0000)"
@@ -260,7 +260,7 @@ def test_the_ablation_removes_each_term_once():
         for row in table.rows
         if row["removed"] == "resolution" and row["experiment"].startswith("gsn63-leg")
     ]
-    assert [(row["figure"], row["paper"]) for row in without] == [("S", 0.058), ("r", 0.010)]
+    assert [(row["measure"], row["paper"]) for row in without] == [("S", 0.058), ("r", 0.010)]
     assert repr(without[1]["here"]) == "0.100"
     gaussian = [
         row for row in table.rows if row["removed"] == "infomax" and "gaussian" in row["experiment"]
@@ -281,7 +281,7 @@ def test_elementary_effects_of_a_linear_model_are_its_coefficients():
         )
 
     found = entries(morris_jobs(), lambda _, job: {"r": r(job), "similarity_exact": [0.5]})
-    rows = {(row["setting"], row["figure"]): row for row in effects_table(found).rows}
+    rows = {(row["setting"], row["measure"]): row for row in effects_table(found).rows}
     for name, value in coefficients.items():
         assert rows[name, "r"]["μ"] == pytest.approx(value, abs=1e-3)
         assert rows[name, "r"]["μ*"] == pytest.approx(abs(value), abs=1e-3)

@@ -153,7 +153,7 @@ def experiment_run(
     if as_json:
         print_json(result)
         return
-    table = Table("figure", "here", "paper")
+    table = Table("measure", "here", "paper")
     paper: dict[str, Any] = experiment.paper.model_dump(exclude={"baselines"})
     for key, value in result.items():
         if key != "baselines":

@@ -68,7 +68,7 @@ def _missing(jobs: Sequence[Job], entries: Entries) -> list[str]:
 
 COLUMNS = (
     "experiment",
-    "figure",
+    "measure",
     "paper",
     "as printed",
     "ours, trained",
@@ -147,7 +147,7 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> ResultTable:
             rows.append(
                 {
                     "experiment": experiment.name,
-                    "figure": figure,
+                    "measure": figure,
                     "paper": _paper(experiment, key),
                     **cells,
                     "seeds": " / ".join(str(len(runs)) for runs in ours.values()),
@@ -181,7 +181,7 @@ def _baseline_row(experiment: Experiment, name: str, runs: list[dict[str, Any]])
     figure, key = next((f, k) for f, k in _OF_BASELINES if runs[0][k] is not None)
     return {
         "experiment": experiment.name,
-        "figure": f"{figure}, {name}",
+        "measure": f"{figure}, {name}",
         "paper": experiment.paper.baselines.get(name),
         "baseline here": spread(run[key] for run in runs),
         "one alignment": spread(run["r"] for run in runs),
@@ -264,7 +264,7 @@ def ablation_jobs() -> list[Job]:
 
 def ablation_table(entries: Entries) -> ResultTable:
     """S and r after each term was removed."""
-    columns = ("experiment", "training", "removed", "figure", "paper", "here", "steps", "seconds")
+    columns = ("experiment", "training", "removed", "measure", "paper", "here", "steps", "seconds")
     jobs, rows = ablation_jobs(), []
     for name, term in product(ABLATED, ("none", *TERMS)):
         runs = _results(
@@ -281,7 +281,7 @@ def ablation_table(entries: Entries) -> ResultTable:
                     "experiment": name,
                     "training": training,
                     "removed": term,
-                    "figure": figure,
+                    "measure": figure,
                     "paper": None if ring else PAPER_ABLATION[term]["gaussian" in name][place],
                     "here": spread((run[key] for run in runs), 3),
                     "steps": _told(max(run["steps"] for run in runs)),
@@ -372,7 +372,7 @@ def morris_table(entries: Entries) -> ResultTable:
 
 def effects_table(entries: Entries) -> ResultTable:
     """Elementary effects μ, μ*, σ of each setting on r and on S, next to the paper's."""
-    columns = ("setting", "figure", "μ", "μ*", "σ", "paper μ", "paper μ*", "paper σ")
+    columns = ("setting", "measure", "μ", "μ*", "σ", "paper μ", "paper μ*", "paper σ")
     jobs = morris_jobs()
     rows: list[dict[str, Any]] = []
     if all(job.key in entries for job in jobs):
@@ -387,7 +387,7 @@ def effects_table(entries: Entries) -> ResultTable:
                 paper = PAPER_MORRIS[name][3 * place : 3 * place + 3]
                 ours = (effects[kind][index] for kind in ("mu", "mu_star", "sigma"))
                 rows.append(
-                    {"setting": name, "figure": figure}
+                    {"setting": name, "measure": figure}
                     | {k: round(float(v), 4) for k, v in zip(("μ", "μ*", "σ"), ours, strict=True)}
                     | dict(zip(("paper μ", "paper μ*", "paper σ"), paper, strict=True))
                 )
