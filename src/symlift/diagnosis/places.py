@@ -178,7 +178,7 @@ def gaps_of(placed: PlacedRows) -> Gaps | None:
     slot, slots = placed.slot, placed.slots
     if not can_move_gaps(slot, slots):
         return None
-    moved = move_gaps(placed.halves, slot, slots)
+    moved = move_gaps(placed.halves, slot, slots, PlaceSettings().prior_pairs)
     if moved is slot:
         return Gaps(1.0)
     column = placed.column

@@ -109,17 +109,14 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
     kind, evidence, places = kind_of(measures), measures.evidence, measures.places
     tests: list[Test] = []
     if kind in ANGLES:
-        tests.append(
+        tests += [
             Test(
                 "found",
                 float(evidence.found),
                 1.0,
                 evidence.found,
                 "the solver's own held-out tests",
-            )
-        )
-    if kind in ANGLES:
-        tests += [
+            ),
             _at_least(
                 "locality",
                 evidence.agreement or 0.0,

@@ -122,7 +122,8 @@ def _settle(
             return scattered
         single = _settle_slips(single, inner, rng, settings)
     # partial correlations, by which most arrangements are found, close the gaps of a line
-    single = replace(single, slot=move_gaps(inner, single.slot, slots))
+    moved = move_gaps(inner, single.slot, slots, settings.prior_pairs)
+    single = replace(single, slot=moved)
     return _with_late(single, rows, late, settings)
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.solvers.fast.place.halves import Halves
 from symlift.solvers.fast.place.judge import explained_elsewhere
-from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import Slots, fit_lags
 from symlift.solvers.fast.place.statistic import fisher
 
@@ -39,18 +38,16 @@ def can_move_gaps(slot: NDArray, slots: Slots) -> bool:
     )
 
 
-def move_gaps(halves: Halves, slot: NDArray, slots: Slots) -> NDArray:
+def move_gaps(halves: Halves, slot: NDArray, slots: Slots, prior: float) -> NDArray:
     """Slots (d,) in the same order, with gaps where plain correlations depend on displacement most.
 
-    ``slot`` itself is returned where there are no such gaps, and where the rows, each half judging
-    the other, do not confirm the moves.
+    Lag means are shrunk by ``prior`` pseudo-pairs: a far displacement, which one pair has, would
+    explain that pair wherever it is. ``slot`` itself is returned where there are no such gaps, and
+    where the rows, each half judging the other, do not confirm the moves.
     """
     if not can_move_gaps(slot, slots):
         return slot
     S, held = (fisher(c)[None] for c in halves.correlations)
-    # means of few pairs are shrunk: far displacements, which one pair has, would explain that pair
-    # wherever it is
-    prior = PlaceSettings().prior_pairs
     best = _moved((S + held) / 2, slot, slots, prior)
 
     def known(at: NDArray) -> float:
