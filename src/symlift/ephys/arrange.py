@@ -19,8 +19,9 @@ from symlift.ephys.fields import (
     Fields,
     Sources,
     adjust,
-    contact_costs,
+    best_contacts,
     fit_sources,
+    limited,
     loss,
     residuals,
 )
@@ -64,12 +65,9 @@ def saturation(channels: int) -> float:
 
 
 def unexplained(fields: Fields, sources: Sources, places: NDArray) -> float:
-    """What the sources leave unexplained of channels at ``places``; a source that is not one
-    (several that could not be distinguished) counts little.
-    """
+    """What the sources leave unexplained of channels at ``places``."""
     each = loss(residuals(fields, sources, places)).sum(axis=1)
-    most = saturation(len(places))
-    return float((most * each / (most + each)).sum())
+    return limited(each, saturation(len(places)))
 
 
 def arrange_channels(fields: Fields, points: NDArray, starts: list[NDArray[np.int64]]) -> Arranged:
@@ -102,9 +100,7 @@ def _improved(fields: Fields, points: NDArray, now: Arranged, rounds: int = 10) 
 
 
 def _proposals(fields: Fields, points: NDArray, now: Arranged) -> Iterator[NDArray[np.int64]]:
-    yield np.asarray(
-        linear_sum_assignment(contact_costs(fields, now.sources, points))[1], dtype=np.int64
-    )
+    yield best_contacts(fields, now.sources, points)
     free, _ = adjust(fields, points[now.slot], now.sources)
     slot = now.slot
     for _ in range(6):

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from symlift.ephys.arrange import Arranged, arranged
-from symlift.ephys.fields import Fields, contact_costs
+from symlift.ephys.fields import Fields, best_contacts, contact_costs
 from symlift.ephys.motions import motions_of
 from symlift.ephys.wiring import Channels
 from symlift.solvers.contract import Progress, no_progress
@@ -96,8 +95,7 @@ def _settled(fields: Fields, points: NDArray, slot: NDArray[np.int64]) -> Arrang
     now = arranged(fields, points, slot)
     taken = np.sort(slot)
     for _ in range(_ROUNDS):
-        cost = contact_costs(fields, now.sources, points[taken])
-        new = arranged(fields, points, taken[linear_sum_assignment(cost)[1]])
+        new = arranged(fields, points, taken[best_contacts(fields, now.sources, points[taken])])
         if new.cost >= now.cost - 1e-6:
             break
         now = new

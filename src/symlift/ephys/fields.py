@@ -17,13 +17,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 __all__ = [
     "Fields",
     "Sources",
     "adjust",
+    "best_contacts",
     "contact_costs",
     "fit_sources",
+    "limited",
     "loss",
     "residuals",
 ]
@@ -206,6 +209,19 @@ def contact_costs(fields: Fields, sources: Sources, points: NDArray) -> NDArray[
         expected = np.arcsinh(amplitude / fields.error[:, i, None])
         cost[i] = loss((target[:, i, None] - expected) * root[:, i, None]).sum(axis=0)
     return cost
+
+
+def best_contacts(fields: Fields, sources: Sources, points: NDArray) -> NDArray[np.int64]:
+    """The numbers of ``points``, one for each channel, that leave least unexplained."""
+    cost = contact_costs(fields, sources, points)
+    return np.asarray(linear_sum_assignment(cost)[1], dtype=np.int64)
+
+
+def limited(each: NDArray, most: float) -> float:
+    """What sources leave unexplained, ``most`` of it for each: one that is not a source (several
+    that could not be distinguished) counts little.
+    """
+    return float(np.sum(most * each / (most + each)))
 
 
 def adjust(

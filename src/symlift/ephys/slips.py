@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
-from symlift.ephys.fields import Fields, Sources, contact_costs, fit_sources, loss, residuals
+from symlift.ephys.fields import (
+    Fields,
+    Sources,
+    best_contacts,
+    fit_sources,
+    limited,
+    loss,
+    residuals,
+)
 from symlift.ephys.motions import turns
 
 __all__ = ["beyond", "unslipped"]
@@ -95,7 +103,7 @@ def unslipped(
     share = fields.amplitude / fields.amplitude.max(axis=1, keepdims=True)
 
     def total(each: NDArray) -> float:
-        return float(np.sum(saturated * each / (saturated + each)))
+        return limited(each, saturated)
 
     now, _ = _each(fields, wide.points[slot], _FINE)
     first = 0
@@ -114,8 +122,7 @@ def unslipped(
             each, sources = _each(fields, wide.points[new], _FINE)
             if total(each) < total(now) - _WORTH:
                 now, slot = each, new
-            cost = contact_costs(fields, sources, wide.points)
-            new = np.asarray(linear_sum_assignment(cost)[1], dtype=np.int64)
+            new = best_contacts(fields, sources, wide.points)
             each, _ = _each(fields, wide.points[new], _FINE)
             if total(each) < total(now) - _WORTH:
                 now, slot = each, new
@@ -196,9 +203,9 @@ def _filled(
     rest = np.flatnonzero(~free)
     sources = fit_sources(fields.of(rest), wide.points[slot[rest]], rounds=_FINE)
     open_to = np.setdiff1d(np.arange(len(wide.points)), slot[rest])
-    cost = contact_costs(fields.of(np.flatnonzero(free)), sources, wide.points[open_to])
+    some = fields.of(np.flatnonzero(free))
     new = slot.copy()
-    new[free] = open_to[linear_sum_assignment(cost)[1]]
+    new[free] = open_to[best_contacts(some, sources, wide.points[open_to])]
     return new
 
 

@@ -14,6 +14,7 @@ from symlift.ephys.levels import Levels, Parts, correlate, levels_of
 from symlift.errors import InputError
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
+from symlift.solvers.fast.place.refine import changes
 
 __all__ = ["Channels", "Wiring", "match_contacts", "read_channels"]
 
@@ -136,11 +137,8 @@ def contact_confidence(fields: Fields, points: NDArray, best: Arranged) -> NDArr
     Less sure where another start ended elsewhere and explains the fields nearly as well.
     """
     cost = contact_costs(fields, best.sources, points)
-    mine = np.arange(len(cost))
-    change = cost - cost[mine, best.slot][:, None]
-    swap = change[:, best.slot]
-    change[:, best.slot] = swap + swap.T
-    change[mine, best.slot] = np.inf
+    change = changes(cost, best.slot)
+    change[np.arange(len(cost)), best.slot] = np.inf
     margin = np.maximum(change.min(axis=1), 0)
     return np.asarray(
         margin / (margin + _SURE) * (1.0 if best.agreement >= _AGREES else _DISAGREES)
