@@ -21,7 +21,7 @@ from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments, third_s
 from symlift.solvers.fast.phases import sharpest_phase
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
-from symlift.solvers.fast.stationary import Invariant, minimise_over_rotations
+from symlift.solvers.fast.stationary import invariant_part, minimise_over_rotations
 from symlift.statistics.moments import stationarity
 
 __all__ = ["DenseFrame", "all_one_way", "confirmed", "dense_frame", "explained_third_moment"]
@@ -207,7 +207,7 @@ def explained_third_moment(
     V = R.astype(dtype)
     d = len(modes.values)
     model = V @ ((V @ fitted.reshape(d, -1)).reshape(-1, d, d) @ V.T)
-    model = Invariant(LagClasses(grid)).project(model)
+    model = invariant_part(LagClasses(grid)).project(model)
     seen = third_sums((held @ modes.basis.T @ R.T).astype(dtype)) / len(held)
     i = np.arange(len(W))
     for tensor in (model, seen):

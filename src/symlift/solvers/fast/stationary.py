@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
+from symlift.solvers.fast.triples import Triples, pack, unpacked
 
 __all__ = [
     "THIRD_WEIGHT",
     "Invariant",
     "Moments",
     "invariance_gap",
+    "invariant_part",
     "minimise_over_rotations",
     "moments",
 ]
@@ -30,6 +32,8 @@ __all__ = [
 # 2^N wrong rotations make the second moment Toeplitz too, so it must not outweigh the third
 _WEIGHTS = (1.0, 0.3)
 THIRD_WEIGHT = _WEIGHTS[1]
+# grids from which on sums of boxes are faster than a table of n³ classes
+_MANY_POINTS = 32
 
 
 @dataclass(frozen=True)
@@ -71,50 +75,60 @@ def _sums(X: NDArray) -> tuple[NDArray, NDArray]:
 
 
 class Invariant:
-    """Averages of order-2 and order-3 tensors over equal displacements."""
+    """Averages of symmetric order-3 tensors over equal displacements, by looking up every triple's
+    class: for few points.
+    """
 
     def __init__(self, lags: LagClasses) -> None:
         classes = lags.count.size
-        self.lags = lags
         pairs = (lags.index[:, :, None] * classes + lags.index[:, None, :]).ravel()
         count = np.bincount(pairs, minlength=classes * classes)
         self.index = (np.cumsum(count > 0) - 1).astype(np.int32)[pairs]
         self.count = count[count > 0]
 
     def project(self, tensor: NDArray) -> NDArray:
-        if tensor.ndim == 2:
-            return self.lags.project(tensor)
+        """The nearest stationary tensor."""
         means = np.bincount(self.index, tensor.ravel(), minlength=len(self.count)) / self.count
         return means.astype(tensor.dtype)[self.index].reshape(tensor.shape)
 
+    def energy(self, V: NDArray, packed: NDArray) -> tuple[float, NDArray]:
+        """‖Π V^{⊗3} T‖² and a sixth of its gradient, as `Triples.energy`.
+
+        ‖Π T‖² = ⟨Π T, T⟩, so the gradient is six times ⟨Π T, T with one slot left unrotated⟩.
+        """
+        V = V.astype(packed.dtype, copy=False)
+        d = V.shape[1]
+        pairs = (V @ (V @ packed)[:, unpacked(d)].reshape(-1, d, d)).reshape(-1, d)
+        full = pairs @ V.T
+        inside = self.project(full)
+        return float(np.vdot(inside, full)), inside.T @ pairs
+
+
+def invariant_part(lags: LagClasses) -> Invariant | Triples:
+    """The faster of both ways for this grid."""
+    return Invariant(lags) if lags.grid.size < _MANY_POINTS else Triples(lags.grid)
+
 
 def invariance_gap(
-    m: Moments, lags: LagClasses, invariant: Invariant | None = None
+    m: Moments, lags: LagClasses, invariant: Invariant | Triples | None = None
 ) -> Callable[[NDArray], tuple[float, NDArray]]:
     """W ↦ Σ_k weight_k (1 - ‖Π W^{⊗k} M_k‖²) and its gradient in W; at the truth it is the sampling
     noise.
 
-    ‖Π T‖² = ⟨Π T, T⟩ and T is symmetric, so the gradient is 2k ⟨Π T, T with one slot left
-    unrotated⟩. A third moment in float32 is processed in float32: half the time, and its sampling
-    noise is far larger than the rounding.
+    A third moment in float32 is processed in float32: half the time, and its sampling noise is far
+    larger than the rounding.
     """
-    invariant = invariant or Invariant(lags)
-    d = len(m.second)
-    third = m.third.reshape(d, -1)
+    part = invariant or invariant_part(lags)
+    third = pack(m.third)
 
     def gap(W: NDArray) -> tuple[float, NDArray]:
         half = W @ m.second
         full = half @ W.T
-        inside = invariant.project(full)
+        inside = lags.project(full)
         value = _WEIGHTS[0] * (1 - np.vdot(inside, full))
         gradient = -4 * _WEIGHTS[0] * inside @ half
-        V = W.astype(third.dtype, copy=False)
-        partial = (V @ third).reshape(-1, d, d) @ V.T
-        full = V @ partial
-        inside = invariant.project(full)
-        value += _WEIGHTS[1] * (1 - np.vdot(inside, full))
-        gradient -= 6 * _WEIGHTS[1] * np.tensordot(inside, partial, ((0, 2), (0, 2)))
-        return float(value), gradient
+        energy, slope = part.energy(W, third)
+        return float(value + _WEIGHTS[1] * (1 - energy)), gradient - 6 * _WEIGHTS[1] * slope
 
     return gap
 
