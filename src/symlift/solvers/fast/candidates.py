@@ -49,6 +49,8 @@ def component_candidates(
             U, quality = independent_components(
                 rows.fit[rng.permutation(len(rows.fit))[: settings.component_rows]], rng, settings
             )
+            if settings.component_rows < settings.rows_per_component * grid.size:
+                U, quality = independent_components(rows.fit, rng, settings, start=U)
             quality["nongaussianity"] = nongaussianity(rows.fit @ U.T, rows.held @ U.T)
             values |= quality
         unmixings.append((quality["contrast"], U))

@@ -15,6 +15,10 @@ from symlift.solvers.fast.components import energy_dependence, energy_similariti
 
 __all__ = ["nearest_in_turn", "points_frame", "position_frames", "stationary_frame"]
 
+# median z score of the skewness: 0.7 without any, 9.7 for 255 pulses from 32,000 rows. Along a line a
+# single wrong overlap would turn all points behind it round
+_SKEWED = 5.0
+
 
 def points_frame(
     X: NDArray, held: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
@@ -45,7 +49,7 @@ def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
     """
     cubes = standardise(S) ** 3
     z = cubes.mean(axis=0) / np.maximum(cubes.std(axis=0), 1e-300) * np.sqrt(len(S))
-    if np.median(np.abs(z)) > 10:
+    if np.median(np.abs(z)) > _SKEWED:
         return np.where(z < 0, -1.0, 1.0)
     M = np.linalg.pinv(U)
     M = M / np.linalg.norm(M, axis=0)

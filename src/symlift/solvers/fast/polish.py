@@ -12,9 +12,11 @@ from symlift.solvers.fast.phases import sharpest_phase
 from symlift.solvers.fast.sharpen import pooled_entropy, sharpen, sharpest_start
 from symlift.solvers.fast.stationary import (
     Moments,
+    covariance_gap,
     invariance_gap,
     minimise_over_rotations,
     moments,
+    second_moment,
 )
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.moments import stationarity
@@ -62,6 +64,14 @@ class Polish:
             W, misfit = polished[name]
             left = float(stationarity(self.rows.held @ W.T, self.lags).mean())
             values |= {"start": name, "misfit": misfit, "stationarity": left}
+        least, most = self.settings.second_sharpen
+        if self.moments is None and not self.ring and least < left < most:
+            with self.work.stage("sharpen") as values:
+                second, noise = second_moment(self.rows.fit)
+                self.gap = covariance_gap(second, self.lags)
+                W, gap, entropy = self._sharpen(W, self.gap(W)[0], noise)
+                left = float(stationarity(self.rows.held @ W.T, self.lags).mean())
+                values |= {"gap": gap, "entropy": entropy, "stationarity": left}
         return name, W, left < self.settings.stationary
 
     def _by_third_order(

@@ -61,6 +61,9 @@ class FastSettings:
     # -- independent components
     component_steps: int = 200
     component_tolerance: float = 1e-3
+    #: components of fewer rows than this for each column go on with all rows (255 pulses: r 0.989 →
+    #: 0.995)
+    rows_per_component: int = 50
     #: fits from different starts of the components compete
     attempts: int = 3
 
@@ -101,6 +104,10 @@ class FastSettings:
     arrived_gap: float = 1.5
     #: weight of the pooled entropy while sharpening, in units of the sampling noise
     sharpen_strength: float = 20.0
+    #: held-out distance to stationary moments between which frames of more points than third order
+    #: takes are sharpened, too: shot noise on 12 x 12 and 6 x 6 x 6 points has 0.001 before, 255
+    #: pulses 0.004 to 0.006, digits, whose components are no points, 0.16
+    second_sharpen: tuple[float, float] = (0.002, 0.05)
     #: pooled entropies this close count as the same phase of a ring
     same_sharpness: float = 0.01
 

@@ -23,15 +23,16 @@ __all__ = [
     "THIRD_WEIGHT",
     "Invariant",
     "Moments",
+    "covariance_gap",
     "invariance_gap",
     "invariant_part",
     "minimise_over_rotations",
     "moments",
+    "second_moment",
 ]
 
-# 2^N wrong rotations make the second moment Toeplitz too, so it must not outweigh the third
-_WEIGHTS = (1.0, 0.3)
-THIRD_WEIGHT = _WEIGHTS[1]
+# of the third moment, next to 1 of the second: 2^N wrong rotations make that Toeplitz too
+THIRD_WEIGHT = 0.3
 # grids from which on sums of boxes are faster than a table of n³ classes
 _MANY_POINTS = 32
 
@@ -60,8 +61,18 @@ def moments(X: NDArray) -> Moments:
     norms = [max(float(np.linalg.norm(t)), 1e-300) for t in full]
     noise = [(np.linalg.norm(a - b) / size) ** 2 for a, b, size in zip(*halves, norms, strict=True)]
     return Moments(
-        full[0] / norms[0], full[1] / norms[1], float(np.dot(_WEIGHTS, noise)), float(noise[1])
+        full[0] / norms[0],
+        full[1] / norms[1],
+        float(noise[0] + THIRD_WEIGHT * noise[1]),
+        float(noise[1]),
     )
+
+
+def second_moment(X: NDArray) -> tuple[NDArray[np.float64], float]:
+    """E[x xᵀ], divided by its norm, and the contribution of sampling noise to `covariance_gap`."""
+    one, other = (X[k::2].T @ X[k::2] for k in (0, 1))
+    size = max(float(np.linalg.norm(one + other)), 1e-300)
+    return (one + other) / size, float(np.linalg.norm(one - other) / size) ** 2
 
 
 def _sums(X: NDArray) -> tuple[NDArray, NDArray]:
@@ -120,15 +131,26 @@ def invariance_gap(
     """
     part = invariant or invariant_part(lags)
     third = pack(m.third)
+    covariance = covariance_gap(m.second, lags)
 
     def gap(W: NDArray) -> tuple[float, NDArray]:
-        half = W @ m.second
+        value, gradient = covariance(W)
+        energy, slope = part.energy(W, third)
+        return value + THIRD_WEIGHT * (1 - energy), gradient - 6 * THIRD_WEIGHT * slope
+
+    return gap
+
+
+def covariance_gap(
+    second: NDArray, lags: LagClasses
+) -> Callable[[NDArray], tuple[float, NDArray]]:
+    """W ↦ 1 - ‖Π W C Wᵀ‖² for C of norm 1, and its gradient in W."""
+
+    def gap(W: NDArray) -> tuple[float, NDArray]:
+        half = W @ second
         full = half @ W.T
         inside = lags.project(full)
-        value = _WEIGHTS[0] * (1 - np.vdot(inside, full))
-        gradient = -4 * _WEIGHTS[0] * inside @ half
-        energy, slope = part.energy(W, third)
-        return float(value + _WEIGHTS[1] * (1 - energy)), gradient - 6 * _WEIGHTS[1] * slope
+        return float(1 - np.vdot(inside, full)), -4 * inside @ half
 
     return gap
 
