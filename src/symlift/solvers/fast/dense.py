@@ -161,9 +161,17 @@ def _sharper(
             W, numbers = sharpest_phase(
                 all_one_way(W, arrival.gap), some, test, settings.phase_rows, 0.0
             )
-            W, value = minimise_over_rotations(arrival.gap, W, settings.path_steps[0])
+            W, value = minimise_over_rotations(
+                arrival.gap, W, settings.path_steps[0], planes=arrival.planes
+            )
             last, agreement = value / arrival.noise, numbers["agreement"]
-    sharp = sharpen(W, some, arrival.gap, settings.third_sharpen_strength * arrival.noise)
+    sharp = sharpen(
+        W,
+        some,
+        arrival.gap,
+        settings.third_sharpen_strength * arrival.noise,
+        planes=arrival.planes,
+    )
     before, after = (pooled_entropy(test @ V.T)[0] for V in (W, sharp))
     ratio = arrival.gap(sharp)[0] / arrival.noise
     if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(

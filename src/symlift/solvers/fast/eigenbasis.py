@@ -26,6 +26,7 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.fourth_moments import FourthModes
 from symlift.solvers.fast.mode_moments import ModeMoments
+from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.stationary import minimise_over_rotations
 
@@ -84,13 +85,14 @@ class Arrival:
     """A frame (points, modes), the gap over its sampling noise at each whitening as it was left,
     and the last of the gaps.
 
-    ``gap`` is a function of frames in the data's own coordinates, ``noise`` what sampling adds to
-    it.
+    ``gap`` is a function of frames in the data's own coordinates, ``planes`` are its curvatures,
+    ``noise`` is what sampling adds to it.
     """
 
     W: NDArray[np.float64]
     ratios: dict[float, float]
     gap: Gap | None = None
+    planes: Planes | None = None
     noise: float = 0.0
 
     @property
@@ -106,6 +108,7 @@ class _Path:
         lags = LagClasses(grid)
         self.gaps: dict[float, Gap] = {}
         self.noise: dict[float, float] = {}
+        self.planes: dict[float, Planes] = {}
         for a in settings.whitenings:
             # a weak signal's high frequencies are noise, and so is most of a fourth cumulant: the
             # path ends before them
@@ -113,13 +116,14 @@ class _Path:
                 modes.order == 3 and modes.noise_share(a) < settings.eigenbasis_noise
             ):
                 self.gaps[a], self.noise[a] = modes.gap(a, lags)
+                self.planes[a] = modes.planes(a)
 
     def walk(
         self, W: NDArray, way: tuple[float, ...], steps: int, tolerance: float = 1e-5
     ) -> Arrival:
         ratios = {}
         for a in way:
-            W, value = minimise_over_rotations(self.gaps[a], W, steps, tolerance)
+            W, value = minimise_over_rotations(self.gaps[a], W, steps, tolerance, self.planes[a])
             ratios[a] = value / self.noise[a]
         return Arrival(W, ratios)
 
@@ -229,7 +233,12 @@ def eigenbasis_frame(
     best = min(ways, key=lambda arrival: arrival.last)
     if grid.size <= settings.max_third_order:
         best = _flip_strongest(path, best, V, settings)
-    return replace(best, gap=_in_data(path.gaps[last], modes.basis), noise=path.noise[last])
+    return replace(
+        best,
+        gap=_in_data(path.gaps[last], modes.basis),
+        planes=path.planes[last].in_data(modes.basis),
+        noise=path.noise[last],
+    )
 
 
 def _kept(finer: list[Grid], modes: Modes, settings: FastSettings) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.planes import Planes
 
 __all__ = ["FourthModes", "fourth_gap", "fourth_modes", "quadruple_classes"]
 
@@ -70,6 +71,11 @@ class FourthModes:
         """The gap at whitening a, and the contribution of sampling noise to it."""
         second, fourth, noise, _ = self.whitened(a)
         return fourth_gap(second, fourth, lags), noise
+
+    def planes(self, a: float) -> Planes:
+        """The curvature of that gap in every plane of two modes."""
+        second, fourth, _, _ = self.whitened(a)
+        return Planes(second, fourth, _WEIGHTS[1])
 
 
 def fourth_modes(X: NDArray, longest: float = 2.0) -> FourthModes:

@@ -15,8 +15,8 @@ from symlift.solvers.fast.components import energy_dependence, energy_similariti
 
 __all__ = ["nearest_in_turn", "points_frame", "position_frames", "stationary_frame"]
 
-# median z score of the skewness: 0.7 without any, 9.7 for 255 pulses from 32,000 rows. On a line one
-# wrong overlap turns all points behind it round
+# median z score of the skewness: 0.7 without any, 9.7 for 255 pulses from 32,000 rows. Overlaps are
+# the weaker evidence: on a line a single wrong one turns all points behind it round
 _SKEWED = 5.0
 
 

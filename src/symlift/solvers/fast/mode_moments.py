@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.stationary import THIRD_WEIGHT, Moments, invariance_gap
 
 __all__ = ["ModeMoments", "mode_moments", "third_sums"]
@@ -71,6 +72,11 @@ class ModeMoments:
         """The gap at whitening a, and the contribution of sampling noise to it."""
         moments = self.whitened(a)
         return invariance_gap(moments, lags), moments.noise
+
+    def planes(self, a: float) -> Planes:
+        """The curvature of that gap in every plane of two modes."""
+        moments = self.whitened(a)
+        return Planes(moments.second, moments.third, THIRD_WEIGHT)
 
 
 def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:

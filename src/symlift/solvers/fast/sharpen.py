@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.resolve import SharedEntropy
 from symlift.solvers.fast.stationary import minimise_over_rotations
 
@@ -29,8 +30,10 @@ def sharpen(
     gap: Callable[[NDArray], tuple[float, NDArray]],
     strength: float,
     iterations: int = 80,
+    planes: Planes | None = None,
 ) -> NDArray[np.float64]:
-    """Minimise gap(W) + strength · h̄(W x) over rotations from a stationary W.
+    """Minimise gap(W) + strength · h̄(W x) over rotations from a stationary W; ``planes`` are the
+    gap's curvatures.
 
     The gap hardly distinguishes all-pass copies, but they fill silent parts of the signal, which
     increases the entropy of the shared marginal. This holds only near a stationary W: over all
@@ -42,7 +45,7 @@ def sharpen(
         h, slope = pooled_entropy(X @ W.T)
         return value + strength * h, gradient + strength * (slope.T @ X)
 
-    return minimise_over_rotations(function, W, iterations)[0]
+    return minimise_over_rotations(function, W, iterations, planes=planes)[0]
 
 
 def sharpest_start(

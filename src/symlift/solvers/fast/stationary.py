@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
+from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.triples import Triples, pack, unpacked
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
 THIRD_WEIGHT = 0.3
 # grids from which on sums of boxes are faster than a table of n³ classes
 _MANY_POINTS = 32
+# the largest angle of a first step, in radians
+_FIRST_ANGLE = 0.5
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,7 @@ def invariance_gap(
     return gap
 
 
-def covariance_gap(
-    second: NDArray, lags: LagClasses
-) -> Callable[[NDArray], tuple[float, NDArray]]:
+def covariance_gap(second: NDArray, lags: LagClasses) -> Callable[[NDArray], tuple[float, NDArray]]:
     """W ↦ 1 - ‖Π W C Wᵀ‖² for C of norm 1, and its gradient in W."""
 
     def gap(W: NDArray) -> tuple[float, NDArray]:
@@ -160,9 +161,12 @@ def minimise_over_rotations(
     W: NDArray,
     iterations: int,
     tolerance: float = 1e-5,
+    planes: Planes | None = None,
 ) -> tuple[NDArray[np.float64], float]:
     """L-BFGS over W ← cayley(Ω) W with Ω skew and Armijo backtracking; ends when ten steps gain
     less than ``tolerance``.
+
+    ``planes`` are the curvatures that steps start from; without them, curvature is the same in all.
     """
     memory = 20
     value, G = function(W)
@@ -171,11 +175,19 @@ def minimise_over_rotations(
     step = 0.1 / max(float(np.linalg.norm(A)), 1e-12)
     history = [value]
     for _ in range(iterations):
-        direction = _two_loop(A, pairs, step)
+
+        def scaled(slope: NDArray, W: NDArray = W) -> NDArray:
+            return slope if planes is None else planes.newton(slope, W)
+
+        if not pairs and planes is not None:
+            step = _FIRST_ANGLE / max(float(np.linalg.norm(scaled(A), 2)), _FIRST_ANGLE)
+        direction = _two_loop(A, pairs, step, scaled)
         slope = -float(np.vdot(A, direction)) / 2
         if slope >= 0:
-            pairs, direction = [], step * A
+            pairs, direction = [], step * scaled(A)
             slope = -float(np.vdot(A, direction)) / 2
+        if planes is not None and -10 * slope < tolerance * abs(value):
+            break  # ten such steps would gain less
         scale = 1.0
         for _ in range(12):
             W_new = cayley(-scale * direction) @ W
@@ -205,7 +217,10 @@ def _skew(gradient: NDArray, W: NDArray) -> NDArray:
 
 
 def _two_loop(
-    gradient: NDArray, pairs: list[tuple[NDArray, NDArray, float]], step: float
+    gradient: NDArray,
+    pairs: list[tuple[NDArray, NDArray, float]],
+    step: float,
+    scaled: Callable[[NDArray], NDArray],
 ) -> NDArray:
     """The L-BFGS direction; a scaled gradient in the first step."""
     q = gradient.copy()
@@ -214,9 +229,9 @@ def _two_loop(
         weights.append(rho * np.vdot(s, q))
         q -= weights[-1] * y
     if not pairs:
-        return step * q
+        return step * scaled(q)
     s, y, _ = pairs[-1]
-    q *= np.vdot(s, y) / np.vdot(y, y)
+    q = scaled(q) * (np.vdot(s, y) / np.vdot(y, scaled(y)))
     for (s, y, rho), a in zip(pairs, reversed(weights), strict=True):
         q += (a - rho * np.vdot(y, q)) * s
     return q
