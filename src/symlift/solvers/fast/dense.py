@@ -1,7 +1,8 @@
 """From the covariance's eigenbasis to a converged frame: search, sharpen, and evidence on held-out
 rows.
 
-Third moments where there are any, fourth cumulants where the field is symmetric in sign.
+Third moments where there are any; fourth cumulants where the field is symmetric in sign; and least
+variation where it is an image with edges.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.arrange import explained_held_out, similarities
+from symlift.solvers.fast.edges import edges_frame
 from symlift.solvers.fast.eigenbasis import Arrival, Gap, eigenbasis_frame
 from symlift.solvers.fast.fourth_moments import fourth_modes
 from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments, third_sums
@@ -56,9 +58,14 @@ def dense_frame(
         modes = mode_moments(X, single=grid.size > settings.max_third_order)
         if modes.noise_share(settings.ranked_at) < settings.eigenbasis_noise:
             return _by_third_order(modes, X, held, grid, rng, settings)
+    edges = None
+    if grid.ndim == 2 and not any(grid.periodic) and grid.size <= settings.max_eigenbasis[0]:
+        edges = _by_edges(X, held, grid, rng, settings)
+        if edges is not None and edges.arrived:
+            return edges
     if grid.size <= settings.max_eigenbasis[1]:
-        return _by_fourth_order(X, held, grid, rng, settings)
-    return None
+        return _by_fourth_order(X, held, grid, rng, settings) or edges
+    return edges
 
 
 def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAULT) -> bool:
@@ -111,12 +118,9 @@ def _by_fourth_order(
     if arrival is None:
         return None
     W = arrival.W @ modes.basis
-    lags = LagClasses(grid)
     # fourth moments are so noisy that wrong frames have gaps of 1, too: held-out slices of them
     # have to agree
-    left = float(stationarity(held @ W.T, lags).mean())
-    fitted, unseen = (similarities(part @ W.T) for part in (X[: settings.place.rows], held))
-    explained = explained_held_out(fitted, unseen, np.arange(grid.size), lags)
+    left, explained = _unseen(W, X, held, grid, settings)
     arrived = (
         arrival.last < settings.fourth_arrived
         and left < settings.stationary
@@ -126,6 +130,35 @@ def _by_fourth_order(
     return DenseFrame(
         W, arrived, explained, {"order": 4, **_numbers(arrival), "stationarity": left}
     )
+
+
+def _by_edges(
+    X: NDArray, held: NDArray, grid: Grid, rng: np.random.Generator, settings: FastSettings
+) -> DenseFrame | None:
+    """The frame of least variation, not sharpened: photographs have no silent parts."""
+    frame = edges_frame(X, held, grid, rng, settings)
+    if frame is None:
+        return None
+    left, explained = _unseen(frame.W, X, held, grid, settings)
+    arrived = (
+        left < settings.edge_arrived
+        and frame.roughness < settings.rough
+        and explained > settings.dense_explained
+    )
+    numbers = {"roughness": frame.roughness, "reproduced": frame.reproduced, "stationarity": left}
+    return DenseFrame(frame.W, arrived, explained, {"order": "edges", **numbers})
+
+
+def _unseen(
+    W: NDArray, X: NDArray, held: NDArray, grid: Grid, settings: FastSettings
+) -> tuple[float, float]:
+    """How far held-out rows are from stationary ones, and what displacements explain of their
+    similarities.
+    """
+    lags = LagClasses(grid)
+    fitted, unseen = (similarities(part @ W.T) for part in (X[: settings.place.rows], held))
+    left = float(stationarity(held @ W.T, lags).mean())
+    return left, explained_held_out(fitted, unseen, np.arange(grid.size), lags)
 
 
 def _numbers(arrival: Arrival) -> dict[str, Any]:

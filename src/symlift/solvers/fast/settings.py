@@ -148,8 +148,8 @@ class FastSettings:
     confirmed_gap: float = 1.4
     #: strong modes whose signs are tried the other way round at the end
     flips: int = 1
-    #: at third order n³ numbers in float32, 5n⁴ operations per step: 0.14 s at 225 points; at fourth
-    #: n⁴ and 10n⁵
+    #: at third order n³ numbers in float32, 5n⁴ operations per step: 0.14 s at 225 points; at
+    #: fourth n⁴ and 10n⁵
     max_eigenbasis: tuple[int, int] = (256, 64)
     #: share of noise in the half whitened third moment beyond which no start converges
     #: (photographs: 0.4)
@@ -174,6 +174,35 @@ class FastSettings:
     #: least gain of held-out rows in pooled entropy: decays 0.5, images 0.5 to 0.9, moving averages
     #: 0.03
     third_sharper: float = 0.1
+
+    # -- smooth fields with edges (photographs)
+    #: eigenmatrices of the fourth cumulant that may be position operators (8 x 8 photographs: third
+    #: and fifth), and the rows that they are computed from
+    energies: int = 10
+    energy_rows: int = 20_000
+    #: part of an eigenmatrix that held-out rows have to show again
+    reproduced: float = 0.5
+    #: weight of smoothness next to the position operators
+    smoothness: float = 0.1
+    #: tuples of operators whose frames are tried, and the steps and rows of a trial
+    edge_candidates: int = 4
+    edge_trial_steps: int = 300
+    edge_rows: int = 6_000
+    #: strong modes whose signs are tried the other way round, and how often at most
+    edge_signs: int = 12
+    edge_rounds: int = 3
+    #: draws of the starts, and the remaining distance of moments to stationary ones that ends them:
+    #: photographs 8 x 8 with a detail of 0.98 leave 0.00002 to 0.00005, of 0.80 0.0007
+    edge_draws: int = 3
+    edge_stationary: float = 0.00015
+    #: first rate of Adam times the number of points, and its steps
+    variation_rate: float = 0.64
+    variation_steps: int = 2_500
+    #: the same of held-out rows, below which the frame has converged (12 x 12: 0.0002 at a detail
+    #: of 0.85)
+    edge_arrived: float = 0.0004
+    #: variation over that of random signs: photographs 0.8, fields whose edges have no places 1
+    rough: float = 0.93
 
     # -- phases of a ring
     #: rows by which phases are chosen, and the gain of held-out rows in pooled entropy that is
