@@ -79,7 +79,9 @@ def rebuilt(
     apart = np.sqrt(np.sum((points[slot][None] - points[:, None]) ** 2, axis=-1))
     windows = np.unique(np.concatenate([apart < steps for steps in _AROUND]), axis=0)
     for free in windows[(windows.sum(axis=1) > 1) & ~windows.all(axis=1)]:
-        yield filled(fields.some(_seen_by(fields, free)), points, slot, free, _FILL)
+        sees = _seen_by(fields, free)
+        if sees.any():
+            yield filled(fields.some(sees), points, slot, free, _FILL)
 
 
 def moved_whole(
