@@ -200,21 +200,23 @@ def dreimac() -> dict[str, Any]:
     for name in ("head-direction", "drifting-gratings"):
         data = load_recording(name)
         sets[name] = (data.X, data.latent)
-    table: dict[str, Any] = {}
-    for name, (X, truth) in sets.items():
-        grid: dict[str, float] = {}
-        for features, rows in (("counts", X.astype(np.float64)), ("stabilised", stabilise(X))):
-            for components in (None, 6):
-                for landmarks in (200, 400):
-                    label = f"{features}, {components or 'all'} components, {landmarks} landmarks"
-                    grid |= {
-                        f"{label}, {key}": value
-                        for key, value in _coordinates(rows, truth, components, landmarks).items()
-                    }
-        best = max(grid, key=lambda key: grid[key])
-        table[name] = {"best by the truth": grid[best], "setting": best, "grid": grid}
-        print(name, grid[best], best, flush=True)
-    return table
+    return {name: best_coordinates(name, X, truth) for name, (X, truth) in sets.items()}
+
+
+def best_coordinates(name: str, X: NDArray, truth: NDArray) -> dict[str, Any]:
+    """DREiMac's coordinates of one set, with every setting."""
+    grid: dict[str, float] = {}
+    for features, rows in (("counts", X.astype(np.float64)), ("stabilised", stabilise(X))):
+        for components in (None, 6):
+            for landmarks in (200, 400):
+                label = f"{features}, {components or 'all'} components, {landmarks} landmarks"
+                grid |= {
+                    f"{label}, {key}": value
+                    for key, value in _coordinates(rows, truth, components, landmarks).items()
+                }
+    best = max(grid, key=lambda key: grid[key])
+    print(name, grid[best], best, flush=True)
+    return {"best by the truth": grid[best], "setting": best, "grid": grid}
 
 
 def _coordinates(

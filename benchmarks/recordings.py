@@ -1,12 +1,15 @@
-"""Rings in neural recordings: the ring solver, PCA planes, Isomap and UMAP, with controls.
+"""Rings in neural recordings: the ring solver, PCA planes, Isomap, UMAP and DREiMac, with controls.
 
-    python benchmarks/recordings.py [synthetic|ours|shift|baselines]…   (all without a name)
+    python benchmarks/recordings.py [synthetic|ours|shift|baselines|dreimac]…
+
+Without a name: all but ``dreimac``, which needs DREiMac 0.3.2, in an environment of its own.
 
 Ours sees no labels: ``LatentDomain(grid=(N,), periodic=True, solver="ring")`` on spike
 counts, five seeds. The solver was developed with both recordings and their labels at hand, so they
 are no untouched test of it; draws of ``synthetic`` are. The baselines' whole grids are searched
-with the truth in hand, on counts and on stabilised ones, and
-their best is kept. Recordings are read from the folder that ``SYMLIFT_DATA`` names.
+with the truth in hand, on counts and on stabilised ones, and their best is kept. Date and machine
+of the results are those of the part that was measured last. Recordings are read from the folder
+that ``SYMLIFT_DATA`` names.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
 
 from _common import RESULTS, write
+from populations import best_coordinates
 from symlift import LatentDomain
 from symlift.datasets import load_recording, ring_population
 from symlift.datasets.recordings import ARRAYS
@@ -301,21 +305,28 @@ def baselines() -> dict[str, Any]:
     return table
 
 
+def dreimac() -> dict[str, Any]:
+    """Circular coordinates by persistent cohomology, best by the truth."""
+    recordings = {name: load_recording(name) for name in POINTS}
+    return {name: best_coordinates(name, data.X, data.latent) for name, data in recordings.items()}
+
+
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "synthetic": synthetic, "ours": ours, "shift": shift, "baselines": baselines,
+    "dreimac": dreimac,
 }  # fmt: skip
+VERSIONS = {"baselines": "umap-learn", "dreimac": "dreimac version"}
 
 
 def main(names: list[str]) -> None:
-    for name in names or list(PARTS):
+    for name in names or [part for part in PARTS if part != "dreimac"]:
         result = PARTS[name]()
         path = RESULTS / f"{NAME}.json"
         stored = json.loads(path.read_text()) if path.exists() else {}
-        stored = {
-            key: value for key, value in stored.items() if key in PARTS or key == "umap-learn"
-        }
-        if name == "baselines":
-            stored["umap-learn"] = metadata.version("umap-learn")
+        lasting = {*PARTS, *VERSIONS.values()}
+        stored = {key: value for key, value in stored.items() if key in lasting}
+        if name in VERSIONS:
+            stored[VERSIONS[name]] = metadata.version(VERSIONS[name].removesuffix(" version"))
         print(write(NAME, {**stored, name: result}))
 
 

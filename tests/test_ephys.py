@@ -8,7 +8,7 @@ import copy
 import importlib.util
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,15 @@ from typer.testing import CliRunner
 from symlift import InputError
 from symlift.cli import app
 from symlift.ephys import ProbeCheck, check_probe, match_probe
-from symlift.ephys.arrange import arrange_channels, arranged
+from symlift.ephys.arrange import _shifted, arrange_channels, arranged, with_neighbours_anew
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
 from symlift.ephys.levels import correlate, levels_of
 from symlift.ephys.motions import motions_of
+from symlift.ephys.shifts import moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import beyond, unslipped
-from symlift.ephys.wiring import Channels, match_contacts, read_channels
+from symlift.ephys.wiring import Channels, contact_confidence, match_contacts, read_channels
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
 SMALL = Path(__file__).parent / "fixtures" / "ephys_4x4.npz"
@@ -217,10 +218,14 @@ def test_overlapping_neurons_are_told_apart_and_measured():
         assert np.abs(largest - one).max(axis=1).min() < 0.04
 
 
+def staggered(rows: int) -> np.ndarray:
+    """Two contacts in each row, every other row farther right."""
+    return np.array([(0.8 * r, 0.6 * (2 * c + r % 2)) for r in range(rows) for c in (0, 1)])
+
+
 def test_a_slipped_part_of_a_staggered_probe_goes_back():
     rng = np.random.default_rng(1)
-    row = np.arange(12)
-    points = np.array([(0.8 * r, 0.6 * (2 * c + r % 2)) for r in row for c in (0, 1)])
+    points = staggered(12)
     true = sources(rng, points, 50)
     fields = fields_of(rng, true, points)
     # the last rows are farther on by a motion that keeps most of the probe
@@ -239,6 +244,71 @@ def test_a_slipped_part_of_a_staggered_probe_goes_back():
     found = unslipped(some, points, start, 60.0)
     assert in_place(found, slot, points) == 1.0
     assert in_place(start, slot, points) < 1.0
+
+
+def test_a_row_moves_up_to_each_gap_and_nothing_else_does():
+    line = np.arange(6.0)[:, None]
+    moved = {tuple(slot.tolist()) for slot in moved_rows(line, np.array([0, 1, 2, 4, 5]))}
+    assert moved == {
+        (1, 2, 3, 4, 5),
+        (0, 2, 3, 4, 5),
+        (0, 1, 3, 4, 5),
+        (0, 1, 2, 3, 5),
+        (0, 1, 2, 3, 4),
+    }
+    # on a staggered probe the left and the right contacts are rows, and pairs across
+    points = staggered(4)
+    living = np.array([0, 1, 2, 3, 4, 6, 7])
+    for slot in moved_rows(points, living):
+        assert len(np.unique(slot)) == len(living)
+        assert 5 in slot  # the gap is taken
+
+
+def test_neighbours_at_each_others_contacts_are_assigned_anew():
+    rng = np.random.default_rng(4)
+    points = staggered(14)
+    truth = np.setdiff1d(np.arange(28), [9])
+    fields = fields_of(rng, sources(rng, points, 50), points[truth])
+    wrong = truth.copy()
+    for a, b in ((11, 12), (13, 14), (15, 16)):  # three rows with left and right exchanged
+        wrong[[a, b]] = wrong[[b, a]]
+    best = ranked(fields, points, wrong, rebuilt(fields, points, wrong), 60.0)[0]
+    assert best.gain > 0
+    assert (best.slot != truth).sum() < (wrong != truth).sum()
+    assert in_place(arrange_channels(fields, points, [wrong]).slot, truth, points) == 1.0
+
+
+def test_a_whole_probe_that_is_off_by_a_row_goes_back():
+    rng = np.random.default_rng(5)
+    points = staggered(14)
+    truth = np.setdiff1d(np.arange(28), [1, 10, 19, 26, 27])
+    fields = fields_of(rng, sources(rng, points, 50), points[truth])
+    left_as_it_is, shifted = [], []
+    for off in moved_whole(fields, points, truth):
+        near = with_neighbours_anew(fields, points, arranged(fields, points, off))
+        left_as_it_is.append(in_place(near[0].slot, truth, points))
+        shifted.append(in_place(_shifted(fields, points, *near)[0].slot, truth, points))
+    assert min(left_as_it_is) < 0.2
+    assert any(a < 0.2 and b == 1.0 for a, b in zip(left_as_it_is, shifted, strict=True))
+
+
+def test_channels_that_could_as_well_be_elsewhere_together_are_not_sure():
+    rng = np.random.default_rng(0)
+    points = np.arange(16.0)[:, None]
+    truth = np.setdiff1d(np.arange(16), [7])
+    few = fields_of(rng, sources(rng, points, 4), points[truth])
+    found = arrange_channels(few, points, [truth])
+    rivals = [arranged(few, points, slot) for slot in moved_rows(points, found.slot)]
+    nearest = min(rivals, key=lambda one: one.cost)
+    moved, worse = nearest.slot != found.slot, nearest.cost - found.cost
+    assert moved.sum() > 4
+    assert 0 <= worse < 8
+    assert found.margin[moved].max() <= worse + 0.5
+    alone = contact_confidence(few, points, replace(found, margin=np.array(np.inf)))
+    assert alone[moved].max() > 0.6  # by itself, such a channel belongs where it is
+    assert contact_confidence(few, points, found)[moved].max() < 0.5
+    many = fields_of(rng, sources(rng, points, 80), points[truth])
+    assert contact_confidence(many, points, arrange_channels(many, points, [truth])).min() > 0.7
 
 
 def test_columns_take_points_of_any_arrangement():
@@ -296,6 +366,23 @@ def test_a_right_map_raises_no_alarm_and_exchanges_are_found(small, channels):
     assert sorted(tuple(sorted(one.channels)) for one in exchanges) == pairs
     assert all(one.confidence > 0.5 for one in exchanges)
     assert sure > 0.5
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_exchanges_of_most_channels_of_a_line_with_gaps_are_named(seed):
+    rng = np.random.default_rng(seed)
+    points = np.arange(24.0)[:, None]
+    truth = np.setdiff1d(np.arange(24), [5, 17])
+    fields = fields_of(rng, sources(rng, points, 40), points[truth])
+    living = np.arange(len(truth))
+    c = np.exp(-(((points[truth] - points[truth].T) / 2.5) ** 2))
+    channels = Channels(np.full(22, "", dtype="<U9"), np.full(22, -1), living, c, fields)
+    pairs = rng.permutation(22)[:16].reshape(-1, 2)
+    claimed = truth.copy()
+    for a, b in pairs:
+        claimed[[a, b]] = claimed[[b, a]]
+    exchanges, _ = find_exchanges(channels, points, claimed)
+    assert {frozenset(one.channels) for one in exchanges} == {frozenset(p.tolist()) for p in pairs}
 
 
 def test_probes_are_matched_and_checked_through_a_recording(small):

@@ -5,14 +5,16 @@ much.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from symlift.ephys.arrange import Arranged, arranged
+from symlift.ephys.arrange import Arranged, arranged, improved, with_neighbours_anew
 from symlift.ephys.fields import Fields, best_contacts, contact_costs
-from symlift.ephys.motions import motions_of
+from symlift.ephys.motions import motions_of, turns
+from symlift.ephys.slips import filled
 from symlift.ephys.wiring import Channels
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
@@ -30,6 +32,8 @@ _HALF = 10.0
 _ROUNDS = 12
 # share of the channels from whose exchange on other starts are tried, and how many
 _MANY, _STARTS = 0.1, 4
+# rounds of fitting to compare those, and how many are followed
+_ROUGH, _FOLLOWED = 12, 3
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,10 @@ def find_exchanges(
     slot = claimed[living]
     progress("contacts", 0.6)
     best = _settled(fields, points, slot)
-    for start in _more_starts(channels, points, slot) if (best.slot != slot).mean() > _MANY else ():
-        best = min(best, _settled(fields, points, start), key=lambda a: a.cost)
+    if (best.slot != slot).mean() > _MANY:
+        best = min(
+            best, *_from_elsewhere(channels, points, slot, best), key=lambda a: round(a.cost, 6)
+        )
     progress("exchanges", 0.9)
     slots = _as_claimed(points, slot, best.slot)
     exchanges = []
@@ -74,6 +80,31 @@ def find_exchanges(
         else:
             slots = undone
     return exchanges, _stability(fields, points, arranged(fields, points, slots))
+
+
+def _from_elsewhere(
+    channels: Channels, points: NDArray, slot: NDArray, best: Arranged
+) -> Iterator[Arranged]:
+    """Where the best of several starts end, on the contacts that are taken."""
+    taken = np.sort(slot)
+    at, fields = points[taken], channels.fields
+    starts = [*_more_starts(channels, points, slot), best.slot]
+    orders = [order for start in starts for order in _turned(at, np.searchsorted(taken, start))]
+    orders.append(filled(fields, at, np.searchsorted(taken, slot), best.slot != slot))
+    first = {round(a.cost, 3): a for a in (arranged(fields, at, order, _ROUGH) for order in orders)}
+    for cost in sorted(first)[:_FOLLOWED]:
+        start = improved(fields, at, arranged(fields, at, first[cost].slot))
+        end, _ = with_neighbours_anew(fields, at, start)
+        yield replace(end, slot=taken[end.slot])
+
+
+def _turned(at: NDArray, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """An assignment to points, turned and mirrored, on those that are nearest."""
+    middle = (at.min(axis=0) + at.max(axis=0)) / 2
+    for turn in turns(at.shape[1]):
+        places = (at[order] - middle) @ turn + middle
+        apart = np.sum((places[:, None] - at[None]) ** 2, axis=-1)
+        yield np.asarray(linear_sum_assignment(apart)[1], dtype=np.int64)
 
 
 def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator[NDArray[np.int64]]:

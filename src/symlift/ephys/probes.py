@@ -35,8 +35,8 @@ class ProbeMatch:
         The probe; ``device_channel_indices`` number the channels as ``recording.channel_ids`` does.
     confidence : ndarray, (d,)
         From 0 to 1 for each channel of the recording; 0 for those without signal, which get the
-        contacts that are left. It compares contacts near to a channel's own, and does not detect
-        parts that are wrong as a whole.
+        contacts that are left. It compares other contacts of a channel, alone and together with
+        its neighbours, its row or the whole probe.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from symlift.ephys.fields import (
 )
 from symlift.ephys.motions import turns
 
-__all__ = ["beyond", "unslipped"]
+__all__ = ["Beyond", "beyond", "filled", "unslipped"]
 
 # share of the contacts that a motion must carry to contacts, and steps that it may go
 _KEEPS, _FAR = 0.8, 3.2
@@ -118,7 +118,7 @@ def unslipped(
         for gain, side, motion, free in slips[:_FEW]:
             if gain > -_WORTH:
                 continue
-            new = _filled(fields, wide, _slipped(slot, side, motion), free)
+            new = filled(fields, wide.points, _slipped(slot, side, motion), free)
             each, sources = _each(fields, wide.points[new], _FINE)
             if total(each) < total(now) - _WORTH:
                 now, slot = each, new
@@ -194,18 +194,22 @@ def _slipped(
     return np.where(side, motion[slot], slot)
 
 
-def _filled(
-    fields: Fields, wide: Beyond, slot: NDArray[np.int64], free: NDArray[np.bool_]
+def filled(
+    fields: Fields,
+    points: NDArray,
+    slot: NDArray[np.int64],
+    free: NDArray[np.bool_],
+    rounds: int = _FINE,
 ) -> NDArray[np.int64]:
-    """Channels that are free, on the contacts that the sources of the others ask for."""
+    """Channels that are ``free``, on those of ``points`` that the sources of the others ask for."""
     if not free.any():
         return slot
     rest = np.flatnonzero(~free)
-    sources = fit_sources(fields.of(rest), wide.points[slot[rest]], rounds=_FINE)
-    open_to = np.setdiff1d(np.arange(len(wide.points)), slot[rest])
+    sources = fit_sources(fields.of(rest), points[slot[rest]], rounds=rounds)
+    open_to = np.setdiff1d(np.arange(len(points)), slot[rest])
     some = fields.of(np.flatnonzero(free))
     new = slot.copy()
-    new[free] = open_to[best_contacts(some, sources, wide.points[open_to])]
+    new[free] = open_to[best_contacts(some, sources, points[open_to])]
     return new
 
 

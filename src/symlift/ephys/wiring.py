@@ -132,14 +132,14 @@ def match_contacts(
 
 def contact_confidence(fields: Fields, points: NDArray, best: Arranged) -> NDArray[np.float64]:
     """How sure each channel's contact is: by how much worse its best other contact is, whoever sits
-    there.
+    there, and the best shift that moves it along with others.
 
     Less sure where another start ended elsewhere and explains the fields nearly as well.
     """
     cost = contact_costs(fields, best.sources, points)
     change = changes(cost, best.slot)
     change[np.arange(len(cost)), best.slot] = np.inf
-    margin = np.maximum(change.min(axis=1), 0)
+    margin = np.minimum(np.maximum(change.min(axis=1), 0), best.margin)
     return np.asarray(
         margin / (margin + _SURE) * (1.0 if best.agreement >= _AGREES else _DISAGREES)
     )
