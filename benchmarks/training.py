@@ -2,6 +2,8 @@
 
     python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000
                                                   the paper's training as printed
+    python benchmarks/training.py ours --experiment gsn63-gaussian-dst --seed 379
+                                                  ours, one seed of a row of the tables
     python benchmarks/training.py long --seconds 3600
                                                   63 points from scratch, curve of r and S
     python benchmarks/training.py speed           seconds per step, and those of the authors' code
@@ -35,7 +37,7 @@ from symlift.core.model import LiftedModel
 from symlift.datasets import Observations
 from symlift.metrics import generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
-from symlift.paper.jobs import printed_jobs
+from symlift.paper.jobs import covariance_jobs, printed_jobs, training_jobs
 from symlift.paper.runner import peak_rss_mb, signal_figures
 from symlift.paper.store import Archive, made_entry
 from symlift.solvers.fast import pipeline as fast
@@ -186,6 +188,18 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
     return result
 
 
+def ours(name: str, seed: int, start: str, runs: Path) -> dict[str, Any]:
+    """Our training on one seed of a row, from the paper's start or the covariance; a run of the
+    tables. It goes on where it was stopped.
+    """
+    make = covariance_jobs if start == "covariance" else training_jobs
+    (job,) = (job for job in make(EXPERIMENTS[name]) if job.seed == seed)
+    figures = job.run(runs / f"training_{name}_{start}_seed{seed}")
+    Archive(RESULTS / "experiments").add([made_entry(job, figures)])
+    print(json.dumps(figures))
+    return figures
+
+
 def spoil(model: LiftedModel, rng: np.random.Generator) -> LiftedModel:
     """Q turned by exp(0.3 · random skew), θ changed by 10 %."""
     group = _explicit(model)
@@ -278,7 +292,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["printed", "long", "speed", "refine"])
+    parser.add_argument("what", choices=["printed", "ours", "long", "speed", "refine"])
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -292,11 +306,14 @@ def main() -> None:
         "--runs",
         type=Path,
         default=Path(".symlift-runs"),
-        help="where `printed` keeps its checkpoints",
+        help="where `printed` and `ours` keep their checkpoints",
     )
+    parser.add_argument("--start", choices=["paper", "covariance"], default="paper")
     args = parser.parse_args()
     if args.what == "printed":
         printed(args.experiment, args.seed, args.steps, args.runs)
+    elif args.what == "ours":
+        ours(args.experiment, args.seed, args.start, args.runs)
     elif args.what == "long":
         print(
             write(
