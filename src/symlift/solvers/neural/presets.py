@@ -200,10 +200,11 @@ PRESETS: dict[str, Settings] = {
         rate=1e-3,
         clip=0.5,
         dimension=325,
-        full_batch_at=3.0,
-        full_batch_every=500,
-        full_batch_tries=3,  # the two axes of an image can begin mixed, and stay so
-        retries=9,
+        # the two axes of an image can begin mixed, and stay so: a draw is closed once, early
+        full_batch_at=1.75,
+        full_batch_every=250,
+        full_batch_tries=1,
+        retries=39,
     ),
     "mnist27": Settings(
         resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053

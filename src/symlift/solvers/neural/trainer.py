@@ -182,11 +182,12 @@ class Trainer:
         )
 
     def _draw_again(self) -> None:
-        """Begin from another draw of the paper's start; best model, history and the steps taken
-        stay.
+        """Begin from another draw of the start; best model, history, the steps taken and the least
+        gap of a closing stay.
         """
         draws = self.clock.draws + 1
-        self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
+        begun = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
+        self.clock = replace(begun, closed=self.clock.closed)
         seed, start = self._another_seed(draws), self.start
         generator = torch.Generator().manual_seed(seed)
         separate = self.settings.parametrisation == "eigenvectors"
