@@ -20,7 +20,7 @@ from symlift.core.grid import Grid
 from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.objective.critic import Head, Layer, Padding
 
-__all__ = ["PRESETS", "Estimator", "Settings", "fitted", "preset_for", "refining"]
+__all__ = ["PRESETS", "Estimator", "Settings", "few_planes", "fitted", "preset_for", "refining"]
 
 
 class _Frozen(BaseModel):
@@ -82,6 +82,9 @@ class Settings(_Frozen):
     #: planes at the start: random, as in the paper, or neighbours in the spectrum of the data's
     #: covariance
     start: Literal["paper", "covariance"] = "paper"
+    #: an embedding that compresses: random rows, which are learned, or the data's strongest modes,
+    #: as many as points, which stay
+    compress: Literal["learned", "modes"] = "learned"
     # the training
     batch: Annotated[int, Field(ge=4)] = 500
     rate: PositiveFloat = 5e-4
@@ -191,6 +194,8 @@ PRESETS: dict[str, Settings] = {
         batch=2500,
         rank_limit=3.0,
         mixing=20,
+        full_batch_at=1.75,
+        full_batch_every=250,
     ),
     "mnist15": Settings(
         resolution=0.2,
@@ -228,6 +233,12 @@ PRESETS: dict[str, Settings] = {
 }
 
 
+# bits of few pixels end on all rows, as the pixels do
+PRESETS["mnist7-bits"] = PRESETS["mnist15"].model_copy(
+    update={"embedding": "linear", "dimension": None, "compress": "modes"}
+)
+
+
 def preset_for(grid: Grid, d: int) -> str:
     """The name of the preset whose data are most like d columns on ``grid``.
 
@@ -258,7 +269,7 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
     if kind == "identity" and not (odd_ring and d == grid.size):
         kind, dimension = "zero-pad", None
     # where a few planes are all that is asked for, the data's own dimensions have room for them
-    few = limit is not None and kind == "zero-pad" and 2 * limit <= min(grid.size, d)
+    few = kind == "zero-pad" and few_planes(limit, grid, d)
     if kind == "zero-pad" and d > 2 * grid.size and not few:
         kind, dimension = "linear", None
     if kind == "identity" or few:
@@ -273,11 +284,10 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
         dimension = longer + 1 - longer % 2
     # the nearest isometry is no help where the map is not to be one, and would bring back a term
     # that is switched off
-    closes = kind != "linear" and 0 not in (
-        settings.stationarity,
-        settings.resolution,
-        settings.infomax,
-    )
+    isometric = kind != "linear" or settings.compress == "modes"
+    closes = isometric and 0 not in (settings.stationarity, settings.resolution, settings.infomax)
+    # where there are more columns than points, an isometry is one of their strongest modes
+    searched = d == grid.size or few or settings.compress == "modes"
     coarse = tuple(
         e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4
     )
@@ -289,10 +299,15 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
             "rank_limit": limit,
             "close_at": settings.close_at if closes else None,
             "full_batch_at": settings.full_batch_at
-            if closes and FullBatch.suits(grid, d)
+            if closes and searched and FullBatch.suits(grid, d)
             else None,
         }
     )
+
+
+def few_planes(limit: float | None, grid: Grid, d: int) -> bool:
+    """Whether a rank ``limit`` leaves most of d columns and most of the grid's harmonics out."""
+    return limit is not None and 2 * limit <= min(grid.size, d)
 
 
 def refining(settings: Settings) -> Settings:

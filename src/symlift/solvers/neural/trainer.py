@@ -32,6 +32,7 @@ from symlift.solvers.neural.checkpoint import (
 )
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import TrainingRows, covariance_of
+from symlift.solvers.neural.few_harmonics import FewHarmonics
 from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
@@ -39,7 +40,7 @@ from symlift.solvers.neural.objective.critic import JensenShannon
 from symlift.solvers.neural.objective.mixture import MixtureMarginals
 from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.pace import Pace
-from symlift.solvers.neural.presets import Settings, refining
+from symlift.solvers.neural.presets import Settings, few_planes, refining
 from symlift.solvers.registry import CHECKPOINT, CURVE
 from symlift.statistics.selection import held_out
 from symlift.storage.atomic import write_atomically
@@ -166,7 +167,8 @@ class Trainer:
         # the embedding of a near start decides what is measured as an isometry; let loose, it
         # whitens the field
         kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
-        self.network = kind(start, self.dtype, keep_embedding=self.clock.near).to(device)
+        keep = self.clock.near or settings.compress == "modes"
+        self.network = kind(start, self.dtype, keep_embedding=keep).to(device)
         self.objective = objective.to(device, self.dtype)
         gains = (settings.rotation_gain, settings.frequency_gain, 1.0)
         parts = zip(self.network.parameters_by_gain(), gains, strict=True)
@@ -200,6 +202,7 @@ class Trainer:
             generator,
             separate,
             self.covariance,
+            start.E if self.settings.compress == "modes" else None,
         )
         self._begin(begun, seed)
 
@@ -215,9 +218,12 @@ class Trainer:
         self._begin(start, self._another_seed(0))
 
     @cached_property
-    def full_batch(self) -> FullBatch:
+    def full_batch(self) -> FullBatch | FewHarmonics:
         """The closed-form terms of all training rows."""
-        return FullBatch(self.rows.first(_FULL_BATCH), self.grid)
+        rows, limit = self.rows.first(_FULL_BATCH), self.settings.rank_limit
+        if limit is not None and self.grid.is_ring and few_planes(limit, self.grid, rows.shape[1]):
+            return FewHarmonics(rows, self.grid, int(limit))
+        return FullBatch(rows, self.grid)
 
     def _close(self, watch: Watch | None) -> None:
         """Go over to the nearest exact model, and on from there as from a near start.
