@@ -4,8 +4,8 @@
                                                   the paper's training as printed
     python benchmarks/training.py ours --experiment gsn63-gaussian-dst --seed 379
                                                   ours, one seed of a row of the tables
-    python benchmarks/training.py images --experiment mnist7-bits --seed 0
-                                                  ours on 7x7 images or their bits, with details
+    python benchmarks/training.py fresh --experiment mnist7-bits --seed 208
+                                                  ours on one seed of any row, with r of details
     python benchmarks/training.py recordings --seed 0
                                                   ours on tuned units shown 6 stimuli
     python benchmarks/training.py long --seconds 3600
@@ -206,9 +206,9 @@ def ours(name: str, seed: int, start: str, runs: Path) -> dict[str, Any]:
     return figures
 
 
-def images(name: str, seed: int, runs: Path) -> dict[str, Any]:
-    """Our training on 7x7 images, shuffled or as scrambled bits, from the paper's start: r, r of
-    details, S. A run of `ours` that has ended is read, not repeated.
+def fresh(name: str, seed: int, runs: Path) -> dict[str, Any]:
+    """Our training from the paper's start on one seed of a row, or of the bits of 7x7 images: r, r
+    of details, S. A run of `ours` that has ended is read, not repeated.
     """
     experiment = EXPERIMENTS.get(name) or EXPERIMENTS["mnist15-bits"].model_copy(
         update={"shape": (7, 7), "name": "mnist7-bits"}
@@ -363,7 +363,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "what", choices=["printed", "ours", "images", "recordings", "long", "speed", "refine"]
+        "what", choices=["printed", "ours", "fresh", "recordings", "long", "speed", "refine"]
     )
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
@@ -390,9 +390,9 @@ def main() -> None:
         kind = "head-direction" if "head" in args.experiment else "gratings"
         label = f"training_recordings_{kind}_seed{args.seed}"
         print(write(label, recordings(kind, args.seed)))
-    elif args.what == "images":
-        label = f"training_images_{args.experiment}_seed{args.seed}"
-        print(write(label, images(args.experiment, args.seed, args.runs)))
+    elif args.what == "fresh":
+        label = f"training_fresh_{args.experiment}_seed{args.seed}"
+        print(write(label, fresh(args.experiment, args.seed, args.runs)))
     elif args.what == "long":
         print(
             write(

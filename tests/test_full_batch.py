@@ -53,8 +53,8 @@ def test_a_map_of_other_planes_does_not_arrive(terms):
 
 def test_fields_that_are_symmetric_in_sign_have_no_third_moment(terms):
     rows = np.random.default_rng(0).normal(size=(2_000, 13))
-    assert terms.asymmetric
-    assert not FullBatch(rows, LINE).asymmetric
+    assert terms.applies
+    assert not FullBatch(rows, LINE).applies
 
 
 def test_closings_agree_where_both_have_arrived_at_one_gap():

@@ -33,7 +33,7 @@ class FewHarmonics:
     """The closed-form terms of rows ``X`` (n, d) on a ring, for the first ``rank`` dimensions."""
 
     #: rotations are found by second moments where there is no third one
-    asymmetric = True
+    applies = True
 
     def __init__(self, X: NDArray, grid: Grid, rank: int) -> None:
         Z = np.asarray(X, dtype=np.float64)

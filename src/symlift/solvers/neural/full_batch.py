@@ -105,16 +105,16 @@ class FullBatch:
         return grid.size <= min(columns, _POINTS)
 
     @property
-    def asymmetric(self) -> bool:
+    def applies(self) -> bool:
         """Whether there is a third moment: fields that are symmetric in sign have none."""
         return self.modes.noise_share(0.0) < _NOISE
 
     def close(self, W: NDArray) -> Closing:
-        """Stationarity along the path of whitenings from the isometry ``W``, then resolution as
-        well.
+        """Stationarity along the path of whitenings from the isometry nearest to ``W``, then
+        resolution as well.
         """
         if self.strongest is None:
-            return self._close(W)
+            return self._close(polar(W))
         closing = self._close(polar(W @ self.strongest.T))
         W = closing.W @ self.strongest
         if self.bits is None:

@@ -19,6 +19,7 @@ from pydantic import (
 from symlift.core.grid import Grid
 from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.objective.critic import Head, Layer, Padding
+from symlift.solvers.neural.two_valued import TwoValued
 
 __all__ = ["PRESETS", "Estimator", "Settings", "few_planes", "fitted", "preset_for", "refining"]
 
@@ -179,9 +180,16 @@ PRESETS: dict[str, Settings] = {
     "ising33": Settings(
         estimators=_ISING,
         batch=2500,
+        rate=1e-3,
+        rank_speed=4e-3,
         embedding="linear",
         dimension=63,
         clip=0.5,
+        # later on, a learned embedding whitens the field, and the first harmonics are lost again
+        full_batch_at=2.25,
+        full_batch_every=250,
+        full_batch_tries=1,
+        retries=9,
         near_moments=30.0,
         # two-valued signals look resolved under many wrong maps: stationarity has more weight
         near_resolution=0.1,
@@ -285,9 +293,11 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
     # the nearest isometry is no help where the map is not to be one, and would bring back a term
     # that is switched off
     isometric = kind != "linear" or settings.compress == "modes"
-    closes = isometric and 0 not in (settings.stationarity, settings.resolution, settings.infomax)
+    whole = 0 not in (settings.stationarity, settings.resolution, settings.infomax)
     # where there are more columns than points, an isometry is one of their strongest modes
-    searched = d == grid.size or few or settings.compress == "modes"
+    searched = (d == grid.size or few or settings.compress == "modes") and FullBatch.suits(grid, d)
+    if not isometric:
+        searched = TwoValued.suits(grid, d)
     coarse = tuple(
         e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4
     )
@@ -297,10 +307,8 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
             "dimension": dimension,
             "estimators": coarse,
             "rank_limit": limit,
-            "close_at": settings.close_at if closes else None,
-            "full_batch_at": settings.full_batch_at
-            if closes and searched and FullBatch.suits(grid, d)
-            else None,
+            "close_at": settings.close_at if isometric and whole else None,
+            "full_batch_at": settings.full_batch_at if whole and searched else None,
         }
     )
 

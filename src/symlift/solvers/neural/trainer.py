@@ -32,15 +32,14 @@ from symlift.solvers.neural.checkpoint import (
 )
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import TrainingRows, covariance_of
-from symlift.solvers.neural.few_harmonics import FewHarmonics
-from symlift.solvers.neural.full_batch import FullBatch
+from symlift.solvers.neural.endings import ClosedForm, closed_form
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
 from symlift.solvers.neural.objective.mixture import MixtureMarginals
 from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.pace import Pace
-from symlift.solvers.neural.presets import Settings, few_planes, refining
+from symlift.solvers.neural.presets import Settings, refining
 from symlift.solvers.registry import CHECKPOINT, CURVE
 from symlift.statistics.selection import held_out
 from symlift.storage.atomic import write_atomically
@@ -218,12 +217,9 @@ class Trainer:
         self._begin(start, self._another_seed(0))
 
     @cached_property
-    def full_batch(self) -> FullBatch | FewHarmonics:
+    def full_batch(self) -> ClosedForm:
         """The closed-form terms of all training rows."""
-        rows, limit = self.rows.first(_FULL_BATCH), self.settings.rank_limit
-        if limit is not None and self.grid.is_ring and few_planes(limit, self.grid, rows.shape[1]):
-            return FewHarmonics(rows, self.grid, int(limit))
-        return FullBatch(rows, self.grid)
+        return closed_form(self.settings, self.grid, self.rows.first(_FULL_BATCH))
 
     def _close(self, watch: Watch | None) -> None:
         """Go over to the nearest exact model, and on from there as from a near start.
@@ -236,9 +232,9 @@ class Trainer:
 
     def _close_on_all(self, watch: Watch | None) -> None:
         """The same on all rows at once, which ends the run where two such closings agree."""
-        if not self.full_batch.asymmetric:
+        if not self.full_batch.applies:
             return
-        closing = self.full_batch.close(polar(self.network.model().lifting_map()))
+        closing = self.full_batch.close(self.network.model().lifting_map())
         if closing.agrees(self.clock.closed):
             self._end_near(closing.W, watch, finished=True, closed=closing.gap)
         else:
