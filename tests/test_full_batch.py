@@ -53,8 +53,8 @@ def test_a_map_of_other_planes_does_not_arrive(terms):
 
 def test_fields_that_are_symmetric_in_sign_have_no_third_moment(terms):
     rows = np.random.default_rng(0).normal(size=(2_000, 13))
-    assert terms.asymmetric
-    assert not FullBatch(rows, LINE).asymmetric
+    assert terms.applies
+    assert not FullBatch(rows, LINE).applies
 
 
 def test_closings_agree_where_both_have_arrived_at_one_gap():
@@ -63,6 +63,9 @@ def test_closings_agree_where_both_have_arrived_at_one_gap():
     assert not Closing(W, 0.51).agrees(None)
     assert not Closing(W, 0.6).agrees(0.5)
     assert not Closing(W, 7.01).agrees(7.0)
+    # bits may differ by more, but not from one that has not arrived
+    assert Closing(W, 0.7, same=1.0).agrees(0.5)
+    assert not Closing(W, 0.7, same=1.0).agrees(400.0)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
@@ -76,7 +79,8 @@ def test_a_ring_in_steps_of_k_is_put_in_order(k):
 
 def test_only_isometries_of_a_few_points_are_searched():
     assert FullBatch.suits(LINE, 13)
-    assert not FullBatch.suits(LINE, 14)
+    assert FullBatch.suits(LINE, 14)
+    assert not FullBatch.suits(LINE, 12)
     assert not FullBatch.suits(Grid((15, 15)), 225)
     gsn63 = PRESETS["gsn63"]
     assert fitted(gsn63, Grid((63,)), 63).full_batch_at == 8.5

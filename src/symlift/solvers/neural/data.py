@@ -11,7 +11,7 @@ from torch import Tensor
 
 from symlift.solvers.neural.objective.batch import Workers
 
-__all__ = ["TrainingRows", "covariance_of", "input_statistics", "split_held_out"]
+__all__ = ["TrainingRows", "covariance_of", "input_statistics", "split_held_out", "strongest_modes"]
 
 # arrays up to this many numbers are kept on the device as they will be used; larger ones are read
 # row by row
@@ -34,6 +34,12 @@ def covariance_of(X: NDArray) -> NDArray[np.float64]:
     rows = np.asarray(X[:: max(1, X.size // _STATISTICS)], dtype=np.float64)
     rows = rows - rows.mean(axis=0)
     return np.asarray(rows.T @ rows / len(rows), dtype=np.float64)
+
+
+def strongest_modes(covariance: NDArray, count: int) -> NDArray[np.float64]:
+    """The ``count`` eigenvectors of largest variance, as rows (count, d), strongest first."""
+    vectors = np.linalg.eigh(covariance)[1]
+    return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
 
 
 def split_held_out(

@@ -10,6 +10,10 @@ milliseconds and has no noise of batches or critics in it.
 The basin is wide: five harmonics of thirty that critics have put in place are enough. Modes count
 by their variance at first; on the path through partial whitenings C^(-a/2), which commute with an
 isometry, the weak ones gain weight.
+
+Of more columns than points, the strongest modes are taken, as many as there are points. Where such
+columns are two-valued, as bits are, each then goes to one point
+(`symlift.solvers.neural.bit_columns`).
 """
 
 from __future__ import annotations
@@ -22,9 +26,13 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.core.linalg import polar
+from symlift.solvers.fast.bits import two_valued
 from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments
 from symlift.solvers.fast.sharpen import sharpen
 from symlift.solvers.fast.stationary import minimise_over_rotations
+from symlift.solvers.neural.bit_columns import local_map
+from symlift.solvers.neural.data import strongest_modes
 
 __all__ = ["Closing", "FullBatch", "most_local"]
 
@@ -39,6 +47,8 @@ _SHARP_ROWS = 8_000
 #: the largest gap of a converged map; two gaps that differ by a smaller share than this are the
 #: same
 _ARRIVED, _SAME = 1.5, 0.05
+#: the same for bits, a few of which may be at another point each time
+_SAME_BITS = 1.0
 #: the largest number of points whose third moments are kept, and the largest share of sampling
 #: noise in them
 _POINTS, _NOISE = 128, 0.5
@@ -46,48 +56,79 @@ _POINTS, _NOISE = 128, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Closing:
-    """An isometry (points, columns), and its gap in units of what sampling adds to that of the
-    truth: about 1 or less where it has arrived.
+    """A lifting map (points, columns), and its gap in units of what sampling adds to that of the
+    truth: about 1 or less where it has arrived. It is an isometry, but for bits.
     """
 
     W: NDArray[np.float64]
     gap: float
+    #: the largest gap of a map that has arrived, and the share by which two of them may differ
+    limit: float = _ARRIVED
+    same: float = _SAME
 
     def agrees(self, before: float | None) -> bool:
         """Whether it has converged, to the same gap as the best of those ``before`` it."""
-        same = before is not None and abs(self.gap - before) <= _SAME * before
-        return same and self.arrived
+        if before is None or max(self.gap, before) > self.limit:
+            return False
+        return abs(self.gap - before) <= self.same * before
 
     @property
     def arrived(self) -> bool:
         """Whether the gap is what sampling leaves of the truth's."""
-        return self.gap <= _ARRIVED
+        return self.gap <= self.limit
 
 
 class FullBatch:
-    """The closed-form terms of rows ``X`` (n, d) of about unit deviation on a grid of d points."""
+    """The closed-form terms of rows ``X`` (n, d) of about unit deviation on a grid of d points, or
+    of fewer.
+    """
 
     def __init__(self, X: NDArray, grid: Grid) -> None:
         Z = np.asarray(X, dtype=np.float64)
         Z = Z - Z.mean(axis=0)
+        self.strongest: NDArray | None = None
+        self.bits: NDArray | None = None
+        if Z.shape[1] > grid.size:
+            self.bits = Z if two_valued(Z) else None
+            self.strongest = strongest_modes(Z.T @ Z, grid.size)
+            Z = Z @ self.strongest.T
+            Z = Z / Z.std()
         self.rows = Z[:_SHARP_ROWS]
         self.lags = LagClasses(grid)
         self.modes: ModeMoments = mode_moments(Z)
 
     @staticmethod
     def suits(grid: Grid, columns: int) -> bool:
-        """Whether isometries can be searched: as many columns as points, and not too many."""
-        return columns == grid.size <= _POINTS
+        """Whether isometries can be searched: no fewer columns than points, and not too many
+        points.
+        """
+        return grid.size <= min(columns, _POINTS)
 
     @property
-    def asymmetric(self) -> bool:
+    def applies(self) -> bool:
         """Whether there is a third moment: fields that are symmetric in sign have none."""
         return self.modes.noise_share(0.0) < _NOISE
 
     def close(self, W: NDArray) -> Closing:
-        """Stationarity along the path of whitenings from the isometry ``W``, then resolution as
-        well.
+        """Stationarity along the path of whitenings from the isometry nearest to ``W``, then
+        resolution as well.
         """
+        if self.strongest is None:
+            return self._close(polar(W))
+        closing = self._close(polar(W @ self.strongest.T))
+        W = closing.W @ self.strongest
+        if self.bits is None:
+            return Closing(W, closing.gap)
+        W = local_map(W, self.bits, self.lags.grid)
+        return Closing(W, self._gap_of(self.bits @ W.T), same=_SAME_BITS)
+
+    def _gap_of(self, Y: NDArray) -> float:
+        """The gap of a field as it stands, over its sampling noise."""
+        modes = mode_moments(Y - Y.mean(axis=0))
+        gap, noise = modes.gap(_PATH[0], self.lags)
+        return gap(modes.basis.T)[0] / max(noise, 1e-300)
+
+    def _close(self, W: NDArray) -> Closing:
         basis = self.modes.basis
         frame = W @ basis.T
         for a in _PATH:

@@ -39,6 +39,7 @@ def initial_model(
     generator: torch.Generator,
     separate: bool = False,
     covariance: NDArray | None = None,
+    embedding: NDArray | None = None,
 ) -> LiftedModel:
     """The paper's start: eigenvectors of a random antisymmetric matrix A with entries N(0, 1e-3²),
     and frequencies as small.
@@ -51,7 +52,8 @@ def initial_model(
 
     With the ``covariance`` (d, d) of the observations, Q is its eigenbasis in descending order
     instead: cosine and sine of one frequency of a stationary field have nearly the same variance,
-    so that neighbours span a plane. Frequencies are as small as before.
+    so that neighbours span a plane. Frequencies are as small as before. ``embedding``
+    (dimension, d) is used as it is, if it is given.
     """
     draw = torch.randn(dimension, dimension, generator=generator, dtype=torch.float64)
     if separate or grid.ndim > 1:
@@ -64,7 +66,9 @@ def initial_model(
         group = TranslationGroup.from_generators((_SMALL * (draw - draw.T) / 2).numpy())
     r = np.zeros(dimension // 2 + dimension % 2)
     E = np.eye(dimension, len(mean))
-    if dimension < len(mean):
+    if embedding is not None:
+        E = embedding
+    elif dimension < len(mean):
         E = _haar(
             torch.randn(len(mean), dimension, generator=generator, dtype=torch.float64)
         ).T.numpy()

@@ -19,8 +19,9 @@ from pydantic import (
 from symlift.core.grid import Grid
 from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.objective.critic import Head, Layer, Padding
+from symlift.solvers.neural.two_valued import TwoValued
 
-__all__ = ["PRESETS", "Estimator", "Settings", "fitted", "preset_for", "refining"]
+__all__ = ["PRESETS", "Estimator", "Settings", "few_planes", "fitted", "preset_for", "refining"]
 
 
 class _Frozen(BaseModel):
@@ -82,6 +83,9 @@ class Settings(_Frozen):
     #: planes at the start: random, as in the paper, or neighbours in the spectrum of the data's
     #: covariance
     start: Literal["paper", "covariance"] = "paper"
+    #: an embedding that compresses: random rows, which are learned, or the data's strongest modes,
+    #: as many as points, which stay
+    compress: Literal["learned", "modes"] = "learned"
     # the training
     batch: Annotated[int, Field(ge=4)] = 500
     rate: PositiveFloat = 5e-4
@@ -176,9 +180,16 @@ PRESETS: dict[str, Settings] = {
     "ising33": Settings(
         estimators=_ISING,
         batch=2500,
+        rate=1e-3,
+        rank_speed=4e-3,
         embedding="linear",
         dimension=63,
         clip=0.5,
+        # later on, a learned embedding whitens the field, and the first harmonics are lost again
+        full_batch_at=2.25,
+        full_batch_every=250,
+        full_batch_tries=1,
+        retries=9,
         near_moments=30.0,
         # two-valued signals look resolved under many wrong maps: stationarity has more weight
         near_resolution=0.1,
@@ -191,6 +202,8 @@ PRESETS: dict[str, Settings] = {
         batch=2500,
         rank_limit=3.0,
         mixing=20,
+        full_batch_at=1.75,
+        full_batch_every=250,
     ),
     "mnist15": Settings(
         resolution=0.2,
@@ -200,10 +213,11 @@ PRESETS: dict[str, Settings] = {
         rate=1e-3,
         clip=0.5,
         dimension=325,
-        full_batch_at=3.0,
-        full_batch_every=500,
-        full_batch_tries=3,  # the two axes of an image can begin mixed, and stay so
-        retries=9,
+        # the two axes of an image can begin mixed, and stay so: a draw is closed once, early
+        full_batch_at=1.75,
+        full_batch_every=250,
+        full_batch_tries=1,
+        retries=39,
     ),
     "mnist27": Settings(
         resolution=0.2, infomax=0.15, estimators=_MNIST27, batch=2500, dimension=1053
@@ -225,6 +239,12 @@ PRESETS: dict[str, Settings] = {
         dimension=1053,
     ),
 }
+
+
+# bits of few pixels end on all rows, as the pixels do
+PRESETS["mnist7-bits"] = PRESETS["mnist15"].model_copy(
+    update={"embedding": "linear", "dimension": None, "compress": "modes"}
+)
 
 
 def preset_for(grid: Grid, d: int) -> str:
@@ -257,7 +277,7 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
     if kind == "identity" and not (odd_ring and d == grid.size):
         kind, dimension = "zero-pad", None
     # where a few planes are all that is asked for, the data's own dimensions have room for them
-    few = limit is not None and kind == "zero-pad" and 2 * limit <= min(grid.size, d)
+    few = kind == "zero-pad" and few_planes(limit, grid, d)
     if kind == "zero-pad" and d > 2 * grid.size and not few:
         kind, dimension = "linear", None
     if kind == "identity" or few:
@@ -272,11 +292,12 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
         dimension = longer + 1 - longer % 2
     # the nearest isometry is no help where the map is not to be one, and would bring back a term
     # that is switched off
-    closes = kind != "linear" and 0 not in (
-        settings.stationarity,
-        settings.resolution,
-        settings.infomax,
-    )
+    isometric = kind != "linear" or settings.compress == "modes"
+    whole = 0 not in (settings.stationarity, settings.resolution, settings.infomax)
+    # where there are more columns than points, an isometry is one of their strongest modes
+    searched = (d == grid.size or few or settings.compress == "modes") and FullBatch.suits(grid, d)
+    if not isometric:
+        searched = TwoValued.suits(grid, d)
     coarse = tuple(
         e for e in settings.estimators if e.coarse == 1 or min(grid.shape) // e.coarse >= 4
     )
@@ -286,12 +307,15 @@ def fitted(settings: Settings, grid: Grid, d: int) -> Settings:
             "dimension": dimension,
             "estimators": coarse,
             "rank_limit": limit,
-            "close_at": settings.close_at if closes else None,
-            "full_batch_at": settings.full_batch_at
-            if closes and FullBatch.suits(grid, d)
-            else None,
+            "close_at": settings.close_at if isometric and whole else None,
+            "full_batch_at": settings.full_batch_at if whole and searched else None,
         }
     )
+
+
+def few_planes(limit: float | None, grid: Grid, d: int) -> bool:
+    """Whether a rank ``limit`` leaves most of d columns and most of the grid's harmonics out."""
+    return limit is not None and 2 * limit <= min(grid.size, d)
 
 
 def refining(settings: Settings) -> Settings:

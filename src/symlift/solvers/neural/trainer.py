@@ -32,7 +32,7 @@ from symlift.solvers.neural.checkpoint import (
 )
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import TrainingRows, covariance_of
-from symlift.solvers.neural.full_batch import FullBatch
+from symlift.solvers.neural.endings import ClosedForm, closed_form
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
@@ -166,7 +166,8 @@ class Trainer:
         # the embedding of a near start decides what is measured as an isometry; let loose, it
         # whitens the field
         kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
-        self.network = kind(start, self.dtype, keep_embedding=self.clock.near).to(device)
+        keep = self.clock.near or settings.compress == "modes"
+        self.network = kind(start, self.dtype, keep_embedding=keep).to(device)
         self.objective = objective.to(device, self.dtype)
         gains = (settings.rotation_gain, settings.frequency_gain, 1.0)
         parts = zip(self.network.parameters_by_gain(), gains, strict=True)
@@ -182,11 +183,12 @@ class Trainer:
         )
 
     def _draw_again(self) -> None:
-        """Begin from another draw of the paper's start; best model, history and the steps taken
-        stay.
+        """Begin from another draw of the start; best model, history, the steps taken and the least
+        gap of a closing stay.
         """
         draws = self.clock.draws + 1
-        self.clock = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
+        begun = Clock.start(self.settings, self.grid.size, draws=draws, began=self.step_count)
+        self.clock = replace(begun, closed=self.clock.closed)
         seed, start = self._another_seed(draws), self.start
         generator = torch.Generator().manual_seed(seed)
         separate = self.settings.parametrisation == "eigenvectors"
@@ -199,6 +201,7 @@ class Trainer:
             generator,
             separate,
             self.covariance,
+            start.E if self.settings.compress == "modes" else None,
         )
         self._begin(begun, seed)
 
@@ -214,9 +217,9 @@ class Trainer:
         self._begin(start, self._another_seed(0))
 
     @cached_property
-    def full_batch(self) -> FullBatch:
+    def full_batch(self) -> ClosedForm:
         """The closed-form terms of all training rows."""
-        return FullBatch(self.rows.first(_FULL_BATCH), self.grid)
+        return closed_form(self.settings, self.grid, self.rows.first(_FULL_BATCH))
 
     def _close(self, watch: Watch | None) -> None:
         """Go over to the nearest exact model, and on from there as from a near start.
@@ -229,9 +232,9 @@ class Trainer:
 
     def _close_on_all(self, watch: Watch | None) -> None:
         """The same on all rows at once, which ends the run where two such closings agree."""
-        if not self.full_batch.asymmetric:
+        if not self.full_batch.applies:
             return
-        closing = self.full_batch.close(polar(self.network.model().lifting_map()))
+        closing = self.full_batch.close(self.network.model().lifting_map())
         if closing.agrees(self.clock.closed):
             self._end_near(closing.W, watch, finished=True, closed=closing.gap)
         else:

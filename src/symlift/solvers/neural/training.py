@@ -29,8 +29,14 @@ from symlift.solvers.contract import (
     part_of,
 )
 from symlift.solvers.neural.board import Watch
-from symlift.solvers.neural.data import covariance_of, input_statistics, split_held_out
+from symlift.solvers.neural.data import (
+    covariance_of,
+    input_statistics,
+    split_held_out,
+    strongest_modes,
+)
 from symlift.solvers.neural.distributed import join_processes
+from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.printed import PRINTED
@@ -154,8 +160,12 @@ def starting_model(X: NDArray, grid: Grid, settings: Settings, seed: int) -> Lif
     generator = torch.Generator().manual_seed(seed)
     separate = settings.parametrisation == "eigenvectors"
     covariance = covariance_of(X) if settings.start == "covariance" else None
+    E = None
+    if settings.compress == "modes":
+        E = np.zeros((dimension, X.shape[1]))
+        E[: grid.size] = strongest_modes(covariance_of(X), grid.size)
     return initial_model(
-        grid, centre, scale, dimension, settings.embedding, generator, separate, covariance
+        grid, centre, scale, dimension, settings.embedding, generator, separate, covariance, E
     )
 
 
@@ -187,7 +197,10 @@ def _row(preset: str, grid: Grid, d: int) -> str:
     """The name of the settings that ``preset`` means for these data."""
     if preset == "paper":
         return f"paper-{preset_for(grid, d)}"
-    return preset_for(grid, d) if preset in ("ours", "auto") else preset
+    if preset not in ("ours", "auto"):
+        return preset
+    name = preset_for(grid, d)
+    return "mnist7-bits" if name == "mnist15-bits" and FullBatch.suits(grid, d) else name
 
 
 def _settings(preset: str, overrides: dict[str, Any] | None, grid: Grid, d: int) -> Settings:
