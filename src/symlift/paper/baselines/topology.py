@@ -153,8 +153,8 @@ def read_columns(
         raise InputError(f"axes {axes!r} are unknown: choose one of {', '.join(AXES)}")
     if reading not in READINGS:
         raise InputError(f"reading {reading!r} is unknown: choose one of {', '.join(READINGS)}")
-    turned = {"upright": upright, "own": np.asarray, "principal": principal_axes}[axes](plane)
-    places = on_grid(turned, grid)
+    turn = {"upright": upright, "principal": principal_axes}.get(axes)
+    places = on_grid(plane if turn is None else turn(plane), grid)
     weights = np.zeros((grid.size, grid.size))
     if reading == "assign":
         weights[:, varying] = _assignment(places, grid)
