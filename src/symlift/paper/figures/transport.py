@@ -43,7 +43,7 @@ def paint(request: Request) -> Figure:
     for place, (data, (title, steps, degrees)) in enumerate(zip(sets, _PANELS, strict=True)):
         request.progress(f"moving rows of {title}", None)
         axes = figure.add_subplot(1, 3, 1 + place)
-        _draw(axes, data, f"{title}, {degrees}°", steps, request.seed)
+        _draw(axes, data, f"{title}, {degrees}°, n = {len(data.X):,}", steps, request.seed)
         axes.set_xlabel("principal component 1, spikes")
     figure.axes[0].set_ylabel("principal component 2, spikes")
     return figure
