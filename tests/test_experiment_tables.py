@@ -35,6 +35,8 @@ from symlift.paper.studies import (
     ablation_jobs,
     ablation_table,
     effects_table,
+    liegan_jobs,
+    liegan_table,
     morris_design,
     morris_jobs,
     morris_table,
@@ -440,6 +442,42 @@ def test_the_tica_table_has_all_24_configurations():
     assert repr(rows[0]["fast"]) == "0.9000 (0.9000)"
     assert rows[3]["baseline here"] == 0.03
     assert rows[3]["authors' scoring"] == 0.27
+
+
+def test_the_liegan_table_marks_what_loss_and_truth_choose():
+    jobs = liegan_jobs()
+    assert len({job.key for job in jobs}) == 9
+    assert {job.settings["steps"] for job in jobs} == {150_000}
+    assert job_price(jobs[0]) == pytest.approx(1275)
+    # the loss falls along the list; the truth prefers the fifth
+    found = entries(
+        jobs, lambda i, _: {"loss": 1 - i / 10, "similarity_exact": [0.9 if i == 4 else 0.1]}
+    )
+    table = liegan_table(found)
+    assert [row["chosen by"] for row in table.rows] == ["", "", "", "", "truth", "", "", "", "loss"]
+    assert table.notes == []
+    assert liegan_table({}).rows == []
+
+
+def test_a_liegan_run_leaves_out_its_beginning(rng):
+    from symlift.paper.baselines.liegan import fit
+
+    X, grid = rng.normal(size=(80, 5)), Grid(5, True)
+    options = {"steps": 20, "checkpoints": 5, "batch": 8, "hidden": 8}
+    run = fit(X, grid, np.random.default_rng(0), skip=0.8, **options)
+    assert run.trace["checkpoint"] == 4
+    with pytest.raises(InputError, match="skip"):
+        fit(X, grid, np.random.default_rng(0), skip=1.0, **options)
+
+
+def test_the_price_of_everything_is_printed_before_anything_runs(tmp_path):
+    done = runner.invoke(app, ["experiment", "price", "--jobs", "2", "--cache", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert "neural, as printed" in done.stdout
+    assert lines[-1].startswith("together: ")
+    assert lines[-1].endswith("with 2 at a time")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_page_names_machine_versions_and_what_was_not_run():
