@@ -56,6 +56,7 @@ from symlift.paper.baselines import (
 from symlift.paper.baselines.embedding import isomap_plane, umap_plane
 from symlift.paper.baselines.figures import PAPER_TICA
 from symlift.paper.baselines.glasso import precision_graph
+from symlift.paper.baselines.scoring import shift_correlations
 from symlift.paper.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
 from symlift.paper.baselines.tica import pooled_energy, pooling, zca
 from symlift.paper.baselines.topology import embed_columns, read_columns
@@ -324,20 +325,20 @@ def readings_of_embeddings() -> dict[str, Any]:
             data = image_crops(images, (side, side), n, "permutation", subpixel, seed)
             X, embed = data.X.astype(np.float64), embeddings[method]
             placed = [embed_columns(X, partial(embed, k=k, seed=seed), 0.1) for k in (3, 5, 7)]
-            for turn, reading in product((False, True), ("interpolate", "assign")):
+            for axes, reading in product(("own", "upright"), ("interpolate", "assign")):
                 scores = [
                     round(
                         score(
-                            read_columns(columns, plane, data.grid, turn=turn, reading=reading),
+                            read_columns(columns, plane, data.grid, axes=axes, reading=reading),
                             data,
                         ),
                         3,
                     )
                     for columns, plane in placed
                 ]
-                scores_of.setdefault(f"{'upright' if turn else 'own axes'}, {reading}", []).append(
-                    scores
-                )
+                scores_of.setdefault(
+                    f"{axes if axes == 'upright' else 'own axes'}, {reading}", []
+                ).append(scores)
         name = f"{method}, {side}x{side}, {n} crops" + (
             ", at fractions of a pixel" if subpixel else ""
         )
@@ -360,7 +361,7 @@ def angles_of_embeddings() -> dict[str, Any]:
     for seed in range(5):
         data = image_crops(images, (15, 15), ROWS["mnist15"], "permutation", random_state=seed)
         true = data.grid.indices()[np.asarray(data.transform).argmax(axis=0)]
-        exact = read_columns(np.arange(225), true.astype(np.float64), data.grid, turn=False)
+        exact = read_columns(np.arange(225), true.astype(np.float64), data.grid, axes="own")
         angles = []
         for k in (3, 5, 7):
             _, plane = embed_columns(
@@ -426,13 +427,8 @@ def per_sample(latent: np.ndarray, recovered: np.ndarray, empty_is_zero: bool) -
     """Mean best |Pearson| over flips and cyclic shifts up to each of REACHES; near-empty windows as
     they are, or as 0.
     """
-    f, y = (v - v.mean(axis=1, keepdims=True) for v in (latent.astype(np.float64), recovered))
-    size = np.linalg.norm(f, axis=1)
-    spectrum, points = np.fft.rfft(f), f.shape[1]
-    lags = np.stack(
-        [np.fft.irfft(spectrum * np.fft.rfft(v).conj(), n=points) for v in (y, y[:, ::-1])]
-    )
-    r = np.abs(lags) / np.maximum(size * np.linalg.norm(y, axis=1), 1e-300)[:, None]
+    size, points = latent.std(axis=1), latent.shape[1]
+    r = np.abs(shift_correlations(latent, recovered))
     live = size > 1e-6 * size.max()
     figures = []
     for reach in REACHES:

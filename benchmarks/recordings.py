@@ -1,6 +1,6 @@
 """Rings in neural recordings: the ring solver, PCA planes, Isomap, UMAP and DREiMac, with controls.
 
-    python benchmarks/recordings.py [synthetic|ours|shift|baselines|dreimac]…
+    python benchmarks/recordings.py [synthetic|ours|transport|baselines|dreimac]…
 
 Without a name: all but ``dreimac``, which needs DREiMac 0.3.2, in an environment of its own.
 
@@ -38,13 +38,15 @@ from symlift.datasets import load_recording, ring_population
 from symlift.datasets.recordings import ARRAYS
 from symlift.errors import FitWarning
 from symlift.metrics import circular_correlation
-from symlift.report.ring import energy_distance, overlap
+from symlift.paper.transport import transport_rows
 from symlift.solvers.ring.search import stabilise
 
 NAME = "real_data_recordings"
 SEEDS = range(5)
 POINTS = {"head-direction": 32, "drifting-gratings": 30}
-SECTORS = {"head-direction": 8, "drifting-gratings": 4}
+#: parts of a turn that one step of the stimulus is: 30° of orientation, 45° of head direction
+#: and of orientation
+STEPS = {"synthetic gratings": 6, "head-direction": 8, "drifting-gratings": 4}
 NEIGHBOURS = (5, 10, 15, 30, 50)
 POPULATIONS: dict[str, dict[str, Any]] = {
     "32 units": {},
@@ -212,55 +214,30 @@ def windows(points: int) -> dict[str, float]:
     return by_window
 
 
-def shift() -> dict[str, Any]:
-    """Held-out rows moved from one sector of the ring to another: are they nearer to the rows that
-    belong there?
-
-    For each pair of neighbouring sectors: energy distances to the real rows, in the first six
-    principal components, of the rows as they were and as they were moved; the share of the distance
-    that the move removes; the overlap.
-    """
+def transport() -> dict[str, Any]:
+    """Held-out rows moved by one step of the stimulus, with controls, five splits or draws."""
     table: dict[str, Any] = {}
-    for name, points in POINTS.items():
-        data, sectors = load_recording(name), SECTORS[name]
+    for name, steps in STEPS.items():
         splits = []
         for seed in SEEDS:
+            data = (
+                ring_population(1_100, 110, stimuli=6, random_state=1_000 + seed)
+                if name == "synthetic gratings"
+                else load_recording(name)
+            )
             train, test = _split(len(data.X), seed)
             X = data.X[:, _varying(data.X, train)].astype(np.float64)
-            est = fit(X[train], points, seed)
-            # the sense of turning is not identifiable: the training rows' labels give it, and
-            # nothing else
-            sense = np.sign(circular_correlation(data.latent[train], est.phase(X[train])))
-            frame = PCA(6).fit(X[train])
-            sector = np.round(data.latent[test] / (2 * np.pi / sectors)).astype(int) % sectors
-            moved = {step: est.shift(X[test], sense * step * points / sectors) for step in (-1, 1)}
-            removed, mixed, unmoved_mixed, noise = [], [], [], []
-            for target in range(sectors):
-                real = frame.transform(X[test][sector == target])
-                noise.append(energy_distance(real[::2], real[1::2]))
-                for step in (-1, 1):
-                    source = sector == (target - step) % sectors
-                    before, after = (
-                        frame.transform(X[test][source]),
-                        frame.transform(moved[step][source]),
-                    )
-                    removed.append(1 - energy_distance(after, real) / energy_distance(before, real))
-                    mixed.append(overlap(after, real))
-                    unmoved_mixed.append(overlap(before, real))
-            splits.append(
-                {
-                    "distance removed": round(float(np.median(removed)), 4),
-                    "worst pair": round(float(min(removed)), 4),
-                    "overlap moved": round(float(np.mean(mixed)), 4),
-                    "overlap unmoved": round(float(np.mean(unmoved_mixed)), 4),
-                    "distance within a sector": round(float(np.mean(noise)), 4),
-                }
-            )
+            est = fit(X[train], POINTS.get(name, 30), seed)
+            seen, unseen = ((X[part], data.latent[part]) for part in (train, test))
+            moved = transport_rows(est, seen, unseen, steps, np.random.default_rng(seed))
+            read = {"held out": size(data.latent[test], est.phase(X[test]))}
+            splits.append(moved.summary() | read)
+            print(name, seed, splits[-1], flush=True)
         table[name] = {
+            "steps of a turn": steps,
             "splits": splits,
             **{key: spread([s[key] for s in splits]) for key in splits[0]},
         }
-        print(name, json.dumps(table[name]["splits"], indent=1), flush=True)
     return table
 
 
@@ -312,7 +289,7 @@ def dreimac() -> dict[str, Any]:
 
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "synthetic": synthetic, "ours": ours, "shift": shift, "baselines": baselines,
+    "synthetic": synthetic, "ours": ours, "transport": transport, "baselines": baselines,
     "dreimac": dreimac,
 }  # fmt: skip
 VERSIONS = {"baselines": "umap-learn", "dreimac": "dreimac version"}

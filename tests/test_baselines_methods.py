@@ -161,7 +161,7 @@ def test_one_embedding_serves_all_readings(shuffled):
     placed = embed_columns(
         shuffled.X.astype(np.float64), lambda D: isomap_plane(D, 7, "precomputed"), 0.1
     )
-    for options in ({"turn": False}, {}, {"reading": "assign"}, {"smoothing": 0.5}):
+    for options in ({"axes": "own"}, {}, {"reading": "assign"}, {"smoothing": 0.5}):
         expected = run("isomap", shuffled, neighbours=7, threshold=0.1, **options).lifting_map
         np.testing.assert_array_equal(
             read_columns(*placed, shuffled.grid, **options).lifting_map, expected
@@ -175,7 +175,7 @@ def test_one_embedding_serves_all_readings(shuffled):
 def test_own_axes_and_interpolation_are_what_isomap_loses_by(shuffled):
     scores = [
         score(run("isomap", shuffled, neighbours=7, **options), shuffled)
-        for options in ({"turn": False}, {}, {"reading": "assign"})
+        for options in ({"axes": "own"}, {}, {"reading": "assign"})
     ]
     assert scores[2] >= scores[1] > scores[0] - 1e-12
 

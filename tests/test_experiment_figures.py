@@ -37,6 +37,7 @@ N_OF = {
     "lifting-map": 900,
     "neural": 400,
     "neural-gratings": 400,
+    "transport": 400,
     "gsn-samples": 300,
 }
 FILES = {
@@ -218,7 +219,7 @@ def test_the_composition_is_the_identity_where_the_recovery_is_perfect(small):
     [
         (
             {"name": "waveform"},
-            "waveforms, bits, lifting-map, neural, neural-gratings, gsn-samples",
+            "waveforms, bits, lifting-map, neural, neural-gratings, transport, gsn-samples",
         ),
         ({"name": "bits", "formats": ("gif",)}, "'gif'.*svg, png, pdf"),
         ({"name": "bits", "formats": ()}, "none"),

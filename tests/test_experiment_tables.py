@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from symlift import Grid, InputError
 from symlift.cli import app
 from symlift.paper import EXPERIMENTS
+from symlift.paper.first_table import table1, table1_jobs
 from symlift.paper.jobs import (
     Job,
     baseline_jobs,
@@ -23,6 +25,7 @@ from symlift.paper.jobs import (
     solver_jobs,
     training_jobs,
 )
+from symlift.paper.prices import PRINTED_STEPS, estimate, job_price, printed_price
 from symlift.paper.results import fill_tables, one_experiment, results_page
 from symlift.paper.store import Archive
 from symlift.paper.studies import (
@@ -32,11 +35,11 @@ from symlift.paper.studies import (
     ablation_jobs,
     ablation_table,
     effects_table,
+    liegan_jobs,
+    liegan_table,
     morris_design,
     morris_jobs,
     morris_table,
-    table1,
-    table1_jobs,
     tica_jobs,
     tica_table,
 )
@@ -150,8 +153,9 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     ours, pooled, similarity, glasso = table.rows
     assert repr(ours["fast"]) == "0.9000 (0.8000)"
     assert repr(pooled["fast"]) == "0.8000 (0.7000)"
-    assert ours["ours, trained"] is None
-    assert ours["as printed"] is None
+    # empty cells say why
+    assert ours["ours, trained"] == "not run"
+    assert ours["as printed"] == "not run: 1.7 days"
     assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 3", "– / – / – / 11")
     assert repr(similarity["fast"]) == "0.9000 (0.9000)"
     assert repr(glasso["one alignment"]) == "0.100 (0.100)"
@@ -187,6 +191,8 @@ def test_table_1_puts_training_beside_the_fast_solver():
         | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
     )
     rows = {(row["experiment"], row["measure"]): row for row in table1([ring, images], found).rows}
+    assert rows["mnist15-shuffled", "S"]["as printed"] == "not run: 16 days"
+    assert rows["mnist15-shuffled", "S"]["ours, from the covariance"] == "other rows only"
     first = rows["gsn15-continuous", "S exact"]
     assert repr(first["ours, trained"]) == "0.9910 (0.9900)"
     assert repr(first["fast"]) == "1.0000 (1.0000)"
@@ -197,6 +203,18 @@ def test_table_1_puts_training_beside_the_fast_solver():
     assert rows["gsn15-continuous", "S exact, liegan"]["paper"] == 0.4533
     assert repr(rows["mnist15-shuffled", "S"]["fast"]) == "0.7000"
     assert rows["mnist15-shuffled", "S"]["paper"] == "0.921 / 0.949"
+
+
+def test_table_1_takes_training_of_any_seed_but_not_of_earlier_versions():
+    ring = EXPERIMENTS["gsn15-fft"]
+    (first, *_) = training_jobs(ring)
+    other, earlier = (first.model_copy(update={"seed": seed}) for seed in (77, 78))
+    found = entries(
+        [first, other], lambda i, _: {"similarity_exact": [0.9 + i / 20], "cpu_seconds": 3.0}
+    ) | entries([earlier], lambda *_: {"similarity_exact": [0.1]})
+    row = table1([ring], found).rows[0]
+    assert repr(row["ours, trained"]) == "0.9250 (0.9000)"
+    assert (row["seeds"], row["seconds"]) == ("0 / 2 / 0 / 0", "– / 3 / – / –")
 
 
 def test_table_1_forgets_results_of_other_definitions():
@@ -210,6 +228,31 @@ def test_the_full_table_is_the_cheap_one_and_more():
     ring = [EXPERIMENTS["gsn15-fft"]]
     cheap, full = ({job.method for job in table1_jobs(ring, full)} for full in (False, True))
     assert full - cheap == {"neural", "liegan"}
+
+
+def test_prices_are_those_of_the_printed_steps():
+    for name, (step, steps) in PRINTED_STEPS.items():
+        row = EXPERIMENTS[name]
+        columns = 8 * math.prod(row.shape) if row.source == "mnist-bits" else math.prod(row.shape)
+        grid = Grid(row.shape, row.periodic)
+        assert _settings("paper", {}, grid, columns).steps == steps
+        assert printed_price(row) == step * (row.printed.steps if row.printed else steps)
+
+
+def test_an_estimate_adds_up_and_says_what_is_longest():
+    ring = EXPERIMENTS["gsn15-fft"]
+    lines = estimate([*solver_jobs(ring), *printed_jobs(ring)], workers=2)
+    assert lines == [
+        "neural, as printed: 3 runs, 1.1 h of one core",
+        "fast: 3 runs, 3 s of one core",
+        "together: 6 runs, 1.1 h of one core, about 34 min with 2 at a time",
+    ]
+    # the longest run cannot be shared
+    assert estimate(printed_jobs(ring)[:1], 8)[-1].endswith("about 22 min with 8 at a time")
+    (searched,) = baseline_jobs(ring, slow=True)[:1]
+    assert job_price(searched) == pytest.approx(127.5)
+    (ablated, *_) = [j for j in ablation_jobs() if j.experiment.name.startswith("gsn63")]
+    assert job_price(ablated) == pytest.approx(1620)
 
 
 # -- studies ---------------------------------------------------------------------------------------
@@ -390,7 +433,7 @@ def test_the_morris_design_changes_one_setting_at_a_time():
 
 def test_the_tica_table_has_all_24_configurations():
     jobs = tica_jobs()
-    assert len({job.key for job in jobs}) == 24
+    assert len({job.key for job in jobs}) == 2 * 24
     found = entries(jobs, lambda i, _: {"r_paper": i / 100, "r": 0.0})
     fast = solver_jobs(jobs[0].experiment)
     rows = tica_table(found | entries(fast, lambda *_: {"r_paper": 0.9, "r": 0.9})).rows
@@ -398,13 +441,53 @@ def test_the_tica_table_has_all_24_configurations():
     assert all(row["paper"] is not None for row in rows)
     assert repr(rows[0]["fast"]) == "0.9000 (0.9000)"
     assert rows[3]["baseline here"] == 0.03
+    assert rows[3]["authors' scoring"] == 0.27
+
+
+def test_the_liegan_table_marks_what_loss_and_truth_choose():
+    jobs = liegan_jobs()
+    assert len({job.key for job in jobs}) == 9
+    assert {job.settings["steps"] for job in jobs} == {150_000}
+    assert job_price(jobs[0]) == pytest.approx(1275)
+    # the loss falls along the list; the truth prefers the fifth
+    found = entries(
+        jobs, lambda i, _: {"loss": 1 - i / 10, "similarity_exact": [0.9 if i == 4 else 0.1]}
+    )
+    table = liegan_table(found)
+    assert [row["chosen by"] for row in table.rows] == ["", "", "", "", "truth", "", "", "", "loss"]
+    assert table.notes == []
+    assert liegan_table({}).rows == []
+
+
+def test_a_liegan_run_leaves_out_its_beginning(rng):
+    from symlift.paper.baselines.liegan import fit
+
+    X, grid = rng.normal(size=(80, 5)), Grid(5, True)
+    options = {"steps": 20, "checkpoints": 5, "batch": 8, "hidden": 8}
+    run = fit(X, grid, np.random.default_rng(0), skip=0.8, **options)
+    assert run.trace["checkpoint"] == 4
+    with pytest.raises(InputError, match="skip"):
+        fit(X, grid, np.random.default_rng(0), skip=1.0, **options)
+
+
+def test_the_price_of_everything_is_printed_before_anything_runs(tmp_path):
+    done = runner.invoke(app, ["experiment", "price", "--jobs", "2", "--cache", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert "neural, as printed" in done.stdout
+    assert lines[-1].startswith("together: ")
+    assert lines[-1].endswith("with 2 at a time")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_page_names_machine_versions_and_what_was_not_run():
     experiment = EXPERIMENTS["mnist15-bits"]
     found = entries(solver_jobs(experiment), lambda *_: {"r": 0.9, "r_paper": 0.9})
     page = results_page([experiment], found)
-    assert "| mnist15-bits | r | 0.944 |  |  |  | 0.9000 (0.9000) |" in page
+    assert (
+        "| mnist15-bits | r | 0.944 | not run: 3.9 days | not run | other rows only | 0.9000"
+        in page
+    )
     assert "abacus, 2 cores, Python 3.11, symlift 0.1.0: 3 runs, 2026-01-02 to 2026-01-02" in page
     assert page.count("Not run:") == len(STUDIES) + 1  # every study, and the effects
 

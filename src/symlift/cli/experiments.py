@@ -250,6 +250,18 @@ def experiment_table(
         )
 
 
+@experiment_app.command("price")
+def experiment_price(jobs: Jobs = 1, cache: CacheFolder = None) -> None:
+    """Print what the full tables and all studies will cost, without running anything.
+
+    Runs that the cache holds cost nothing. Example: symlift experiment price --jobs 2
+    """
+    from symlift.paper.results import full_price
+
+    for line in full_price(jobs, cache):
+        typer.echo(line)
+
+
 def _no_options_for_a_study(
     name: str, solver: str, seed: int, n: int | None, baselines: bool
 ) -> None:

@@ -135,6 +135,7 @@ def image_crops(
     transform: str | ArrayLike = "identity",
     subpixel: bool = False,
     random_state: RandomState = 0,
+    centred: bool = False,
 ) -> Observations:
     """Draw random crops of images, each image zero-padded by the size of the crop.
 
@@ -156,6 +157,9 @@ def image_crops(
         ``(1−a) f[i] + a f[i+1]`` on each axis.
     random_state : int, numpy.random.Generator or None, default=0
         Seed.
+    centred : bool, default=False
+        Whether every crop is the middle of its image, so that only the image is drawn: such a
+        field is *not* stationary.
 
     Returns
     -------
@@ -194,7 +198,8 @@ def image_crops(
             f"crop {grid} has {grid.ndim} axis or axes: give two, such as (15, 15), or one number"
             " for a square"
         )
-    stack = stack[stack.any(axis=(1, 2))]
+    shown = _middles(stack, grid.shape) if centred else stack
+    stack = stack[shown.any(axis=(1, 2))]
     if len(stack) == 0:
         raise InputError("all images are blank: give at least one that is not")
     crop_rng, mixing_rng, noise_rng = generator(random_state).spawn(3)
@@ -213,6 +218,8 @@ def image_crops(
             corners = crop_rng.random((len(rows), 2)) * (extent - (0 if subpixel else 1)) + (
                 0 if subpixel else 1
             )
+            if centred:
+                corners[:] = extent // 2
             crops = _cut(rimmed, which, corners, grid.shape, subpixel).reshape(len(rows), -1)
             latent[rows] = crops
             blank.append(rows[~crops.any(axis=1)])
@@ -411,6 +418,15 @@ def scrambled_bits(
     return ScrambledBits(
         X, latent, None, images.grid, images.periodic, f"{images.name}-bits", order, b
     )
+
+
+def _middles(stack: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The part of each image that a crop of ``shape`` at its middle shows."""
+    rows, columns = (
+        slice(max(0, (size - side) // 2), max(0, (size - side) // 2) + side)
+        for size, side in zip(stack.shape[1:], shape, strict=True)
+    )
+    return stack[:, rows, columns]
 
 
 def _cut(

@@ -30,7 +30,6 @@ BASES = ("gaussian", "legendre")
 VARIANTS = ("released", "text")
 SHIFTS = ("continuous", "discrete", "fft")
 
-AMPLITUDES = (0.5, 1.5)
 SCALES = {"gaussian": (0.5, 2.5), "legendre": (6.0, 15.0)}
 # on an open line: pulse slots of a sample, and the range of their centres in windows
 SLOTS = {"released": 5, "text": 10}
@@ -47,6 +46,9 @@ def gsn(
     transform: str | ArrayLike = "identity",
     noise: float = 0.05,
     random_state: RandomState = 0,
+    amplitudes: tuple[float, float] = (0.5, 1.5),
+    presence: float = 0.5,
+    degrees: Sequence[int] = (3, 2),
 ) -> Observations:
     """Generate generalized shot noise on a grid of one to three axes, observed through a transform.
 
@@ -88,6 +90,12 @@ def gsn(
         Deviation of the white noise of the observations, relative to that of the latent.
     random_state : int, numpy.random.Generator or None, default=0
         Seed; it gives the same latent under every transform.
+    amplitudes : (float, float), default=(0.5, 1.5)
+        Range of the amplitudes A.
+    presence : float, default=0.5
+        Probability that a slot of the released variant holds a pulse, from 0 to 1.
+    degrees : sequence of int, default=(3, 2)
+        Degrees l, each 2 or 3, of the Legendre families of the released variant.
 
     Returns
     -------
@@ -115,6 +123,7 @@ def gsn(
     n, noise = check_count(n), check_noise(noise)
     grid = Grid(shape, periodic)
     _check(grid, basis, variant, shifts)
+    low, high = _check_pulses(amplitudes, presence, degrees)
     pulse_rng, mixing_rng, noise_rng = generator(random_state).spawn(3)
 
     half_ranges = [_half_range(length, wraps, basis, variant) for length, wraps in _axes(grid)]
@@ -125,10 +134,10 @@ def gsn(
     latent = np.empty((n, grid.size), dtype=np.float32)
     for start in range(0, n, step):
         count = min(step, n - start)
-        present = _presence(count, slots, variant, pulse_rng)
+        present = _presence(count, slots, variant, presence, pulse_rng)
         block = np.zeros((count, grid.size), dtype=np.float32)
-        for degrees in _families(count, basis, variant, pulse_rng):
-            amplitudes = present * _uniform(pulse_rng, AMPLITUDES, (count, slots))
+        for family in _families(count, basis, variant, degrees, pulse_rng):
+            heights = present * _uniform(pulse_rng, (low, high), (count, slots))
             scales = _uniform(pulse_rng, SCALES[basis], (count, slots))[..., None]
             profiles = []
             for (length, wraps), half in zip(_axes(grid), half_ranges, strict=True):
@@ -136,13 +145,13 @@ def gsn(
                 if shifts == "discrete":
                     centres = np.floor(centres)
                 origin = np.zeros_like(centres) if shifts == "fft" else centres
-                profile = _pulse(_distance(length, wraps, origin), scales, degrees, variant)
+                profile = _pulse(_distance(length, wraps, origin), scales, family, variant)
                 profiles.append(
                     translate_ring(profile, centres).astype(np.float32)
                     if shifts == "fft"
                     else profile
                 )
-            block += _superpose(amplitudes, profiles)
+            block += _superpose(heights, profiles)
         latent[start : start + count] = block
     return observe(latent, grid, transform, noise, mixing_rng, noise_rng, f"gsn-{grid}-{basis}")
 
@@ -215,6 +224,23 @@ def _check(grid: Grid, basis: str, variant: str, shifts: str) -> None:
         )
 
 
+def _check_pulses(
+    amplitudes: tuple[float, float], presence: float, degrees: Sequence[int]
+) -> tuple[float, float]:
+    """The range of amplitudes, after a check of all three."""
+    try:
+        low, high = (float(a) for a in amplitudes)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not -math.inf < low <= high < math.inf:
+        raise InputError(f"amplitudes {amplitudes!r} are no range: give two numbers, low and high")
+    if not isinstance(presence, int | float | np.number) or not 0 <= presence <= 1:
+        raise InputError(f"presence {presence!r} is no probability: give a number from 0 to 1")
+    if not isinstance(degrees, Sequence) or not degrees or not set(degrees) <= {2, 3}:
+        raise InputError(f"degrees {degrees!r} cannot be made: give a sequence of 2 and 3")
+    return low, high
+
+
 def _axes(grid: Grid) -> list[tuple[int, bool]]:
     return list(zip(grid.shape, grid.periodic, strict=True))
 
@@ -241,18 +267,20 @@ def _slots(grid: Grid, half_ranges: list[float], variant: str) -> int:
     return round(SLOTS[variant] * windows / published)
 
 
-def _presence(count: int, slots: int, variant: str, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _presence(
+    count: int, slots: int, variant: str, presence: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     """Which slots hold a pulse, (count, slots).
 
-    Each with probability 1/2 (released), or the first P ~ U{0 … slots} (text).
+    Each with probability ``presence`` (released), or the first P ~ U{0 … slots} (text).
     """
     if variant == "released":
-        return rng.random((count, slots), dtype=np.float32) < 0.5
+        return rng.random((count, slots), dtype=np.float32) < presence
     return np.arange(slots) < rng.integers(0, slots + 1, size=(count, 1))
 
 
 def _families(
-    count: int, basis: str, variant: str, rng: np.random.Generator
+    count: int, basis: str, variant: str, degrees: Sequence[int], rng: np.random.Generator
 ) -> list[NDArray[np.int64] | None]:
     """Legendre degrees of each pulse family, to broadcast with (count, slots, points).
 
@@ -261,7 +289,7 @@ def _families(
     if basis == "gaussian":
         return [None]
     if variant == "released":
-        return [np.array(3), np.array(2)]
+        return [np.array(degree) for degree in degrees]
     return [rng.integers(2, 4, size=(count, 1, 1))]
 
 

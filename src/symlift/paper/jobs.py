@@ -12,12 +12,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from symlift.paper.baselines import SLOW
-from symlift.paper.registry import Experiment, Training
+from symlift.paper.registry import AUTHORS, Experiment, Training
 from symlift.paper.runner import run_baseline, run_experiment, run_inverse
 from symlift.solvers.registry import DEFAULT, TRAINED
 
 __all__ = [
     "Job",
+    "authors_jobs",
     "baseline_jobs",
     "ceiling_jobs",
     "covariance_jobs",
@@ -188,3 +189,9 @@ def baseline_jobs(experiment: Experiment, slow: bool, n: int | None = None) -> l
         if (name in SLOW) == slow
         for seed in experiment.seeds
     ]
+
+
+def authors_jobs(experiment: Experiment) -> list[Job]:
+    """The baselines of a row of the paper as the authors ran them, except those that train."""
+    authors = AUTHORS.get(experiment.name)
+    return [] if authors is None else baseline_jobs(authors, slow=False)

@@ -35,6 +35,7 @@ from symlift.paper.bounded_yaml import MAX_BYTES, read_yaml
 from symlift.solvers.registry import check_solver
 
 __all__ = [
+    "AUTHORS",
     "EXPERIMENTS",
     "Experiment",
     "PaperValues",
@@ -133,6 +134,8 @@ class Experiment(_Frozen):
         What the paper reports.
     cost : dict of str to float
         Expected seconds for one seed of each method, for planning only.
+    scoring : {"authors"}, optional
+        Score baselines as the authors' scripts do, instead of as the paper's text says.
 
     Examples
     --------
@@ -165,6 +168,7 @@ class Experiment(_Frozen):
     paper: PaperValues = PaperValues()
     #: method → seconds that one seed takes, for planning only
     cost: dict[str, PositiveFloat] = Field(default_factory=dict)
+    scoring: Literal["authors"] | None = None
 
     @model_validator(mode="after")
     def _can_be_made(self) -> Self:
@@ -387,10 +391,14 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
     return experiments
 
 
+def _packaged(name: str) -> dict[str, Experiment]:
+    return read_experiments((files(__package__) / name).read_text(encoding="utf-8"), name)
+
+
 #: the paper's rows, and one of our own
-EXPERIMENTS = read_experiments(
-    (files(__package__) / "paper.yaml").read_text(encoding="utf-8"), "paper.yaml"
-)
+EXPERIMENTS = _packaged("paper.yaml")
+#: row of the paper → what the authors ran its baselines on, and how
+AUTHORS = {name.removesuffix("-authors"): row for name, row in _packaged("authors.yaml").items()}
 
 
 def get_experiment(name: str, file: Path | None = None) -> Experiment:

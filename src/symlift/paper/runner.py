@@ -131,18 +131,21 @@ def run_baseline(
     data = experiment.observe(seed, experiment.baseline_n if n is None else n)
     listed = [dict(settings)] if settings else _search(experiment, baseline)
     trials = try_all(baseline, data, np.random.default_rng(seed), listed)
+    first = "paper"
+    if experiment.scoring == "authors":
+        first = "batches" if name == "tica" else "authors"
     best = {
         protocol: choose(name, trials, data, protocol)
-        for protocol in (("paper", "global") if baseline.finds == "signals" else ("paper",))
+        for protocol in ((first, "global") if baseline.finds == "signals" else (first,))
     }
     figure = {
         "signals": "r_paper",
         "phases": "circular_correlation",
         "generators": "similarity_exact",
     }[baseline.finds]
-    scores = {figure: best["paper"].score} | (
-        {"r": best["global"].score} if "global" in best else {}
-    )
+    scores = {figure: best[first].score} | ({"r": best["global"].score} if "global" in best else {})
+    losses = best[first].result.trace.get("losses")
+    trained = {} if losses is None else {"loss": losses[best[first].result.trace["checkpoint"]]}
     return {
         "experiment": experiment.name,
         "baseline": name,
@@ -152,10 +155,11 @@ def run_baseline(
             key: [round(v, 5)] if key.startswith("similarity") else round(v, 5)
             for key, v in scores.items()
         },
-        "settings": best["paper"].settings,
+        "settings": best[first].settings,
         "configurations": len(trials),
         "tuned_with_truth": len(trials) > 1,
         "seconds": round(sum(trial.seconds for trial in trials), 2),
+        **trained,
         "n": len(data.X),
         "d": int(data.X.shape[1]),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,20 +14,19 @@ from symlift.paper.baselines import get_baseline
 from symlift.paper.baselines.figures import PAPER_TICA
 from symlift.paper.jobs import (
     Job,
-    baseline_jobs,
-    ceiling_jobs,
-    covariance_jobs,
-    printed_jobs,
     solver_jobs,
-    training_jobs,
 )
-from symlift.paper.registry import EXPERIMENTS, Experiment
-from symlift.paper.store import Entry
-from symlift.paper.tables import ResultTable, Spread, spread
+from symlift.paper.records import (
+    Entries,
+    counts_text,
+    median_seconds,
+    missing_note,
+    results_of,
+)
+from symlift.paper.registry import AUTHORS, EXPERIMENTS
+from symlift.paper.tables import ResultTable, spread
 
-__all__ = ["STUDIES", "Study", "effects_table", "table1", "table1_jobs"]
-
-Entries = Mapping[str, Entry]
+__all__ = ["STUDIES", "Study", "effects_table"]
 
 
 @dataclass(frozen=True)
@@ -44,176 +43,6 @@ class Study:
     def tables(self, entries: Entries) -> list[ResultTable]:
         """All of its tables."""
         return [make(entries) for make in self.makers]
-
-
-def _results(jobs: Sequence[Job], entries: Entries) -> list[dict[str, Any]]:
-    return [entries[job.key]["result"] for job in jobs if job.key in entries]
-
-
-def _missing(jobs: Sequence[Job], entries: Entries) -> list[str]:
-    """One note for all that has not been run."""
-    counts: dict[str, list[bool]] = {}
-    for job in jobs:
-        method = f"{job.method}, as printed" if job.preset == "paper" else job.method
-        counts.setdefault(f"{job.experiment.name} / {method}", []).append(job.key in entries)
-    left = [
-        f"{name} ({done.count(False)} of {len(done)})"
-        for name, done in sorted(counts.items())
-        if not all(done)
-    ]
-    return [f"Not run: {', '.join(left)}."] if left else []
-
-
-# -- Table 1 ---------------------------------------------------------------------------------------
-
-COLUMNS = (
-    "experiment",
-    "measure",
-    "paper",
-    "as printed",
-    "ours, trained",
-    "ours, from the covariance",
-    "fast",
-    "baseline here",
-    "one alignment",
-    "seeds",
-    "seconds",
-)
-_POOLED, _EXACT = ("r, one alignment", "r"), ("S exact", "similarity_exact")
-#: what is compared in each part of the table: (name of the figure, where results and paper keep it)
-_BLOCKS = {
-    "generators": (("S exact", "similarity_exact"), ("r", "r_paper"), _POOLED),
-    "waveforms": (("r", "r_paper"), _POOLED, ("S", "similarity"), _EXACT),
-    "images": (("r", "r_paper"), _POOLED, ("S", "similarity"), _EXACT),
-    "bits": (("r", "r_paper"), _POOLED),
-    "recordings": (
-        ("circular correlation, all pairs", "circular_correlation"),
-        ("circular correlation, about means", "circular_correlation_means"),
-    ),
-    "own": (
-        ("r", "r_paper"),
-        _POOLED,
-        ("S", "similarity"),
-        ("circular correlation", "circular_correlation"),
-    ),
-}
-#: scores of a baseline, in the order in which they are looked for
-_OF_BASELINES = (
-    ("r", "r_paper"),
-    ("circular correlation", "circular_correlation"),
-    ("S exact", "similarity_exact"),
-)
-
-
-def table1_jobs(experiments: Sequence[Experiment], full: bool = False) -> list[Job]:
-    """The fast solver and the cheap baselines on every row; with ``full``, training and slow
-    baselines too.
-    """
-    jobs = [
-        job
-        for e in experiments
-        for job in (*solver_jobs(e), *ceiling_jobs(e), *baseline_jobs(e, slow=False))
-    ]
-    if full:
-        jobs += [job for e in experiments for job in _slow_jobs(e)]
-    return jobs
-
-
-def _slow_jobs(experiment: Experiment) -> list[Job]:
-    return [
-        *training_jobs(experiment),
-        *covariance_jobs(experiment),
-        *printed_jobs(experiment),
-        *baseline_jobs(experiment, slow=True),
-    ]
-
-
-def table1(experiments: Sequence[Experiment], entries: Entries) -> ResultTable:
-    """Signal and generator recovery next to the baselines: one row for each number of ours and for
-    each baseline.
-    """
-    rows: list[dict[str, Any]] = []
-    for experiment in experiments:
-        makers = (printed_jobs, training_jobs, covariance_jobs, solver_jobs)
-        names = ("as printed", "ours, trained", "ours, from the covariance", "fast")
-        ours = {
-            name: _results(jobs(experiment), entries)
-            for name, jobs in zip(names, makers, strict=True)
-        }
-        for figure, key in _BLOCKS[experiment.block]:
-            cells = {name: spread((run.get(key) for run in runs), 4) for name, runs in ours.items()}
-            if not any(cells.values()):
-                continue
-            rows.append(
-                {
-                    "experiment": experiment.name,
-                    "measure": figure,
-                    "paper": _paper(experiment, key),
-                    **cells,
-                    "seeds": " / ".join(str(len(runs)) for runs in ours.values()),
-                    "seconds": " / ".join(_told(_seconds(runs)) or "–" for runs in ours.values()),
-                }
-            )
-        perfect = _results(ceiling_jobs(experiment), entries)
-        if perfect:
-            rows.append(_baseline_row(experiment, "perfect inverse", perfect))
-        for name in experiment.baselines:
-            runs = _results(
-                [job for job in _all_baselines(experiment) if job.method == name], entries
-            )
-            if runs:
-                rows.append(_baseline_row(experiment, name, runs))
-    jobs = table1_jobs(experiments, full=True)
-    return ResultTable(
-        "table1",
-        "Signals and generators, next to the baselines",
-        COLUMNS,
-        rows,
-        _missing(jobs, entries),
-    )
-
-
-def _all_baselines(experiment: Experiment) -> list[Job]:
-    return [*baseline_jobs(experiment, slow=False), *baseline_jobs(experiment, slow=True)]
-
-
-def _baseline_row(experiment: Experiment, name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    figure, key = next((f, k) for f, k in _OF_BASELINES if runs[0][k] is not None)
-    return {
-        "experiment": experiment.name,
-        "measure": f"{figure}, {name}",
-        "paper": experiment.paper.baselines.get(name),
-        "baseline here": spread(run[key] for run in runs),
-        "one alignment": spread(run["r"] for run in runs),
-        "seeds": str(len(runs)),
-        "seconds": _told(_seconds(runs)),
-    }
-
-
-def _paper(experiment: Experiment, key: str) -> str | None:
-    # the paper's circular correlation is the one about means
-    names = {
-        "r_paper": "r",
-        "r": "",
-        "circular_correlation_means": "circular_correlation",
-        "circular_correlation": "",
-    }
-    value = getattr(experiment.paper, names.get(key, key), None)
-    if isinstance(value, tuple):
-        return " / ".join(f"{v:g}" for v in value) or None
-    return None if value is None else f"{value:g}"
-
-
-def _seconds(runs: Sequence[Mapping[str, Any]]) -> float:
-    """The median, in processor time where a run has it."""
-    spent = tuple(run.get("cpu_seconds", run["seconds"]) for run in runs)
-    return Spread(spent).median if runs else 0.0
-
-
-def _told(*counts: float) -> str:
-    return " / ".join(
-        f"{count:,.0f}" if count >= 100 else f"{count:.3g}" for count in counts if count
-    )
 
 
 # -- Table 2: ablation -----------------------------------------------------------------------------
@@ -267,7 +96,7 @@ def ablation_table(entries: Entries) -> ResultTable:
     columns = ("experiment", "training", "removed", "measure", "paper", "here", "steps", "seconds")
     jobs, rows = ablation_jobs(), []
     for name, term in product(ABLATED, ("none", *TERMS)):
-        runs = _results(
+        runs = results_of(
             [job for job in jobs if job.experiment.name == name and _removed(job) == term], entries
         )
         if not runs:
@@ -284,12 +113,12 @@ def ablation_table(entries: Entries) -> ResultTable:
                     "measure": figure,
                     "paper": None if ring else PAPER_ABLATION[term]["gaussian" in name][place],
                     "here": spread((run[key] for run in runs), 3),
-                    "steps": _told(max(run["steps"] for run in runs)),
-                    "seconds": _told(_seconds(runs)),
+                    "steps": counts_text(max(run["steps"] for run in runs)),
+                    "seconds": counts_text(median_seconds(runs)),
                 }
             )
     title = "Ablation of the three terms, at equal budgets"
-    return ResultTable("ablation", title, columns, rows, _missing(jobs, entries))
+    return ResultTable("ablation", title, columns, rows, missing_note(jobs, entries))
 
 
 def _removed(job: Job) -> str:
@@ -367,7 +196,7 @@ def morris_table(entries: Entries) -> ResultTable:
         if job.key in entries
     ]
     title = f"Morris design on the ring of 15, {MORRIS_STEPS:,} steps from the paper's start"
-    return ResultTable("morris", title, columns, rows, _missing(jobs, entries))
+    return ResultTable("morris", title, columns, rows, missing_note(jobs, entries))
 
 
 def effects_table(entries: Entries) -> ResultTable:
@@ -392,16 +221,27 @@ def effects_table(entries: Entries) -> ResultTable:
                     | dict(zip(("paper μ", "paper μ*", "paper σ"), paper, strict=True))
                 )
     title = "Elementary effects of settings"
-    return ResultTable("morris-effects", title, columns, rows, _missing(jobs, entries))
+    return ResultTable("morris-effects", title, columns, rows, missing_note(jobs, entries))
 
 
 # -- topographic ICA -------------------------------------------------------------------------------
 
 
+#: rows of the authors' waveforms that topographic ICA is run on, few enough for seconds
+TICA_ROWS = 20_000
+
+
 def tica_jobs() -> list[Job]:
-    """Four rows with six configurations each."""
+    """Four rows with six configurations each, on our data and on the authors'."""
     return [
-        Job(experiment=EXPERIMENTS[name], kind="baseline", method="tica", settings=settings)
+        Job(
+            experiment=known[name],
+            kind="baseline",
+            method="tica",
+            settings=settings,
+            n=rows,
+        )
+        for known, rows in ((EXPERIMENTS, None), (AUTHORS, TICA_ROWS))
         for name in PAPER_TICA
         for settings in get_baseline("tica").configurations()
     ]
@@ -414,23 +254,26 @@ def tica_table(entries: Entries) -> ResultTable:
         "rate",
         "pool",
         "paper",
+        "authors' scoring",
         "baseline here",
         "one alignment",
         "fast",
         "seconds",
     )
     jobs, rows = tica_jobs(), []
-    for job in jobs:
+    for job, authors in zip(jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :], strict=True):
         if job.key not in entries:
             continue
         run, settings = entries[job.key]["result"], job.settings
-        fast = _results(solver_jobs(job.experiment), entries)
+        scored = results_of([authors], entries)
+        fast = results_of(solver_jobs(job.experiment), entries)
         rows.append(
             {
                 "experiment": job.experiment.name,
                 "rate": settings["rate"],
                 "pool": settings["pool"],
                 "paper": PAPER_TICA[job.experiment.name].get((settings["rate"], settings["pool"])),
+                "authors' scoring": scored[0]["r_paper"] if scored else None,
                 "baseline here": run["r_paper"],
                 "one alignment": run["r"],
                 "fast": spread((f["r_paper"] for f in fast), 4),
@@ -438,8 +281,62 @@ def tica_table(entries: Entries) -> ResultTable:
             }
         )
     return ResultTable(
-        "tica", "Topographic ICA, all configurations", columns, rows, _missing(jobs, entries)
+        "tica", "Topographic ICA, all configurations", columns, rows, missing_note(jobs, entries)
     )
+
+
+# -- LieGAN ----------------------------------------------------------------------------------------
+
+LIEGAN_STEPS = 150_000
+
+
+def liegan_jobs() -> list[Job]:
+    """The authors' search, 3×3 at one rate of the generator, over the paper's steps: a run each."""
+    return [
+        Job(
+            experiment=EXPERIMENTS[RING],
+            kind="baseline",
+            method="liegan",
+            n=50_000,
+            settings={
+                "rate": 1e-3,
+                "discriminator_rate": rate,
+                "penalty": penalty,
+                "steps": LIEGAN_STEPS,
+                "skip": 0.2,
+            },
+        )
+        for rate, penalty in product((2e-5, 2e-4, 2e-3), (0.1, 1.0, 10.0))
+    ]
+
+
+def liegan_table(entries: Entries) -> ResultTable:
+    """S of each configuration; the one of least loss is chosen without the truth."""
+    columns = ("discriminator rate", "penalty", "loss", "S exact", "chosen by", "paper", "seconds")
+    jobs = liegan_jobs()
+    ran = [(job.settings, entries[job.key]["result"]) for job in jobs if job.key in entries]
+    chosen = {
+        "loss": min((run["loss"] for _, run in ran), default=None),
+        "truth": max((run["similarity_exact"][0] for _, run in ran), default=None),
+    }
+    rows = [
+        {
+            "discriminator rate": settings["discriminator_rate"],
+            "penalty": settings["penalty"],
+            "loss": run["loss"],
+            "S exact": run["similarity_exact"][0],
+            "chosen by": ", ".join(
+                by
+                for by, figure in (("loss", run["loss"]), ("truth", run["similarity_exact"][0]))
+                if figure == chosen[by]
+            ),
+            "paper": EXPERIMENTS[RING].paper.baselines["liegan"],
+            "seconds": run["seconds"],
+        }
+        for settings, run in ran
+    ]
+    title = f"LieGAN on the ring of 15, {LIEGAN_STEPS:,} steps"
+    return ResultTable("liegan", title, columns, rows, missing_note(jobs, entries))
 
 
 STUDIES = {
@@ -454,6 +351,12 @@ STUDIES = {
         Study(
             "morris", "sensitivity to settings, 36 runs", morris_jobs, (morris_table, effects_table)
         ),
-        Study("tica", "topographic ICA, 24 configurations", tica_jobs, (tica_table,)),
+        Study(
+            "tica",
+            "topographic ICA, 24 configurations, also as the authors scored it",
+            tica_jobs,
+            (tica_table,),
+        ),
+        Study("liegan", "LieGAN's search of 3×3 to the end, 9 runs", liegan_jobs, (liegan_table,)),
     )
 }

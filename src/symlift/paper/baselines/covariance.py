@@ -13,6 +13,7 @@ from symlift.paper.baselines.spectra import adjacency, aligned, eigenbasis, load
 __all__ = ["COVARIANCE", "fit", "smooth_spectrum"]
 
 VARIANTS = ("rotate", "whiten", "recolor")
+FREQUENCIES = ("spectrum", "index")
 
 
 def smooth_spectrum(adjacency_values: NDArray, gamma: float, p: float) -> NDArray[np.float64]:
@@ -36,18 +37,27 @@ def fit(
     gamma: float = 10.0,
     p: float = 1.0,
     loading: float = 1e-3,
+    signs: str = "first",
+    frequency: str = "spectrum",
 ) -> BaselineResult:
     """``F̂ = X̃ W`` with ``W = U_obs U_refᵀ`` (rotate) or one of two scaled forms.
 
     ``U_obs Λ_obs^(-1/2) U_refᵀ`` (whiten), ``U_obs (Λ_smooth/Λ_obs)^(1/2) U_refᵀ`` (recolor). The
     smoothest mode of the grid is mapped to the direction of largest variance, and so on.
     Not specified in the paper, and chosen here: λ = 10⁻³, γ in {1, 10, 100, 1000}, p in {½, 1, 2,
-    4}, ω from the graph's spectrum in one dimension as well, signs as in `eigenbasis`.
+    4}, ω from the graph's spectrum in one dimension as well (``frequency="index"``: ω in equal
+    steps), signs as in `eigenbasis`.
     """
     if variant not in VARIANTS:
         raise InputError(f"variant {variant!r} is unknown: choose one of {', '.join(VARIANTS)}")
-    values, basis = eigenbasis(loaded_covariance(X, loading))
-    wanted, reference = eigenbasis(adjacency(grid))
+    if frequency not in FREQUENCIES:
+        raise InputError(
+            f"frequency {frequency!r} is unknown: choose one of {', '.join(FREQUENCIES)}"
+        )
+    values, basis = eigenbasis(loaded_covariance(X, loading), signs)
+    wanted, reference = eigenbasis(adjacency(grid), signs)
+    if frequency == "index":
+        wanted = -np.arange(len(wanted), dtype=np.float64)
     if variant != "rotate":
         basis = basis / np.sqrt(values)
     if variant == "recolor":

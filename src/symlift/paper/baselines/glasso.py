@@ -62,6 +62,7 @@ def fit(
     form: str = "orthogonal",
     loading: float = 1e-3,
     iterations: int = 20,
+    signs: str = "first",
 ) -> BaselineResult:
     """``F̂ = X̃ W``, ``W = U_g U_tᵀ`` or ``U_g diag √(|λ_t|/(|λ_g| + ε)) U_tᵀ``.
 
@@ -73,9 +74,9 @@ def fit(
     if form not in FORMS:
         raise InputError(f"form {form!r} is unknown: choose one of {', '.join(FORMS)}")
     eigenvalues, basis = eigenbasis(
-        precision_graph(loaded_covariance(X, loading), alpha, iterations=iterations)
+        precision_graph(loaded_covariance(X, loading), alpha, iterations=iterations), signs
     )
-    wanted, reference = eigenbasis(adjacency(grid))
+    wanted, reference = eigenbasis(adjacency(grid), signs)
     if form == "scaled":
         size = np.abs(eigenvalues)
         basis = basis * np.sqrt(np.abs(wanted) / (size + 1e-3 * max(float(size.max()), 1e-12)))

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
+from symlift.errors import InputError
 from symlift.paper.baselines.protocol import BaselineResult
 
-__all__ = ["adjacency", "aligned", "eigenbasis", "loaded_covariance", "scales"]
+__all__ = ["SIGNS", "adjacency", "aligned", "eigenbasis", "loaded_covariance", "scales"]
 
+SIGNS = ("first", "solver")
 EPSILON = 1e-8  # a constant column is divided by this, and stays 0
 EQUAL = 1e-10  # eigenvalues closer than this, relative to the largest, count as equal
 # norm of a unit vector's residual below which it lies in the span of the previous ones
@@ -42,17 +44,22 @@ def adjacency(grid: Grid) -> NDArray[np.float64]:
     return A
 
 
-def eigenbasis(A: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def eigenbasis(A: NDArray, signs: str = "first") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Eigenvalues, largest first, and eigenvectors in columns with a positive first nonzero entry.
 
     The paper pairs two eigenbases column by column and does not specify their signs, which no
     eigensolver defines and on which the product of the two depends. This rule is the best case for
     columns that are already in order: every eigenvector of a path is positive at its end. The paper
     does not specify the basis of repeated eigenvalues either, which all but one or two of a ring's
-    are: `_by_last_entries` fixes it, independently of rounding.
+    are: `_by_last_entries` fixes it, independently of rounding.  ``signs="solver"`` leaves both as
+    the eigensolver returns them, which differs between processors.
     """
+    if signs not in SIGNS:
+        raise InputError(f"signs {signs!r} are unknown: choose one of {', '.join(SIGNS)}")
     values, vectors = np.linalg.eigh(A)
     values, vectors = values[::-1], vectors[:, ::-1]
+    if signs == "solver":
+        return values, vectors
     apart = np.flatnonzero(-np.diff(values) > EQUAL * np.abs(values).max()) + 1
     vectors = np.concatenate(
         [_by_last_entries(V) for V in np.split(vectors, apart, axis=1)], axis=1

@@ -23,19 +23,29 @@ __all__ = [
     "correlation_distance",
     "embed_columns",
     "grid_weights",
+    "near_weights",
     "on_grid",
+    "principal_axes",
     "read_columns",
     "upright",
 ]
 
-READINGS = ("interpolate", "assign")
+READINGS = ("interpolate", "assign", "near")
+AXES = ("upright", "own", "principal")
+DISTANCES = ("chord", "log")
 
 
-def correlation_distance(X: NDArray) -> NDArray[np.float64]:
-    """``√(2 − 2 corr)``: the distance of two standardised columns, (d, d)."""
+def correlation_distance(X: NDArray, kind: str = "chord") -> NDArray[np.float64]:
+    """``√(2 − 2 corr)``, the distance of two standardised columns, or ``−log |corr|``, (d, d)."""
+    if kind not in DISTANCES:
+        raise InputError(f"distance {kind!r} is unknown: choose one of {', '.join(DISTANCES)}")
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.nan_to_num(np.corrcoef(X, rowvar=False))
-    distance: NDArray[np.float64] = np.sqrt(np.maximum(2 - 2 * correlation, 0.0))
+    distance: NDArray[np.float64] = (
+        np.sqrt(np.maximum(2 - 2 * correlation, 0.0))
+        if kind == "chord"
+        else np.maximum(-np.log(np.maximum(np.abs(correlation), 1e-12)), 0.0)
+    )
     np.fill_diagonal(distance, 0.0)
     return distance
 
@@ -53,6 +63,15 @@ def upright(plane: NDArray) -> NDArray[np.float64]:
     turned = plane @ turns
     best = int(np.ptp(turned, axis=1).prod(axis=1).argmin())
     return np.asarray(turned[best])
+
+
+def principal_axes(plane: NDArray) -> NDArray[np.float64]:
+    """``plane`` about its mean, on the axes of largest and least spread.
+
+    Isomap's own axes are these already, up to rounding.
+    """
+    centred = plane - plane.mean(axis=0)
+    return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2].T)
 
 
 def on_grid(plane: NDArray, grid: Grid) -> NDArray[np.float64]:
@@ -77,6 +96,22 @@ def grid_weights(places: NDArray, grid: Grid, smoothing: float = 3.0) -> NDArray
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
+def near_weights(places: NDArray, grid: Grid, smoothing: float = 3.0) -> NDArray[np.float64]:
+    """``w_gi ∝ exp(−smoothing ‖m_g − p_i‖)`` of the pixels within one step in L1, rows of sum 1.
+
+    A grid point without any such pixel looks one step further, until it has one.
+
+    >>> grid = Grid((2, 2))
+    >>> near_weights(grid.indices(), grid).round(2)[0]
+    array([0.91, 0.05, 0.05, 0.  ])
+    """
+    apart = grid.indices()[:, None] - places[None]
+    steps = np.abs(apart).sum(axis=-1)
+    reach = np.maximum(1.0, np.ceil(steps.min(axis=1, keepdims=True)))
+    weights = np.exp(-smoothing * np.linalg.norm(apart, axis=-1)) * (steps <= reach)
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300))
+
+
 def _assignment(places: NDArray, grid: Grid) -> NDArray[np.float64]:
     """One pixel for each grid point, at the least sum of squared distances."""
     distance = np.sum((grid.indices()[:, None] - places[None]) ** 2, axis=-1)
@@ -86,7 +121,10 @@ def _assignment(places: NDArray, grid: Grid) -> NDArray[np.float64]:
 
 
 def embed_columns(
-    X: NDArray, embed: Callable[[NDArray], NDArray[np.float64]], threshold: float
+    X: NDArray,
+    embed: Callable[[NDArray], NDArray[np.float64]],
+    threshold: float,
+    distance: str = "chord",
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Columns of variance above ``threshold`` times the largest, and their embedded positions."""
     variance = X.var(axis=0)
@@ -95,7 +133,7 @@ def embed_columns(
         raise InputError(
             f"only {len(varying)} columns vary enough for threshold {threshold}: lower it"
         )
-    return varying, embed(correlation_distance(X[:, varying]))
+    return varying, embed(correlation_distance(X[:, varying], distance))
 
 
 def read_columns(
@@ -103,17 +141,26 @@ def read_columns(
     plane: NDArray,
     grid: Grid,
     smoothing: float = 3.0,
-    turn: bool = True,
+    axes: str = "upright",
     reading: str = "interpolate",
 ) -> BaselineResult:
-    """Weights with which each grid point reads the pixels ``varying`` at positions ``plane``."""
+    """Weights with which each grid point reads the pixels ``varying`` at positions ``plane``.
+
+    ``axes`` says how the embedding is turned onto the grid: upright, as it is, or by its principal
+    axes.
+    """
+    if axes not in AXES:
+        raise InputError(f"axes {axes!r} are unknown: choose one of {', '.join(AXES)}")
     if reading not in READINGS:
         raise InputError(f"reading {reading!r} is unknown: choose one of {', '.join(READINGS)}")
-    places = on_grid(upright(plane) if turn else plane, grid)
+    turn = {"upright": upright, "principal": principal_axes}.get(axes)
+    places = on_grid(plane if turn is None else turn(plane), grid)
     weights = np.zeros((grid.size, grid.size))
-    weights[:, varying] = (
-        _assignment(places, grid) if reading == "assign" else grid_weights(places, grid, smoothing)
-    )
+    if reading == "assign":
+        weights[:, varying] = _assignment(places, grid)
+    else:
+        read = near_weights if reading == "near" else grid_weights
+        weights[:, varying] = read(places, grid, smoothing)
     return BaselineResult(mean=np.zeros(grid.size), lifting_map=weights)
 
 
@@ -122,16 +169,17 @@ def recover_field(
     grid: Grid,
     embed: Callable[[NDArray], NDArray[np.float64]],
     threshold: float,
+    distance: str = "chord",
     **options: Any,
 ) -> BaselineResult:
     """Embed pixels of variance above ``threshold`` times the largest, and read them on the grid.
 
     Not specified in the paper, and chosen here: the distance, the unit of the threshold (a share of
     the largest variance), the form of the weights, in grid steps, and the rotation, which the paper
-    does not mention: ``turn=False`` takes the embedding's own axes.  ``reading="assign"`` gives
-    each grid point one pixel; the paper interpolates.
+    does not mention: ``axes="own"`` takes the embedding as it is.  ``reading="assign"`` gives each
+    grid point one pixel; the paper interpolates.
     """
-    return read_columns(*embed_columns(X, embed, threshold), grid, **options)
+    return read_columns(*embed_columns(X, embed, threshold, distance), grid, **options)
 
 
 def fit_isomap(

@@ -67,6 +67,11 @@ FIGURES = {
         ("neural-gratings",),
         "neural",
     ),
+    "transport": PaperFigure(
+        "samples moved by one step of the stimulus: synthetic gratings and two recordings",
+        ("neural-head-direction", "neural-gratings"),
+        "transport",
+    ),
     "gsn-samples": PaperFigure(
         "samples of the shot-noise processes, latent and as observed",
         (

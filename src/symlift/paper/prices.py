@@ -1,0 +1,101 @@
+"""What runs will cost, before they start: processor time per step times steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symlift.paper.jobs import Job
+from symlift.paper.registry import Experiment
+
+__all__ = ["PRINTED_STEPS", "duration", "estimate", "job_price", "printed_price"]
+
+#: row → seconds of one core for one step of the training as printed, and its printed steps
+#: (docs/training.md)
+PRINTED_STEPS = {
+    "gsn15-fft": (0.009, 450_000),
+    "gsn15-discrete": (0.009, 450_000),
+    "gsn15-continuous": (0.009, 450_000),
+    "gsn63-gaussian-identity": (0.15, 1_000_000),
+    "gsn63-legendre-identity": (0.15, 1_000_000),
+    "gsn63-gaussian-dst": (0.15, 1_000_000),
+    "gsn63-legendre-dst": (0.15, 1_000_000),
+    "ising33-linear": (0.06, 1_000_000),
+    "mnist15-shuffled": (0.45, 3_000_000),
+    "mnist27-shuffled": (6.5, 7_000_000),
+    "mnist15-bits": (0.85, 400_000),
+    "mnist27-bits": (7.5, 1_500_000),
+}
+#: seconds of one core for one step of our training under the printed clock, by points
+STEP_BY_POINTS = {15: 0.008, 63: 0.027}
+#: seconds of one core for one step of LieGAN on 15 columns, two at a time on one machine
+LIEGAN_STEP = 0.0085
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> [duration(s) for s in (40, 1350, 4050, 57600, 1.5e5, 1.35e6, 4.55e7)]
+    ['40 s', '22 min', '1.1 h', '16 h', '1.7 days', '16 days', '1.4 years']
+    """
+    for size, unit in ((365 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 1.05 * size:
+            count = seconds / size
+            return f"{count:.1f} {unit}" if count < 10 and unit != "min" else f"{count:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def printed_price(experiment: Experiment) -> float | None:
+    """Seconds of one core that the training as printed takes on a row; None if unknown.
+
+    Over the steps that the table asks for, where it asks for it, otherwise over the printed ones.
+    """
+    if experiment.name not in PRINTED_STEPS:
+        return None
+    step, printed = PRINTED_STEPS[experiment.name]
+    return step * (printed if experiment.printed is None else experiment.printed.steps)
+
+
+def job_price(job: Job) -> float:
+    """Seconds of one core that a job will take, as far as known.
+
+    >>> from symlift.paper import EXPERIMENTS
+    >>> ring = EXPERIMENTS["gsn15-fft"]
+    >>> settings = {"steps": 150_000}
+    >>> printed = Job(
+    ...     experiment=ring, kind="solver", method="neural", settings=settings, preset="paper"
+    ... )
+    >>> duration(job_price(printed))
+    '22 min'
+    """
+    settings: dict[str, Any] = job.settings
+    steps = settings.get("steps")
+    if job.method == "liegan":
+        searched = job.experiment.baselines.get("liegan", {})
+        return LIEGAN_STEP * (steps or sum(searched.get("steps", [150_000])))
+    if job.method == "neural" and job.preset == "paper" and steps:
+        return PRINTED_STEPS[job.experiment.name][0] * int(steps)
+    points = job.experiment.shape[0]
+    if job.method == "neural" and (steps or job.steps) and points in STEP_BY_POINTS:
+        return STEP_BY_POINTS[points] * int(steps or job.steps or 0)
+    return job.cost
+
+
+def estimate(jobs: Sequence[Job], workers: int = 1) -> list[str]:
+    """One line for each method with its runs and their price, and the sum last.
+
+    Prices are seconds of one core of a server; a busy or slower machine takes longer.
+    """
+    groups: dict[str, list[float]] = {}
+    for job in jobs:
+        name = f"{job.method}, as printed" if job.preset == "paper" else job.method
+        groups.setdefault(name, []).append(job_price(job))
+    lines = [
+        f"{name}: {len(prices)} run{'s' * (len(prices) > 1)}, {duration(sum(prices))} of one core"
+        for name, prices in sorted(groups.items(), key=lambda item: -sum(item[1]))
+    ]
+    total = sum(map(sum, groups.values()))
+    longest = max((price for prices in groups.values() for price in prices), default=0.0)
+    at_least = max(total / workers, longest)
+    together = f"{len(jobs)} runs, {duration(total)} of one core"
+    return [*lines, f"together: {together}, about {duration(at_least)} with {workers} at a time"]
