@@ -166,7 +166,7 @@ def test_least_variation_stays_at_the_field_and_comes_back_to_it():
 
 
 FAST = replace(
-    FastSettings(), energy_rows=12_000, energies=6, variation_steps=600, edge_trial_steps=80,
+    FastSettings(), energy_rows=12_000, energies=6, variation_steps=24, edge_trial_steps=80,
     edge_signs=6, edge_candidates=3, edge_draws=2,
 )  # fmt: skip
 

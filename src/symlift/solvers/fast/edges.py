@@ -246,7 +246,7 @@ def _smoothest(
     The strongest mode is flat, and neighbours differ as little with its sign changed: that has to
     be decided by whether the field is stationary.
     """
-    rate, steps = settings.variation_rate / len(R), settings.variation_steps
+    rate, steps = settings.variation_rate / len(R), settings.variation_steps * len(R)
     R = least_variation(R, Z, D, softness, rng, steps, (rate, rate / 20))
     R = _other_signs(R, Z, D, softness, rng, settings)
     R = least_variation(R, Z, D, softness, rng, steps, (rate, rate / 20))
