@@ -57,7 +57,7 @@ _POINTS, _NOISE = 128, 0.5
 @dataclass(frozen=True, eq=False)
 class Closing:
     """A lifting map (points, columns), and its gap in units of what sampling adds to that of the
-    truth: about 1 or less where it has arrived. It is an isometry, but for bits.
+    truth: about 1 or less where it has arrived. It is an isometry, except for bits.
     """
 
     W: NDArray[np.float64]
