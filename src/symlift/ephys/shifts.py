@@ -61,7 +61,7 @@ def ranked(
 
 def _each(fields: Fields, places: NDArray) -> NDArray[np.float64]:
     sources = fit_sources(fields, places, rounds=_ROUGH)
-    return loss(residuals(fields, sources, places)).sum(axis=1)
+    return np.asarray(loss(residuals(fields, sources, places)).sum(axis=1))
 
 
 def _seen_by(fields: Fields, channels: NDArray[np.bool_]) -> NDArray[np.bool_]:
