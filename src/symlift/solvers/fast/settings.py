@@ -106,7 +106,7 @@ class FastSettings:
     sharpen_strength: float = 20.0
     #: held-out distance to stationary moments between which frames of more points than third order
     #: takes are sharpened, too: shot noise on 12 x 12 and 6 x 6 x 6 points has 0.001 before, 255
-    #: pulses 0.004 to 0.006, digits, whose components are no points, 0.16
+    #: pulses 0.002 to 0.006, digits, whose components are no points, 0.16
     second_sharpen: tuple[float, float] = (0.002, 0.05)
     #: pooled entropies this close count as the same phase of a ring
     same_sharpness: float = 0.01

@@ -192,7 +192,7 @@ class Trainer:
         seed, start = self._another_seed(draws), self.start
         generator = torch.Generator().manual_seed(seed)
         separate = self.settings.parametrisation == "eigenvectors"
-        begun = initial_model(
+        model = initial_model(
             self.grid,
             start.mean,
             start.scale,
@@ -203,7 +203,7 @@ class Trainer:
             self.covariance,
             start.E if self.settings.compress == "modes" else None,
         )
-        self._begin(begun, seed)
+        self._begin(model, seed)
 
     def _another_seed(self, number: int) -> int:
         return int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
