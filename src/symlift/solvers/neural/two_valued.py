@@ -85,7 +85,7 @@ class TwoValued:
         sources = sources[order]
         halves = [np.cov((self.rows[k::2] @ sources.T).T, bias=True) for k in (0, 1)]
         C, stationary = halves[0] + halves[1], self.lags.project(halves[0] + halves[1])
-        noise = np.linalg.norm(halves[0] - halves[1]) ** 2
+        noise = float(np.linalg.norm(halves[0] - halves[1])) ** 2
         gap = float(np.linalg.norm(C - stationary) ** 2 / max(noise, 1e-12 * count))
         return Closing(sources @ self.whitening.T, gap)
 
