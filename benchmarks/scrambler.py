@@ -183,6 +183,7 @@ def jobs() -> list[Job]:
         Job("a photograph, pixels shuffled", face, photograph_tiles(grey, 16), 16, shuffled),
         Job("in colour, all values shuffled", cat, photograph_tiles(colour, 12), 12, shuffled),
         Job("a photograph, bits shuffled", face[:216, :216], photograph_tiles(grey, 12), 12, bits),
+        Job("one behind a dense mixing", face, photograph_tiles(grey, 8), 8, rotated),
     ]
     for title, folder in (
         ("digits", None),

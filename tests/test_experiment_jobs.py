@@ -20,7 +20,7 @@ from symlift.paper.jobs import (
     solver_jobs,
     training_jobs,
 )
-from symlift.paper.registry import read_experiments
+from symlift.paper.registry import AUTHORS, read_experiments
 from symlift.paper.scheduler import by_turns, cluster, run_jobs
 from symlift.paper.store import Archive, Cache, default_cache, source_digest
 from symlift.solvers.registry import CHECKPOINT
@@ -155,10 +155,9 @@ def test_keys_outlive_releases_and_the_archive_is_found_by_them(monkeypatch):
     monkeypatch.setattr("symlift.__version__", "99.0")
     assert job().key == before
     entries = Archive(Path(__file__).parents[1] / "benchmarks/results/experiments").entries()
+    rows = EXPERIMENTS | {row.name: row for row in AUTHORS.values()}
     for key, entry in entries.items():
-        again = Job.model_validate(
-            entry["job"] | {"experiment": EXPERIMENTS[entry["job"]["experiment"]]}
-        )
+        again = Job.model_validate(entry["job"] | {"experiment": rows[entry["job"]["experiment"]]})
         assert again.key == key == entry["key"]
 
 

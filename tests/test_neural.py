@@ -354,6 +354,7 @@ def test_presets_carry_the_papers_weights():
         "mnist27": (1.0, 0.2, 0.15),
         "mnist15-bits": (1.0, 0.2, 0.15),
         "mnist27-bits": (1.0, 0.2, 0.15),
+        "mnist7-bits": (1.0, 0.2, 0.15),
     }
     assert {name: (s.stationarity, s.resolution, s.infomax) for name, s in PRESETS.items()} == table
 
