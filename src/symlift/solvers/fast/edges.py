@@ -250,9 +250,13 @@ def _smoothest(
     R = least_variation(R, Z, D, softness, rng, steps, (rate, rate / 20))
     R = _other_signs(R, Z, D, softness, rng, settings)
     R = least_variation(R, Z, D, softness, rng, steps, (rate, rate / 20))
-    other = R * np.where(np.arange(R.shape[1]) == 0, -1.0, 1.0)
     trial = settings.edge_trial_steps
-    return R, least_variation(other, Z, D, softness, rng, trial, (rate / 5, rate / 20))
+    return R, least_variation(_turned(R, 0), Z, D, softness, rng, trial, (rate / 5, rate / 20))
+
+
+def _turned(R: NDArray, mode: int) -> NDArray:
+    """The frame with the sign of one mode changed."""
+    return R * np.where(np.arange(R.shape[1]) == mode, -1.0, 1.0)
 
 
 def _other_signs(
@@ -268,14 +272,14 @@ def _other_signs(
     Steps do not turn a mode over: 8 x 8 photographs ended at a detail of 0.80 with the seventh the
     wrong way round, and at 0.92 a few steps after turning it.
     """
-    some, rate = Z[: settings.edge_rows], settings.variation_rate / len(D[0])
+    some, rate = Z[: settings.edge_rows], settings.variation_rate / len(R)
+    steps, rates = settings.edge_trial_steps, (rate, rate / 10)
     best = variation(R, some, D, softness)[0]
     for _ in range(settings.edge_rounds):
-        others = []
-        for k in range(1, min(settings.edge_signs + 1, R.shape[1])):
-            turned = R * np.where(np.arange(R.shape[1]) == k, -1.0, 1.0)
-            steps = settings.edge_trial_steps
-            others.append(least_variation(turned, some, D, softness, rng, steps, (rate, rate / 10)))
+        others = [
+            least_variation(_turned(R, k), some, D, softness, rng, steps, rates)
+            for k in range(1, min(settings.edge_signs + 1, R.shape[1]))
+        ]
         values = [variation(other, some, D, softness)[0] for other in others]
         if min(values) >= best:
             break
