@@ -368,11 +368,13 @@ def test_a_right_map_raises_no_alarm_and_exchanges_are_found(small, channels):
     assert sure > 0.5
 
 
+# with free contacts at the end, a start that moves a channel there is out of bounds
+@pytest.mark.parametrize("gaps", [(5, 17), (22, 23)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_exchanges_of_most_channels_of_a_line_with_gaps_are_named(seed):
+def test_exchanges_of_most_channels_of_a_line_with_gaps_are_named(seed, gaps):
     rng = np.random.default_rng(seed)
     points = np.arange(24.0)[:, None]
-    truth = np.setdiff1d(np.arange(24), [5, 17])
+    truth = np.setdiff1d(np.arange(24), gaps)
     fields = fields_of(rng, sources(rng, points, 40), points[truth])
     living = np.arange(len(truth))
     c = np.exp(-(((points[truth] - points[truth].T) / 2.5) ** 2))

@@ -88,9 +88,10 @@ def _from_elsewhere(
     """Where the best of several starts end, on the contacts that are taken."""
     taken = np.sort(slot)
     at, fields = points[taken], channels.fields
-    starts = [*_more_starts(channels, points, slot), best.slot]
-    orders = [order for start in starts for order in _turned(at, np.searchsorted(taken, start))]
-    orders.append(filled(fields, at, np.searchsorted(taken, slot), best.slot != slot))
+    claimed, settled = np.searchsorted(taken, slot), np.searchsorted(taken, best.slot)
+    starts = [*_more_starts(channels, at, claimed), settled]
+    orders = [order for start in starts for order in _turned(at, start)]
+    orders.append(filled(fields, at, claimed, best.slot != slot))
     first = {round(a.cost, 3): a for a in (arranged(fields, at, order, _ROUGH) for order in orders)}
     for cost in sorted(first)[:_FOLLOWED]:
         start = improved(fields, at, arranged(fields, at, first[cost].slot))
@@ -107,16 +108,15 @@ def _turned(at: NDArray, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]
         yield np.asarray(linear_sum_assignment(apart)[1], dtype=np.int64)
 
 
-def _more_starts(channels: Channels, points: NDArray, slot: NDArray) -> Iterator[NDArray[np.int64]]:
-    """The claimed map improved by pairs of channels, and maps made from nothing on the contacts
-    that are taken.
+def _more_starts(channels: Channels, at: NDArray, claimed: NDArray) -> Iterator[NDArray[np.int64]]:
+    """The claimed map onto the points ``at`` improved by pairs of channels, and maps made from
+    nothing.
     """
-    c, taken = channels.correlation, np.sort(slot)
-    settings = PlaceSettings()
+    c, settings, slots = channels.correlation, PlaceSettings(), point_slots(at)
     S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
-    yield refine(S, slot, point_slots(points), (0.0,), settings.prior_pairs, rounds=60)[1]
-    for _, order in place_on_points(c, point_slots(points[taken]))[:_STARTS]:
-        yield taken[order]
+    yield refine(S, claimed, slots, (0.0,), settings.prior_pairs, rounds=60)[1]
+    for _, order in place_on_points(c, slots)[:_STARTS]:
+        yield order
 
 
 def _settled(fields: Fields, points: NDArray, slot: NDArray[np.int64]) -> Arranged:
