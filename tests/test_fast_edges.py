@@ -16,6 +16,7 @@ from symlift.solvers.fast.edges import (
     edges_frame,
     energy_matrices,
     equal_rows,
+    finer_frame,
     least_variation,
     neighbour_differences,
     unit_rows,
@@ -165,23 +166,43 @@ def test_least_variation_stays_at_the_field_and_comes_back_to_it():
     assert min(detail[1:]) > 0.97
 
 
+@pytest.mark.parametrize(("few", "many"), [((3, 4), (5, 6)), ((5,), (8,)), ((4, 4), (4, 4))])
+def test_finer_frames_draw_the_same_waves_on_more_points(few, many):
+    """They are rotations; a constant stays constant and a slow cosine stays that cosine."""
+    coarse, fine = Grid(few), Grid(many)
+    rng = np.random.default_rng(0)
+    R = rotation(coarse.size, 1)
+    F = finer_frame(R, coarse, fine, rng)
+    np.testing.assert_allclose(F.T @ F, np.eye(fine.size), atol=1e-12)
+    z = np.zeros((2, fine.size))
+    for grid, waves in ((coarse, []), (fine, z)):
+        place = (grid.indices()[:, 0] + 0.5) / grid.shape[0]
+        pictures = np.stack([np.ones(grid.size), np.cos(np.pi * place)]) / grid.size**0.5
+        if grid is coarse:
+            z[:, : coarse.size] = pictures @ R
+        else:
+            np.testing.assert_allclose(waves @ F.T, pictures, atol=1e-12)
+
+
 FAST = replace(
     FastSettings(), energy_rows=12_000, energies=6, variation_steps=24, edge_trial_steps=80,
     edge_signs=6, edge_candidates=3, edge_draws=2,
 )  # fmt: skip
 
 
-def test_images_with_edges_behind_a_rotation():
-    side, grid = 5, Grid((5, 5))
+# from one grid, and from a coarse one to a finer one
+@pytest.mark.parametrize(("side", "fewest"), [(5, 25), (6, 16)])
+def test_images_with_edges_behind_a_rotation(side, fewest):
+    grid, settings = Grid((side, side)), replace(FAST, edge_points=fewest)
     f = half_planes(16_000, side, 3)
     X, _ = hidden(f, 4)
-    frame = edges_frame(X[4_000:], X[:4_000], grid, np.random.default_rng(0), FAST)
+    frame = edges_frame(X[4_000:], X[:4_000], grid, np.random.default_rng(0), settings)
     assert frame is not None
     assert frame.reproduced > 0.5
     assert frame.roughness < 0.95
     recovery = signal_recovery(f, X @ frame.W.T, grid)
     assert recovery.r_detail > 0.9
-    np.testing.assert_allclose(frame.W @ frame.W.T, np.eye(25), atol=1e-8)
+    np.testing.assert_allclose(frame.W @ frame.W.T, np.eye(grid.size), atol=1e-8)
 
 
 def test_heavy_tails_without_edges_are_turned_down():

@@ -125,6 +125,19 @@ def test_a_part_that_slipped_comes_back() -> None:
     assert local_value(S, found.slot, slots) <= local_value(S, true, slots) + 1e-9
 
 
+def test_mixed_columns_have_no_few_partners() -> None:
+    """Behind a rotation a common part still predicts every column, but no few partners do."""
+    X, _ = shuffled(3_000, Grid((8, 8)), 5)
+    X = X + 2 * np.random.default_rng(1).normal(size=(len(X), 1))
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))[0]
+    local = []
+    for rows in (X, X @ rotation):
+        rng = np.random.default_rng(0)
+        halves = split_halves(score_rows(rows, rng, SETTINGS), np.arange(64), rng, SETTINGS)
+        local.append(engine._predictable(halves, Grid((8, 8)), SETTINGS))
+    assert local == [True, False]
+
+
 def test_parts_are_not_moved_where_no_arrangement_could_be_local(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,6 +11,9 @@ of frequency, which scaling removes. No component has to be found, and no sign r
 *Least variation.* The mean of |y_n - y_m| over neighbours has its least value over rotations at the
 field itself (8 x 8 photographs: detail 0.998 started there). From random rotations, or from the
 eigenbasis, it ends elsewhere (0.4 to 0.6); from the position operators it ends there.
+
+Both are done on a coarse grid with as many of the strongest modes as it has points, where every
+draw ends at the field; finer grids start from there.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dct
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
+from symlift.solvers.fast.eigenbasis import levels
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.stationary import minimise_over_rotations
 from symlift.statistics.moments import stationarity
@@ -34,6 +39,7 @@ __all__ = [
     "edges_frame",
     "energy_matrices",
     "equal_rows",
+    "finer_frame",
     "least_variation",
     "neighbour_differences",
     "variation",
@@ -192,6 +198,26 @@ def least_variation(
     return polar(R)
 
 
+def finer_frame(
+    R: NDArray, coarse: Grid, fine: Grid, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """A frame on the fine grid: the coarse one's waves, drawn on more points, and new modes as
+    waves of higher frequency with random signs.
+    """
+    waves: NDArray = np.ones((1, 1))
+    known: NDArray = np.ones((1, 1))
+    frequency, new = np.zeros(1), np.zeros(1, dtype=bool)
+    for c, f in zip(coarse.shape, fine.shape, strict=True):
+        cosines = dct(np.eye(f), axis=0, norm="ortho")
+        known = np.kron(known, cosines[:c].T @ dct(np.eye(c), axis=0, norm="ortho"))
+        waves = np.kron(waves, cosines)
+        frequency = np.add.outer(frequency, (np.arange(f) / f) ** 2).ravel()
+        new = np.logical_or.outer(new, np.arange(f) >= c).ravel()
+    order = np.flatnonzero(new)[np.argsort(frequency[new], kind="stable")]
+    signs = rng.choice([-1.0, 1.0], len(order))
+    return np.concatenate([known @ R, waves[order].T * signs], axis=1)
+
+
 def edges_frame(
     X: NDArray,
     held: NDArray,
@@ -205,53 +231,30 @@ def edges_frame(
     values, vectors = np.linalg.eigh(X.T @ X / len(X))
     values, basis = values[::-1].copy(), vectors[:, ::-1].T
     Z, unseen = ((part @ basis.T).astype(np.float32) for part in (X, held))
-    white, white_unseen = unit_rows(Z, values), unit_rows(unseen, values)
-    strength, matrices = energy_matrices(white[: settings.energy_rows], settings.energies, rng)
-    again = np.sum(matrices * cumulant_of(white_unseen, matrices), axis=(1, 2)) / strength
-    real = again > settings.reproduced
-    if real.sum() < grid.ndim:
+    windows = [_Window(small, Z, values, settings) for small in levels(grid, settings.edge_points)]
+    first, last = windows[0], windows[-1]
+    operators, reproduced = first.position_operators(unseen, rng)
+    if len(operators) < grid.ndim:
         return None
-    operators = np.stack([equal_rows(M) for M in matrices[real]])
-    D = neighbour_differences(grid)
     lags = LagClasses(grid)
     best, R = np.inf, np.eye(len(values))
-    for _ in range(settings.edge_draws):
-        frame = _placed(operators, values, grid, D, Z, rng, settings)
-        softness = _softness(frame, Z, D)
-        for candidate in _smoothest(frame, Z, D, softness, rng, settings):
+    for frame in first.drawn(operators, rng)[: settings.edge_followed]:
+        for before, window in itertools.pairwise(windows):
+            frame = window.smoothed(finer_frame(frame, before.grid, window.grid, rng), rng)
+        for candidate in (frame, last.mean_turned(frame, rng)):
             left = float(stationarity(Z @ candidate.T, lags).mean())
             if left < best:
                 best, R = left, candidate
         if best < settings.edge_stationary:
             break
     some = unseen[: settings.edge_rows]
-    softness = _softness(R, Z, D)
+    softness = last.softness(R)
     copies = [
-        variation(R * rng.choice([-1.0, 1.0], len(values)), some, D, softness)[0] for _ in range(5)
+        variation(R * rng.choice([-1.0, 1.0], len(values)), some, last.D, softness)[0]
+        for _ in range(5)
     ]
-    rough = variation(R, some, D, softness)[0] / float(np.mean(copies))
-    return EdgesFrame(R @ basis, float(np.min(again[real])), rough)
-
-
-def _smoothest(
-    R: NDArray,
-    Z: NDArray,
-    D: NDArray,
-    softness: float,
-    rng: np.random.Generator,
-    settings: FastSettings,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The frame of least variation from R, and the same with its mean the other way round.
-
-    The strongest mode is flat, and neighbours differ as little with its sign changed: that has to
-    be decided by whether the field is stationary.
-    """
-    rate, steps = settings.variation_rate / len(R), settings.variation_steps * len(R)
-    R = least_variation(R, Z, D, softness, rng, steps, (rate, rate / 20))
-    R = _other_signs(R, Z, D, softness, rng, settings)
-    R = least_variation(R, Z, D, softness, rng, steps, (rate, rate / 20))
-    trial = settings.edge_trial_steps
-    return R, least_variation(_turned(R, 0), Z, D, softness, rng, trial, (rate / 5, rate / 20))
+    rough = variation(R, some, last.D, softness)[0] / float(np.mean(copies))
+    return EdgesFrame(R @ basis, reproduced, rough)
 
 
 def _turned(R: NDArray, mode: int) -> NDArray:
@@ -259,81 +262,115 @@ def _turned(R: NDArray, mode: int) -> NDArray:
     return R * np.where(np.arange(R.shape[1]) == mode, -1.0, 1.0)
 
 
-def _other_signs(
-    R: NDArray,
-    Z: NDArray,
-    D: NDArray,
-    softness: float,
-    rng: np.random.Generator,
-    settings: FastSettings,
-) -> NDArray[np.float64]:
-    """Change the sign of the strong mode for which that leads to the least variation, and again.
+class _Window:
+    """The strongest modes of the rows, as many as a grid has points, and frames of them on it."""
 
-    Steps do not turn a mode over: 8 x 8 photographs ended at a detail of 0.80 with the seventh the
-    wrong way round, and at 0.92 a few steps after turning it.
-    """
-    some, rate = Z[: settings.edge_rows], settings.variation_rate / len(R)
-    steps, rates = settings.edge_trial_steps, (rate, rate / 10)
-    best = variation(R, some, D, softness)[0]
-    for _ in range(settings.edge_rounds):
-        others = [
-            least_variation(_turned(R, k), some, D, softness, rng, steps, rates)
-            for k in range(1, min(settings.edge_signs + 1, R.shape[1]))
-        ]
-        values = [variation(other, some, D, softness)[0] for other in others]
-        if min(values) >= best:
-            break
-        R, best = others[int(np.argmin(values))], min(values)
-    return R
+    def __init__(self, grid: Grid, Z: NDArray, values: NDArray, settings: FastSettings) -> None:
+        self.grid, self.settings = grid, settings
+        self.Z = np.ascontiguousarray(Z[:, : grid.size])
+        self.some = self.Z[: settings.edge_rows]
+        self.values = values[: grid.size]
+        self.D = neighbour_differences(grid)
 
+    def position_operators(
+        self, unseen: NDArray, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], float]:
+        """Eigenmatrices that held-out rows show again, and the least part of them that is shown."""
+        m, settings = self.grid.size, self.settings
+        white, white_unseen = (unit_rows(part[:, :m], self.values) for part in (self.Z, unseen))
+        strength, matrices = energy_matrices(white[: settings.energy_rows], settings.energies, rng)
+        again = np.sum(matrices * cumulant_of(white_unseen, matrices), axis=(1, 2)) / strength
+        real = again > settings.reproduced
+        operators = np.array([equal_rows(M) for M in matrices[real]])
+        return operators, float(np.min(again[real], initial=1.0))
 
-def _softness(R: NDArray, Z: NDArray, D: NDArray) -> float:
-    """A third of the median difference of neighbours: below it, differences count by their
-    squares.
-    """
-    return 0.3 * float(np.median(np.abs(Z[:2000] @ (D @ R).T.astype(Z.dtype))))
+    def drawn(self, operators: NDArray, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+        """Frames of several draws, those of least variation first."""
+        frames = []
+        for _ in range(self.settings.edge_draws):
+            R = self.smoothed(self.placed(operators, rng), rng)
+            frames.append(self.smoothed(self.other_signs(R, rng), rng))
+        softness = self.softness(frames[0])
+        return sorted(frames, key=lambda R: variation(R, self.some, self.D, softness)[0])
 
+    def placed(self, operators: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
+        """The smoothest of the frames that tuples of operators place.
 
-def _placed(
-    operators: NDArray,
-    values: NDArray,
-    grid: Grid,
-    D: NDArray,
-    Z: NDArray,
-    rng: np.random.Generator,
-    settings: FastSettings,
-) -> NDArray[np.float64]:
-    """The smoothest of the frames that tuples of operators place.
+        Operators of one coordinate at two bands of frequency, or of no coordinate at all, do not
+        place points on a grid; those that do best by their own value are looked at, and the
+        variation after a few steps decides.
+        """
+        grid, settings, m = self.grid, self.settings, self.grid.size
+        places = grid.indices() - (np.array(grid.shape) - 1) / 2
+        places = places / np.linalg.norm(places, axis=0)
+        # half whitened, so that not only the strongest modes become smooth
+        spectrum = np.sqrt(np.maximum(self.values, 1e-9 * self.values[0]))
+        laplacian = settings.smoothness * (self.D.T @ self.D).astype(np.float64)
+        smooth = laplacian, spectrum / np.linalg.norm(spectrum)
+        starts = []
+        for which in itertools.combinations(range(len(operators)), grid.ndim):
+            chosen = operators[list(which)]
+            start = polar(rng.normal(size=(m, m)))
+            R, value = minimise_over_rotations(_by_positions(chosen, places), start, 60, 1e-3)
+            starts.append((value, chosen, R))
+        starts.sort(key=lambda start: start[0])
+        frames = []
+        for _, chosen, start in starts[: settings.edge_candidates]:
+            R = minimise_over_rotations(_by_positions(chosen, places), start, 100)[0]
+            R = R * np.where(R[:, :1] < 0, -1.0, 1.0)
+            frames.append(minimise_over_rotations(_by_positions(chosen, places, smooth), R, 100)[0])
+        # one softness for all, so that their variations compare
+        softness = self.softness(frames[0])
+        tried = [self._trial(R, softness, rng, (1, 1 / 4)) for R in frames]
+        return min(tried, key=lambda R: variation(R, self.some, self.D, softness)[0])
 
-    Operators of one coordinate at two bands of frequency, or of no coordinate at all, do not place
-    points on a grid; those that do best by their own value are looked at, and the variation after a
-    few steps decides.
-    """
-    m = len(values)
-    places = grid.indices() - (np.array(grid.shape) - 1) / 2
-    places = places / np.linalg.norm(places, axis=0)
-    # half whitened, so that not only the strongest modes become smooth
-    spectrum = np.sqrt(np.maximum(values, 1e-9 * values[0]))
-    laplacian = settings.smoothness * (D.T @ D).astype(np.float64)
-    smooth = laplacian, spectrum / np.linalg.norm(spectrum)
-    starts = []
-    for which in itertools.combinations(range(len(operators)), grid.ndim):
-        chosen = operators[list(which)]
-        start = polar(rng.normal(size=(m, m)))
-        R, value = minimise_over_rotations(_by_positions(chosen, places), start, 60, 1e-3)
-        starts.append((value, chosen, R))
-    starts.sort(key=lambda start: start[0])
-    frames = []
-    for _, chosen, start in starts[: settings.edge_candidates]:
-        R = minimise_over_rotations(_by_positions(chosen, places), start, 100)[0]
-        R = R * np.where(R[:, :1] < 0, -1.0, 1.0)
-        frames.append(minimise_over_rotations(_by_positions(chosen, places, smooth), R, 100)[0])
-    some = Z[: settings.edge_rows]
-    # one softness for all, so that their variations compare
-    softness = _softness(frames[0], Z, D)
-    rate = settings.variation_rate / grid.size
-    tried = [
-        least_variation(R, some, D, softness, rng, settings.edge_trial_steps, (rate, rate / 4))
-        for R in frames
-    ]
-    return min(tried, key=lambda R: variation(R, some, D, softness)[0])
+    def smoothed(self, R: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
+        """The frame of least variation from R."""
+        steps, softness = self.settings.variation_steps * len(R), self.softness(R)
+        return least_variation(R, self.Z, self.D, softness, rng, steps, self._rates(1, 1 / 20))
+
+    def other_signs(self, R: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Change the sign of the strong mode for which that leads to the least variation, and
+        again.
+
+        Steps do not turn a mode over: 8 x 8 photographs ended at a detail of 0.80 with the seventh
+        the wrong way round, and at 0.92 a few steps after turning it.
+        """
+        softness = self.softness(R)
+        best = variation(R, self.some, self.D, softness)[0]
+        for _ in range(self.settings.edge_rounds):
+            others = [
+                self._trial(_turned(R, k), softness, rng, (1, 1 / 10))
+                for k in range(1, min(self.settings.edge_signs + 1, len(R)))
+            ]
+            values = [variation(other, self.some, self.D, softness)[0] for other in others]
+            if min(values) >= best:
+                break
+            R, best = others[int(np.argmin(values))], min(values)
+        return R
+
+    def mean_turned(self, R: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
+        """The frame of least variation with the mean the other way round.
+
+        The strongest mode is flat, and neighbours differ as little with its sign changed: that has
+        to be decided by whether the field is stationary.
+        """
+        steps, softness = self.settings.edge_trial_steps, self.softness(R)
+        rates = self._rates(1 / 5, 1 / 20)
+        return least_variation(_turned(R, 0), self.Z, self.D, softness, rng, steps, rates)
+
+    def softness(self, R: NDArray) -> float:
+        """A third of the median difference of neighbours: below it, differences count by their
+        squares.
+        """
+        return 0.3 * float(np.median(np.abs(self.Z[:2000] @ (self.D @ R).T.astype(self.Z.dtype))))
+
+    def _trial(
+        self, R: NDArray, softness: float, rng: np.random.Generator, parts: tuple[float, float]
+    ) -> NDArray[np.float64]:
+        steps = self.settings.edge_trial_steps
+        return least_variation(R, self.some, self.D, softness, rng, steps, self._rates(*parts))
+
+    def _rates(self, first: float, last: float) -> tuple[float, float]:
+        rate = self.settings.variation_rate / self.grid.size
+        return rate * first, rate * last

@@ -185,6 +185,9 @@ class FastSettings:
     energy_rows: int = 20_000
     #: part of an eigenmatrix that held-out rows have to show again
     reproduced: float = 0.5
+    #: points of the coarsest grid, on which three draws of four are right (of 6 x 6 points two, of
+    #: 8 x 8 few)
+    edge_points: int = 25
     #: weight of smoothness next to the position operators
     smoothness: float = 0.1
     #: tuples of operators whose frames are tried, and the steps and rows of a trial
@@ -194,9 +197,11 @@ class FastSettings:
     #: strong modes whose signs are tried the other way round, and how often at most
     edge_signs: int = 12
     edge_rounds: int = 3
-    #: draws of the starts, and the remaining distance of moments to stationary ones that ends them:
-    #: photographs 8 x 8 with a detail of 0.98 leave 0.00002 to 0.00005, of 0.80 0.0007
-    edge_draws: int = 3
+    #: draws there, how many of them are followed to the whole grid at most, and the remaining
+    #: distance of moments to stationary ones that is enough: photographs 8 x 8 with a detail of
+    #: 0.98 leave 0.00002 to 0.00005, of 0.80 0.0007
+    edge_draws: int = 4
+    edge_followed: int = 2
     edge_stationary: float = 0.00025
     #: first rate of Adam times the number of points, and its steps for each point (12 x 12: detail
     #: 0.79 with 0.64 and 17, 0.94 with these)

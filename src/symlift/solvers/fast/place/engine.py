@@ -308,10 +308,14 @@ def _settle_slips(
 
 
 def _predictable(halves: Halves, grid: Grid, settings: PlaceSettings) -> bool:
-    """Whether any arrangement could be local: the partners of largest partial correlation predict
-    columns as well as neighbours would have to.
+    """Whether any arrangement could be local: a few partial correlations are large, and the
+    partners of the largest predict columns as well as neighbours would have to.
     """
-    partners = partner_prediction(halves.partial[0][0], *halves.correlations, 2 * grid.ndim)
+    partial = halves.partial[0][0]
+    pairs = partial[np.triu_indices(len(partial), 1)]
+    if np.mean(pairs**4) < settings.few_partners * np.mean(pairs**2) ** 2:
+        return False
+    partners = partner_prediction(partial, *halves.correlations, 2 * grid.ndim)
     return bool(1 - np.exp(partners.mean()) > settings.predicted)
 
 

@@ -70,6 +70,9 @@ class PlaceSettings:
     predicted: float = 0.3
     #: the share below which restarts are not tried: random rotations and noise reach less
     hopeless: float = 0.15
+    #: kurtosis of partial correlations below which columns are mixed, not points: 2.8 to 3.6 behind
+    #: a rotation (normal: 3), 12 to 18 for images of 64 pixels
+    few_partners: float = 4.5
     #: least z score of the correlation between held-out and fitted statistics
     significant: float = 5.0
     #: bits: the share of the ceiling that ends the search (correct placements 0.93, wrong ones
