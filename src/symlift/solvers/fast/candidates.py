@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.components import independent_components, nongaussianity
-from symlift.solvers.fast.dense import confirmed, dense_frame
+from symlift.solvers.fast.dense import confirmed, dense_frame, unseen
 from symlift.solvers.fast.frames import points_frame, position_frames
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.polish import Polish
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
+from symlift.solvers.fast.steps import steps_frame
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.selection import held_out
 
@@ -63,6 +64,8 @@ def component_candidates(
             if polish.noisy and grid.size >= settings.fewest_innovations:
                 # how mixing columns overlap is less noisy than how energies go together
                 frames["process"] = process_frame(U, grid, rng, True, settings).W
+        if _from_steps(rows, U, grid, rng, work, candidates):
+            return candidates
         if quality["locality"] < settings.local and _from_innovations(
             rows, U, grid, rng, work, candidates, invertible
         ):
@@ -103,15 +106,53 @@ def _from_innovations(
             return False
         values["locality"] = process.explained
         answers = {"process": process.W, "innovations": process.innovations}
-        values["answers"] = {
-            name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()
-        }
+        values["answers"] = _held_out_numbers(answers, rows, grid)
         # both are stationary, and resolution prefers innovations: least distortion decides, or the
         # user
         chosen = "innovations" if work.sharpest else "process"
         candidates.clear()
         candidates[chosen] = answers[chosen]
     return True
+
+
+def _from_steps(
+    rows: SplitRows, U: NDArray, grid: Grid, rng: np.random.Generator, work: Work,
+    candidates: dict[str, NDArray[np.float64]],
+) -> bool:  # fmt: skip
+    """If the components are differences of neighbours on a line: the field that they sum up to
+    becomes the only candidate.
+
+    Innovations of a process form a chain, too, but what they sum up to is rough and not stationary.
+    """
+    if grid.ndim > 1 or any(grid.periodic) or grid.size < work.settings.fewest_steps:
+        return False
+    with work.stage("steps") as values:
+        summed = steps_frame(U, rows.fit, rows.held, grid, rng, work.settings)
+        if summed is None:
+            return False
+        W, rough = summed
+        left, explained = unseen(W, rows.fit, rows.held, grid, work.settings)
+        values |= {"stationarity": left, "explained": explained, "roughness": rough}
+        enough = work.settings.stationary + work.settings.few_rows / len(rows.held)
+        if (
+            left > enough
+            or rough > work.settings.rough_steps
+            or explained < work.settings.dense_explained
+        ):
+            return False
+        values["locality"] = explained
+        answers = {"steps": W, "increments": unit_determinant(U)}
+        values["answers"] = _held_out_numbers(answers, rows, grid)
+        chosen = "increments" if work.sharpest else "steps"
+        candidates.clear()
+        candidates[chosen] = answers[chosen]
+    return True
+
+
+def _held_out_numbers(
+    answers: dict[str, NDArray[np.float64]], rows: SplitRows, grid: Grid
+) -> dict[str, dict[str, float]]:
+    return {name: asdict(held_out(W, rows.held, LagClasses(grid))) for name, W in answers.items()}
 
 
 def _from_eigenbasis(
@@ -132,10 +173,7 @@ def _from_eigenbasis(
         if frame.arrived:
             values["locality"] = frame.explained
             answers = candidates | {"eigenbasis": frame.W}
-            values["answers"] = {
-                name: asdict(held_out(W, rows.held, LagClasses(grid)))
-                for name, W in answers.items()
-            }
+            values["answers"] = _held_out_numbers(answers, rows, grid)
             # resolution must not overrule least distortion: among maps that are all-pass copies it
             # prefers innovations
             if not work.sharpest:

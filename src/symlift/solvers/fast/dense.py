@@ -26,7 +26,14 @@ from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
 from symlift.solvers.fast.stationary import invariant_part, minimise_over_rotations
 from symlift.statistics.moments import stationarity
 
-__all__ = ["DenseFrame", "all_one_way", "confirmed", "dense_frame", "explained_third_moment"]
+__all__ = [
+    "DenseFrame",
+    "all_one_way",
+    "confirmed",
+    "dense_frame",
+    "explained_third_moment",
+    "unseen",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +150,7 @@ def _by_fourth_order(
     W = arrival.W @ modes.basis
     # fourth moments are so noisy that wrong frames have gaps of 1, too: held-out slices of them
     # have to agree
-    left, explained = _unseen(W, X, held, grid, settings)
+    left, explained = unseen(W, X, held, grid, settings)
     arrived = (
         arrival.last < settings.fourth_arrived
         and left < settings.stationary
@@ -162,7 +169,7 @@ def _by_edges(
     frame = edges_frame(X, held, grid, rng, settings)
     if frame is None:
         return None
-    left, explained = _unseen(frame.W, X, held, grid, settings)
+    left, explained = unseen(frame.W, X, held, grid, settings)
     arrived = (
         left < settings.edge_arrived
         and frame.roughness < settings.rough
@@ -172,7 +179,7 @@ def _by_edges(
     return DenseFrame(frame.W, arrived, explained, {"order": "edges", **numbers})
 
 
-def _unseen(
+def unseen(
     W: NDArray, X: NDArray, held: NDArray, grid: Grid, settings: FastSettings
 ) -> tuple[float, float]:
     """How far held-out rows are from stationary ones, and what displacements explain of their

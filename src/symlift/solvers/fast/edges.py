@@ -36,12 +36,14 @@ from symlift.statistics.moments import stationarity
 
 __all__ = [
     "EdgesFrame",
+    "ModesOnGrid",
     "edges_frame",
     "energy_matrices",
     "equal_rows",
     "finer_frame",
     "least_variation",
     "neighbour_differences",
+    "principal_modes",
     "variation",
 ]
 
@@ -85,6 +87,12 @@ def variation(
     E = Z @ (D @ R.astype(Z.dtype)).T
     size = np.sqrt(E**2 + np.asarray(softness**2, dtype=Z.dtype))
     return float(size.mean()), D.T @ ((E / size).T @ Z).astype(np.float64) / E.size
+
+
+def principal_modes(X: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Variances of the modes of centred rows X, the strongest first, and the modes as rows."""
+    values, vectors = np.linalg.eigh(X.T @ X / len(X))
+    return values[::-1].copy(), vectors[:, ::-1].T
 
 
 def unit_rows(Z: NDArray, values: NDArray) -> NDArray[np.float32]:
@@ -228,10 +236,11 @@ def edges_frame(
     """The frame of least variation from the position operators of rows X (n, d), on a grid of two
     open axes; None where held-out rows do not show the operators again.
     """
-    values, vectors = np.linalg.eigh(X.T @ X / len(X))
-    values, basis = values[::-1].copy(), vectors[:, ::-1].T
+    values, basis = principal_modes(X)
     Z, unseen = ((part @ basis.T).astype(np.float32) for part in (X, held))
-    windows = [_Window(small, Z, values, settings) for small in levels(grid, settings.edge_points)]
+    windows = [
+        ModesOnGrid(small, Z, values, settings) for small in levels(grid, settings.edge_points)
+    ]
     first, last = windows[0], windows[-1]
     operators, reproduced = first.position_operators(unseen, rng)
     if len(operators) < grid.ndim:
@@ -247,14 +256,7 @@ def edges_frame(
                 best, R = left, candidate
         if best < settings.edge_stationary:
             break
-    some = unseen[: settings.edge_rows]
-    softness = last.softness(R)
-    copies = [
-        variation(R * rng.choice([-1.0, 1.0], len(values)), some, last.D, softness)[0]
-        for _ in range(5)
-    ]
-    rough = variation(R, some, last.D, softness)[0] / float(np.mean(copies))
-    return EdgesFrame(R @ basis, reproduced, rough)
+    return EdgesFrame(R @ basis, reproduced, last.roughness(R, unseen, rng))
 
 
 def _turned(R: NDArray, mode: int) -> NDArray:
@@ -262,7 +264,7 @@ def _turned(R: NDArray, mode: int) -> NDArray:
     return R * np.where(np.arange(R.shape[1]) == mode, -1.0, 1.0)
 
 
-class _Window:
+class ModesOnGrid:
     """The strongest modes of the rows, as many as a grid has points, and frames of them on it."""
 
     def __init__(self, grid: Grid, Z: NDArray, values: NDArray, settings: FastSettings) -> None:
@@ -358,6 +360,13 @@ class _Window:
         steps, softness = self.settings.edge_trial_steps, self.softness(R)
         rates = self._rates(1 / 5, 1 / 20)
         return least_variation(_turned(R, 0), self.Z, self.D, softness, rng, steps, rates)
+
+    def roughness(self, R: NDArray, unseen: NDArray, rng: np.random.Generator) -> float:
+        """Variation of held-out rows over that of copies in which modes have random signs."""
+        some, softness = unseen[: self.settings.edge_rows], self.softness(R)
+        copies = [R * rng.choice([-1.0, 1.0], R.shape[1]) for _ in range(5)]
+        value, *others = (variation(Q, some, self.D, softness)[0] for Q in (R, *copies))
+        return value / float(np.mean(others))
 
     def softness(self, R: NDArray) -> float:
         """A third of the median difference of neighbours: below it, differences count by their

@@ -180,7 +180,7 @@ def _unmixed(
             )
     W = candidates[chosen] if basis is None else candidates[chosen] @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
-    local = work.best("locality", "frames", "process", "resolve", "eigenbasis")
+    local = work.best("locality", "frames", "process", "steps", "resolve", "eigenbasis")
     z = work.best("nongaussianity", "localise")
     still = _still(scores[chosen], len(rows.held), work.settings)
     # on a ring whose frames did not converge, a map that need not be orthogonal can choose every

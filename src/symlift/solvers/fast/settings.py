@@ -213,6 +213,16 @@ class FastSettings:
     #: variation over that of random signs: photographs 0.8, fields whose edges have no places 1
     rough: float = 0.93
 
+    # -- steps of a line
+    #: the shortest line, overlap of neighbouring differences (in theory 1/2: 0.46 to 0.5 measured),
+    #: and of others (0; 0.02 to 0.09, and more with few rows)
+    fewest_steps: int = 8
+    linked: float = 0.3
+    unlinked: float = 0.45
+    #: variation of their sum over that of random signs: piecewise constant 0.42 to 0.47, what
+    #: innovations of AR(1) processes sum up to 0.57 (most of them zero) to 0.92
+    rough_steps: float = 0.5
+
     # -- phases of a ring
     #: rows by which phases are chosen, and the gain of held-out rows in pooled entropy that is
     #: needed to change the phase

@@ -27,6 +27,7 @@ COSTS = {
     "localise": 6,
     "frames": 2,
     "process": 2,
+    "steps": 2,
     "stationary": 25,
     "eigenbasis": 15,
     "sharpen": 4,
