@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.components import independent_components, nongaussianity
-from symlift.solvers.fast.dense import confirmed, dense_frame, unseen
+from symlift.solvers.fast.dense import confirmed, dense_frame, mostly_mean, unseen
 from symlift.solvers.fast.frames import points_frame, position_frames
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
@@ -45,6 +46,8 @@ def component_candidates(
     candidates: dict[str, NDArray[np.float64]] = {}
     polish = Polish(rows, grid, lags, work)
     unmixings: list[tuple[float, NDArray]] = []
+    edges_first = thorough and mostly_mean(rows.fit, grid, settings)
+    from_eigenbasis = partial(_from_eigenbasis, rows, grid, rng, work, candidates, edges_first)
     for attempt in range(settings.attempts if thorough else 1):
         with work.stage("localise") as values:
             U, quality = independent_components(
@@ -70,20 +73,23 @@ def component_candidates(
             rows, U, grid, rng, work, candidates, invertible
         ):
             return candidates
+        if attempt == 0 and edges_first and from_eigenbasis():
+            return candidates
         name, W, convincing = polish(frames)
         candidates[f"{name} {attempt}"] = W
-        if convincing and (not thorough or confirmed(W, rows.fit, grid, settings)):
+        sure = convincing and not edges_first
+        if not thorough or (sure and confirmed(W, rows.fit, grid, settings)):
             return candidates
         # the gap cannot confirm a phase of a ring, nor anything with few rows, but two attempts
         # can: the eigenbasis comes after them
         late = all(grid.periodic) or polish.noisy
         turn = 1 if grid.is_ring else settings.attempts - 1 if late else 0
-        if attempt == turn and thorough and _from_eigenbasis(rows, grid, rng, work, candidates):
+        if attempt == turn and not edges_first and from_eigenbasis():
             return candidates
         if convincing:
             return candidates
     _, U = max(unmixings, key=lambda pair: pair[0])
-    if thorough and invertible and grid.size <= settings.max_resolve:
+    if invertible and grid.size <= settings.max_resolve:
         candidates |= _general(rows, U, grid, lags, rng, work, candidates)
     return candidates
 
@@ -161,12 +167,13 @@ def _from_eigenbasis(
     rng: np.random.Generator,
     work: Work,
     candidates: dict[str, NDArray[np.float64]],
+    edges_first: bool,
 ) -> bool:
     """Add the frame that starts from the covariance's eigenbasis; if it has converged, it becomes
     the only candidate.
     """
     with work.stage("eigenbasis") as values:
-        frame = dense_frame(rows.fit, rows.held, grid, rng, work.settings)
+        frame = dense_frame(rows.fit, rows.held, grid, rng, edges_first, work.settings)
         if frame is None:
             return False
         values |= frame.quality | {"arrived": frame.arrived}

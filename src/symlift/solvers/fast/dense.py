@@ -56,14 +56,16 @@ def dense_frame(
     held: NDArray,
     grid: Grid,
     rng: np.random.Generator,
+    edges_first: bool = False,
     settings: FastSettings = DEFAULT,
 ) -> DenseFrame | None:
     """The best frame that starts from the covariance's eigenbasis; None where all moments are
     sampling noise.
+
+    ``edges_first`` is for images that are mostly mean.
     """
     edges = None
-    mean_alone = _mostly_mean(X, grid, settings)
-    if mean_alone:
+    if edges_first:
         edges = _by_edges(X, held, grid, rng, settings)
         if edges is not None and edges.arrived:
             return edges
@@ -71,7 +73,7 @@ def dense_frame(
         modes = mode_moments(X, single=grid.size > settings.max_third_order)
         if modes.noise_share(settings.ranked_at) < settings.eigenbasis_noise:
             return _by_third_order(modes, X, held, grid, rng, settings)
-    if _is_image(grid, settings) and not mean_alone:
+    if _is_image(grid, settings) and not edges_first:
         edges = _by_edges(X, held, grid, rng, settings)
         if edges is not None and edges.arrived:
             return edges
@@ -84,7 +86,7 @@ def _is_image(grid: Grid, settings: FastSettings) -> bool:
     return grid.ndim == 2 and not any(grid.periodic) and grid.size <= settings.max_eigenbasis[0]
 
 
-def _mostly_mean(X: NDArray, grid: Grid, settings: FastSettings) -> bool:
+def mostly_mean(X: NDArray, grid: Grid, settings: FastSettings = DEFAULT) -> bool:
     """Whether one mode has nearly all the variance of an image, as the mean of photographs has.
 
     Third moments are then those of the mean alone, and frames with the detail wrong (r 0.94 to
@@ -102,10 +104,8 @@ def confirmed(W: NDArray, X: NDArray, grid: Grid, settings: FastSettings = DEFAU
 
     Plain moments are dominated by the strongest modes, so a frame whose weaker modes are wrong can
     pass. True if the test does not apply: on a torus, for grids too large for third order, and if
-    the third moment is noise. Never for images that are mostly mean: their edges are to be tried.
+    the third moment is noise.
     """
-    if _mostly_mean(X, grid, settings):
-        return False
     if (all(grid.periodic) and not grid.is_ring) or grid.size > settings.max_third_order:
         return True
     modes = mode_moments(X)
