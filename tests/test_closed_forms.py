@@ -22,7 +22,7 @@ from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.presets import PRESETS, fitted
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import solve, starting_model
-from symlift.solvers.neural.two_valued import TwoValued, least_fourth_moment, move_segments
+from symlift.solvers.neural.two_valued import TwoValued, in_line, least_fourth_moment, move_segments
 
 POINTS = 9
 
@@ -154,16 +154,33 @@ def test_a_spin_is_the_projection_of_least_fourth_moment(spins):
     assert best.min() > 0.99
 
 
-def test_spins_behind_a_linear_map_are_closed_from_a_rough_order(spins):
+def test_spins_behind_a_linear_map_are_closed_whatever_was_trained(spins):
     chain, X = spins
-    rough = np.exp(-0.3 * np.abs(np.arange(POINTS)[:, None] - np.arange(POINTS)))
     terms = TwoValued(X, Grid((POINTS,)))
-    W = rough @ np.linalg.lstsq(X, chain, rcond=None)[0].T
-    closing = terms.close(W)
     assert terms.applies
-    assert closing.gap < 2
-    Y = X @ closing.W.T
-    assert max(correlation(Y, chain), correlation(Y, chain[:, ::-1])) > 0.99
+    inverse = np.linalg.lstsq(X, chain, rcond=None)[0].T
+    for W in (inverse, np.random.default_rng(1).normal(size=(POINTS, POINTS))):
+        closing = terms.close(W)
+        assert closing.gap < 2
+        Y = X @ closing.W.T
+        assert max(correlation(Y, chain), correlation(Y, chain[:, ::-1])) > 0.99
+    Y = X @ terms.close(-inverse[::-1]).W.T  # the mirror image that the map asks for
+    assert np.mean(Y * chain[:, ::-1]) < -0.99
+
+
+@pytest.mark.parametrize("ring", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_correlations_give_an_order_and_signs(ring, seed):
+    rng = np.random.default_rng(seed)
+    place, sign = rng.permutation(33), rng.choice([-1.0, 1.0], 33)
+    distance = np.abs(place[:, None] - place)
+    distance = np.minimum(distance, 33 - distance) if ring else distance
+    noise = 0.005 * rng.normal(size=(33, 33))
+    C = (0.86**distance + noise + noise.T) * np.outer(sign, sign)
+    order, signs = in_line(C, Grid((33,), periodic=ring))
+    steps = np.diff(place[order]) % 33
+    assert set(steps) in ({1}, {32})
+    assert abs(signs @ sign) == 33
 
 
 def test_other_fields_have_no_two_valued_projections():
