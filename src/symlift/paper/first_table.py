@@ -48,7 +48,7 @@ METHODS: dict[str, Callable[[Experiment], list[Job]]] = {
 NOT_TRAINED = {
     "mnist15-shuffled": "not run: about 30 min",
     "neural-gratings": "not reached",
-    "neural-head-direction": "not run",
+    "neural-head-direction": "measured apart",
 }
 _POOLED, _EXACT = ("r, one alignment", "r"), ("S exact", "similarity_exact")
 #: what is compared in each part of the table: (name of the figure, where results and paper keep it)
