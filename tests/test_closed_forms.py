@@ -9,20 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from symlift import Grid
+from symlift import Grid, LatentDomain
 from symlift.core.lags import LagClasses
-from symlift.datasets import bit_planes, gsn, ring_population
+from symlift.datasets import bit_planes, gsn
 from symlift.metrics import circular_correlation
 from symlift.solvers.neural.bit_columns import local_map
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import split_held_out, strongest_modes
 from symlift.solvers.neural.endings import closed_form
-from symlift.solvers.neural.few_harmonics import FewHarmonics, ring_harmonics
+from symlift.solvers.neural.few_harmonics import FewHarmonics, circle, ring_harmonics, tuned_angles
 from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.presets import PRESETS, fitted
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import solve, starting_model
-from symlift.solvers.neural.two_valued import TwoValued, least_fourth_moment, move_segments
+from symlift.solvers.neural.two_valued import TwoValued, in_line, least_fourth_moment, move_segments
 
 POINTS = 9
 
@@ -106,20 +106,65 @@ def test_harmonics_of_a_ring_are_orthonormal():
     np.testing.assert_allclose(np.roll(F[:, 1], 7) @ F[:, 3:], 0, atol=1e-12)
 
 
-def test_the_first_harmonic_of_tuned_units_is_reached_from_random_maps():
-    data = ring_population(3_000, 40, rate=16.0, stimuli=6, random_state=1)
-    X = np.sqrt(data.X)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
+def tuned_units(uneven: float) -> tuple[np.ndarray, np.ndarray]:
+    """40 units tuned to angles that favour 0 by ``uneven``, and these angles."""
+    rng = np.random.default_rng(1)
+    angle = rng.vonmises(0.0, uneven, 3_000) if uneven else rng.uniform(-np.pi, np.pi, 3_000)
+    preferred = rng.uniform(-np.pi, np.pi, 40)
+    X = rng.poisson(16 * np.exp(2 * (np.cos(angle[:, None] - preferred) - 1)))
+    X = np.sqrt(X)
+    return (X - X.mean(axis=0)) / X.std(axis=0), angle
+
+
+@pytest.mark.parametrize("uneven", [0.0, 0.8])
+def test_the_first_harmonic_of_tuned_units_is_reached_from_random_maps(uneven):
+    X, angle = tuned_units(uneven)
     terms = FewHarmonics(X, Grid((20,), periodic=True), 3)
     rng = np.random.default_rng(0)
-    closings = sorted(
-        (terms.close(rng.normal(size=(20, 40))) for _ in range(8)), key=lambda one: one.gap
-    )
-    first, second = closings[:2]
+    first, second = (terms.close(rng.normal(size=(20, 40))) for _ in range(2))
     assert second.agrees(first.gap)
-    assert np.linalg.matrix_rank(first.W, tol=1e-6) == 3
-    phase = np.angle(X @ first.W.T @ np.exp(2j * np.pi * np.arange(20) / 20))
-    assert abs(circular_correlation(np.ravel(data.latent), phase)) > 0.9
+    assert np.linalg.matrix_rank(first.W, tol=1e-6) == 2
+    Y = (X - first.centre) @ first.W.T @ np.exp(2j * np.pi * np.arange(20) / 20)
+    assert abs(circular_correlation(angle, np.angle(Y))) > 0.98
+
+
+def test_a_circle_has_its_own_centre():
+    rng = np.random.default_rng(0)
+    angle = rng.vonmises(0.0, 1.0, 2_000)
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    mixing = rng.normal(size=(2, 5))
+    Z = ring @ mixing + 0.01 * rng.normal(size=(2_000, 5))
+    mean = Z.mean(axis=0)
+    A, centre, _ = circle(Z - mean, rng.normal(size=(2, 5)))
+    Y = (Z - mean - centre) @ A.T
+    assert np.std(np.linalg.norm(Y, axis=1)) < 0.1
+    # near the origin, which is not the mean
+    assert np.linalg.norm(A @ (centre + mean)) < 0.5 * np.linalg.norm(A @ mean)
+
+
+def test_tuning_curves_correct_a_guess_of_the_angles():
+    X, angle = tuned_units(0.8)
+    rng = np.random.default_rng(0)
+    guess = angle + 0.6 * rng.normal(size=len(angle))
+    chance = tuned_angles(X, guess)
+    np.testing.assert_allclose(chance.sum(axis=1), 1)
+    better = np.angle(chance @ np.exp(2j * np.pi * np.arange(64) / 64))
+    assert circular_correlation(angle, guess) < 0.8
+    assert circular_correlation(angle, better) > 0.98
+
+
+def test_the_centre_of_a_closing_is_that_of_the_model():
+    X, angle = tuned_units(0.8)
+    ring = Grid((30,), periodic=True)
+    fit = LatentDomain(
+        grid=ring,
+        solver="neural",
+        random_state=0,
+        solver_options={"preset": "visual-coding", "settings": {"batch": 50}},
+    )
+    fit.fit(2.0 * X + 3.0)
+    assert fit.trace_.training.ended == "finished"
+    assert abs(circular_correlation(angle, fit.phase(2.0 * X + 3.0))) > 0.98
 
 
 def test_recordings_are_closed_by_few_harmonics():
@@ -154,16 +199,33 @@ def test_a_spin_is_the_projection_of_least_fourth_moment(spins):
     assert best.min() > 0.99
 
 
-def test_spins_behind_a_linear_map_are_closed_from_a_rough_order(spins):
+def test_spins_behind_a_linear_map_are_closed_whatever_was_trained(spins):
     chain, X = spins
-    rough = np.exp(-0.3 * np.abs(np.arange(POINTS)[:, None] - np.arange(POINTS)))
     terms = TwoValued(X, Grid((POINTS,)))
-    W = rough @ np.linalg.lstsq(X, chain, rcond=None)[0].T
-    closing = terms.close(W)
     assert terms.applies
-    assert closing.gap < 2
-    Y = X @ closing.W.T
-    assert max(correlation(Y, chain), correlation(Y, chain[:, ::-1])) > 0.99
+    inverse = np.linalg.lstsq(X, chain, rcond=None)[0].T
+    for W in (inverse, np.random.default_rng(1).normal(size=(POINTS, POINTS))):
+        closing = terms.close(W)
+        assert closing.gap < 2
+        Y = X @ closing.W.T
+        assert max(correlation(Y, chain), correlation(Y, chain[:, ::-1])) > 0.99
+    Y = X @ terms.close(-inverse[::-1]).W.T  # the mirror image that the map asks for
+    assert np.mean(Y * chain[:, ::-1]) < -0.99
+
+
+@pytest.mark.parametrize("ring", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_correlations_give_an_order_and_signs(ring, seed):
+    rng = np.random.default_rng(seed)
+    place, sign = rng.permutation(33), rng.choice([-1.0, 1.0], 33)
+    distance = np.abs(place[:, None] - place)
+    distance = np.minimum(distance, 33 - distance) if ring else distance
+    noise = 0.005 * rng.normal(size=(33, 33))
+    C = (0.86**distance + noise + noise.T) * np.outer(sign, sign)
+    order, signs = in_line(C, Grid((33,), periodic=ring))
+    steps = np.diff(place[order]) % 33
+    assert set(steps) in ({1}, {32})
+    assert abs(signs @ sign) == 33
 
 
 def test_other_fields_have_no_two_valued_projections():

@@ -167,6 +167,7 @@ instead of random ones.  **fast** is the default solver, which does not train.
   ours, from the covariance / fast.
 - **Cells without a number say why.**  The time after “not run” is that of one core: the measured seconds of a step times the steps
   ([training](training.md)).  “Not reached”: it was tried, and did not arrive ([what was tried](decisions/0008-ending-on-all-rows.md)).
+  “Measured apart”: on [square roots of the counts](decisions/0009-closed-forms-of-other-rows.md#measured).
   The start from the covariance is compared with the paper's on two rows only.
 - **perfect inverse** is no method: it is what the inverse of the true transform reads on the same noisy vectors.  Under the paper's
   protocol that is well below 1 on Gaussian shot noise, because some windows are nearly empty, and noise alone follows nothing.

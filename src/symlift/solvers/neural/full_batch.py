@@ -57,7 +57,8 @@ _POINTS, _NOISE = 128, 0.5
 @dataclass(frozen=True, eq=False)
 class Closing:
     """A lifting map (points, columns), and its gap in units of what sampling adds to that of the
-    truth: about 1 or less where it has arrived. It is an isometry, except for bits.
+    truth: about 1 or less where it has arrived. It is an isometry, except for bits, spins and few
+    harmonics.
     """
 
     W: NDArray[np.float64]
@@ -65,6 +66,8 @@ class Closing:
     #: the largest gap of a map that has arrived, and the share by which two of them may differ
     limit: float = _ARRIVED
     same: float = _SAME
+    #: the row (columns,) that is lifted to zero; None: the mean that training has
+    centre: NDArray[np.float64] | None = None
 
     def agrees(self, before: float | None) -> bool:
         """Whether it has converged, to the same gap as the best of those ``before`` it."""

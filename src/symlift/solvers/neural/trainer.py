@@ -208,12 +208,13 @@ class Trainer:
     def _another_seed(self, number: int) -> int:
         return int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
 
-    def _go_near(self, W: NDArray, clock: Clock) -> None:
-        """From here on, training from the isometry ``W`` as from a near start, with a ``clock`` for
-        that.
+    def _go_near(self, W: NDArray, clock: Clock, centre: NDArray | float = 0.0) -> None:
+        """From here on, training from the map ``W`` as from a near start, with a ``clock`` for
+        that; the row ``centre`` is lifted to zero.
         """
         self.settings, self.clock = refining(self.settings), clock
-        start = LiftedModel.from_lifting_map(W / self.start.scale, self.grid, self.start.mean)
+        scale, mean = self.start.scale, self.start.mean
+        start = LiftedModel.from_lifting_map(W / scale, self.grid, mean + scale * centre)
         self._begin(start, self._another_seed(0))
 
     @cached_property
@@ -236,11 +237,14 @@ class Trainer:
             return
         closing = self.full_batch.close(self.network.model().lifting_map())
         if closing.agrees(self.clock.closed):
-            self._end_near(closing.W, watch, finished=True, closed=closing.gap)
+            ended = {"finished": True, "closed": closing.gap}
+            self._end_near(closing.W, watch, closing.centre, **ended)
         else:
             self.clock = self.clock.after_closing(self.settings, closing.gap, closing.arrived)
 
-    def _end_near(self, W: NDArray, watch: Watch | None, **clock: Any) -> None:
+    def _end_near(
+        self, W: NDArray, watch: Watch | None, centre: NDArray | None = None, **clock: Any
+    ) -> None:
         begun = Clock.start(
             refining(self.settings),
             self.grid.size,
@@ -248,7 +252,7 @@ class Trainer:
             draws=self.clock.draws,
             began=self.step_count,
         )
-        self._go_near(W, replace(begun, **clock))
+        self._go_near(W, replace(begun, **clock), 0.0 if centre is None else centre)
         self.best = _Best()  # it was the best of another objective
         self._evaluate(watch, {})
 

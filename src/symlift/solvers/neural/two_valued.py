@@ -5,9 +5,10 @@ No isometry is looked for there, and fields that are symmetric in sign have no t
 *resolution* term is sharp: of all projections of unit variance, those with two values have the
 least fourth moment, 1, so that each spin is a minimum of it over the sphere of whitened rows, and a
 fixed point takes a few steps to it. *Infomax* asks for as many different ones as there are points.
-*Stationarity* is what orders them: of all orders, the one whose covariance depends on displacements
-alone, by moves of segments. Signs and the first order are those of the field that critics have
-trained.
+*Stationarity* is what orders them: spins that are near are more alike than those that are far, so
+that the slowest mode of the graph of their correlations runs from one end of the line to the other;
+of the orders near that one, the covariance of the right one depends on displacements alone. Signs
+are those that make neighbours alike. What critics have trained decides between mirror images only.
 """
 
 from __future__ import annotations
@@ -17,17 +18,21 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.neural.full_batch import Closing
 
-__all__ = ["TwoValued", "least_fourth_moment", "move_segments"]
+__all__ = ["TwoValued", "in_line", "least_fourth_moment", "move_segments"]
 
 #: rows of the search, its steps, the largest fourth moment of a source, the largest correlation of
-#: two different ones, and how often starts are drawn
-_ROWS, _STEPS, _FOURTH, _ALIKE, _DRAWS = 20_000, 60, 1.05, 0.97, 30
+#: two different ones
+_ROWS, _STEPS, _FOURTH, _ALIKE = 20_000, 60, 1.05, 0.97
+#: how often starts are drawn, how often at random, and how far from a source those next to it are
+_DRAWS, _RANDOM, _APART = 30, 2, 0.6
+#: the largest gap of an order that has arrived: a few modes have most of the variance of spins, so
+#: that the noise of two halves varies; wrong orders are beyond 500
+_ARRIVED = 10.0
 
 
 class TwoValued:
@@ -56,13 +61,18 @@ class TwoValued:
         """Projections (count, d) of whitened rows that have two values, as many as are different,
         at most d.
 
-        Starts are random maps of the observations as they are: in whitened coordinates, most
-        directions are differences of neighbours, from which no step leads to a spin.
+        The first starts are random maps of the observations as they are: in whitened coordinates,
+        most directions are differences of neighbours, from which no step leads to a spin. What they
+        miss is next to what they reach (`_next_to`).
         """
         rows, d = self.rows[:_ROWS], self.rows.shape[1]
         sources = np.zeros((0, d))
-        for _ in range(_DRAWS):
-            V = least_fourth_moment(self.rng.normal(size=(d, d)) * self.deviation, rows)
+        for draw in range(_DRAWS):
+            if draw < _RANDOM:
+                start = self.rng.normal(size=(d, d)) * self.deviation
+            else:
+                start = self._next_to(sources)
+            V = least_fourth_moment(start, rows)
             for v, fourth in zip(V, ((rows @ V.T) ** 4).mean(axis=0), strict=True):
                 if fourth < _FOURTH and np.abs(sources @ v).max(initial=0.0) < _ALIKE:
                     sources = np.concatenate([sources, v[None]])
@@ -70,24 +80,37 @@ class TwoValued:
                 break
         return least_fourth_moment(sources[:d], self.rows) if len(sources) else sources
 
+    def _next_to(self, sources: NDArray) -> NDArray[np.float64]:
+        """Starts for those that are missing: between two that follow each other, and a step from
+        each one towards what no source spans, as beyond the ends of a line.
+        """
+        order, signs = in_line(sources @ sources.T, self.lags.grid)
+        line = (sources * signs[:, None])[order]
+        rest = np.linalg.svd(sources)[2][len(sources) :]
+        apart = self._unit(self.rng.normal(size=(len(line), len(rest))) @ rest)
+        return np.concatenate([line[1:] + line[:-1], line + _APART * apart])
+
     @property
     def applies(self) -> bool:
         """Whether all sources were reached: no other field is closed here."""
         return len(self.sources) == self.rows.shape[1]
 
     def close(self, W: NDArray) -> Closing:
-        """The sources in the order that is most stationary, from that of the map ``W``."""
+        """The sources in the order that is most stationary; of its mirror images, the one that is
+        nearest to the map ``W``.
+        """
         sources, count = self.sources, len(self.rows)
-        along = self._unit(W @ self.colouring.T) @ sources.T  # (points, sources)
-        sources = sources * np.where(along.sum(axis=0) < 0, -1.0, 1.0)[:, None]
-        order = linear_sum_assignment(np.abs(along), maximize=True)[1]
-        order = move_segments(sources @ sources.T, order, self.lags)
-        sources = sources[order]
+        order, signs = in_line(sources @ sources.T, self.lags.grid)
+        sources = sources * signs[:, None]
+        sources = sources[move_segments(sources @ sources.T, order, self.lags)]
+        trained = self._unit(W @ self.colouring.T)
+        images = [sign * sources[::turn] for sign in (1, -1) for turn in (1, -1)]
+        sources = max(images, key=lambda image: float(np.sum(trained * image)))
         halves = [np.cov((self.rows[k::2] @ sources.T).T, bias=True) for k in (0, 1)]
         C, stationary = halves[0] + halves[1], self.lags.project(halves[0] + halves[1])
         noise = float(np.linalg.norm(halves[0] - halves[1])) ** 2
         gap = float(np.linalg.norm(C - stationary) ** 2 / max(noise, 1e-12 * count))
-        return Closing(sources @ self.whitening.T, gap)
+        return Closing(sources @ self.whitening.T, gap, _ARRIVED)
 
     @staticmethod
     def _unit(V: NDArray) -> NDArray[np.float64]:
@@ -106,6 +129,28 @@ def least_fourth_moment(V: NDArray, rows: NDArray) -> NDArray[np.float64]:
         if turned > 1 - 1e-9:
             break
     return V
+
+
+def in_line(C: NDArray, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """An order of the rows of a correlation matrix ``C`` along a line or round a ring, and the sign
+    of each row with which neighbours are alike: by the slowest modes of the graph whose links are
+    correlations.
+
+    >>> place, sign = np.array([3, 0, 4, 1, 2]), np.array([1, -1, 1, 1, -1])
+    >>> C = 0.8 ** np.abs(place[:, None] - place) * np.outer(sign, sign)
+    >>> order, signs = in_line(C, Grid((5,)))
+    >>> place[order].tolist() in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]), int(abs(signs @ sign))
+    (True, 5)
+    """
+    link = np.abs(C)
+    slow = np.linalg.eigh(np.diag(link.sum(axis=1)) - link)[1]
+    round_it = grid.is_ring and len(C) > 2
+    along = np.arctan2(slow[:, 2], slow[:, 1]) if round_it else slow[:, 1]
+    order = np.argsort(along)
+    steps = C[order[1:], order[:-1]]
+    signs = np.empty(len(C))
+    signs[order] = np.cumprod(np.append(1.0, np.where(steps < 0, -1.0, 1.0)))
+    return order, signs
 
 
 def move_segments(C: NDArray, order: NDArray[np.int64], lags: LagClasses) -> NDArray[np.int64]:
