@@ -3,7 +3,7 @@
 Most differences of neighbours are zero, so independent components are those differences, to the
 third digit. A rotation keeps the angles between their rows: each overlaps by one half with the
 difference before it and the one after it, and with no other. That chain is the order of the line;
-summed up along it, the differences give the field, but for its mean, which is the direction that no
+summed up along it, the differences give the field except its mean, which is the direction that no
 difference contains.
 """
 
