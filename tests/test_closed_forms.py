@@ -17,7 +17,12 @@ from symlift.solvers.neural.bit_columns import local_map
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import split_held_out, strongest_modes
 from symlift.solvers.neural.endings import closed_form
-from symlift.solvers.neural.few_harmonics import FewHarmonics, circle, ring_harmonics, tuned_angles
+from symlift.solvers.neural.few_harmonics import (
+    FewHarmonics,
+    nearest_circle,
+    ring_harmonics,
+    tuned_angles,
+)
 from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.presets import PRESETS, fitted
 from symlift.solvers.neural.trainer import Trainer
@@ -135,7 +140,7 @@ def test_a_circle_has_its_own_centre():
     mixing = rng.normal(size=(2, 5))
     Z = ring @ mixing + 0.01 * rng.normal(size=(2_000, 5))
     mean = Z.mean(axis=0)
-    A, centre, _ = circle(Z - mean, rng.normal(size=(2, 5)))
+    A, centre, _ = nearest_circle(Z - mean, rng.normal(size=(2, 5)))
     Y = (Z - mean - centre) @ A.T
     assert np.std(np.linalg.norm(Y, axis=1)) < 0.1
     # near the origin, which is not the mean

@@ -46,7 +46,6 @@ METHODS: dict[str, Callable[[Experiment], list[Job]]] = {
 }
 #: rows that our training was not asked to do, and why
 NOT_TRAINED = {
-    "mnist15-shuffled": "not run: about 30 min",
     "neural-gratings": "not reached",
     "neural-head-direction": "measured apart",
 }

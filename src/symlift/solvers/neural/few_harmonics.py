@@ -25,7 +25,7 @@ from symlift.core.grid import Grid
 from symlift.solvers.neural.data import strongest_modes
 from symlift.solvers.neural.full_batch import Closing
 
-__all__ = ["FewHarmonics", "circle", "ring_harmonics", "tuned_angles"]
+__all__ = ["FewHarmonics", "nearest_circle", "ring_harmonics", "tuned_angles"]
 
 #: weight of infomax next to the modulus, random starts of a circle, and the most L-BFGS steps
 _INFOMAX, _STARTS, _STEPS = 0.5, 8, 400
@@ -57,7 +57,9 @@ class FewHarmonics:
         Z, F = self.modes, self.harmonics
         random = self.rng.normal(size=(_STARTS, 2, Z.shape[1]))
         starts = [F[:, :2].T @ W @ self.strongest.T, *random]
-        A, centre, cost = min((circle(Z, start) for start in starts), key=lambda end: end[2])
+        A, centre, cost = min(
+            (nearest_circle(Z, start) for start in starts), key=lambda end: end[2]
+        )
         at = (Z - centre) @ A.T
         chance = tuned_angles(Z, np.arctan2(at[:, 1], at[:, 0]))
         target = chance @ ring_harmonics(_ANGLES, self.rank)[:, 1:]
@@ -68,7 +70,9 @@ class FewHarmonics:
         return Closing(W, cost, math.inf, centre=self.mean + centre @ self.strongest)
 
 
-def circle(Z: NDArray, start: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def nearest_circle(
+    Z: NDArray, start: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """A map A (2, k) and a centre c (k,) for which A (z - c) has modulus 1, as nearly as the rows
     ``Z`` (n, k) allow, from the map ``start`` on; and the cost of both.
 

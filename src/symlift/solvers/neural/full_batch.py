@@ -49,6 +49,9 @@ _SHARP_ROWS = 8_000
 _ARRIVED, _SAME = 1.5, 0.05
 #: the same for bits, a few of which may be at another point each time
 _SAME_BITS = 1.0
+#: the largest gap where modes are left out, since the rest is only nearly stationary, and the most
+#: bits of one point: where there are more, the grid is a coarse one
+_TRUNCATED, _MOST_BITS = 5.0, 16
 #: the largest number of points whose third moments are kept, and the largest share of sampling
 #: noise in them
 _POINTS, _NOISE = 128, 0.5
@@ -66,8 +69,8 @@ class Closing:
     #: the largest gap of a map that has arrived, and the share by which two of them may differ
     limit: float = _ARRIVED
     same: float = _SAME
-    #: the row (columns,) that is lifted to zero; None: the mean that training has
-    centre: NDArray[np.float64] | None = None
+    #: the row (columns,) that is lifted to zero; 0 is the mean that training has
+    centre: NDArray[np.float64] | float = 0.0
 
     def agrees(self, before: float | None) -> bool:
         """Whether it has converged, to the same gap as the best of those ``before`` it."""
@@ -92,7 +95,8 @@ class FullBatch:
         self.strongest: NDArray | None = None
         self.bits: NDArray | None = None
         if Z.shape[1] > grid.size:
-            self.bits = Z if two_valued(Z) else None
+            few = Z.shape[1] <= _MOST_BITS * grid.size
+            self.bits = Z if few and two_valued(Z) else None
             self.strongest = strongest_modes(Z.T @ Z, grid.size)
             Z = Z @ self.strongest.T
             Z = Z / Z.std()
@@ -121,7 +125,7 @@ class FullBatch:
         closing = self._close(polar(W @ self.strongest.T))
         W = closing.W @ self.strongest
         if self.bits is None:
-            return Closing(W, closing.gap)
+            return Closing(W, closing.gap, _TRUNCATED)
         W = local_map(W, self.bits, self.lags.grid)
         return Closing(W, self._gap_of(self.bits @ W.T), same=_SAME_BITS)
 

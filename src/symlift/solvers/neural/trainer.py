@@ -33,6 +33,7 @@ from symlift.solvers.neural.checkpoint import (
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import TrainingRows, covariance_of
 from symlift.solvers.neural.endings import ClosedForm, closed_form
+from symlift.solvers.neural.full_batch import Closing
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
@@ -229,7 +230,7 @@ class Trainer:
         yet those of a torus. The isometry nearest to it is one by construction: cyclic shifts of
         its output are an exact group.
         """
-        self._end_near(polar(self.network.model().lifting_map()), watch)
+        self._end_near(Closing(polar(self.network.model().lifting_map()), math.inf), watch)
 
     def _close_on_all(self, watch: Watch | None) -> None:
         """The same on all rows at once, which ends the run where two such closings agree."""
@@ -237,22 +238,14 @@ class Trainer:
             return
         closing = self.full_batch.close(self.network.model().lifting_map())
         if closing.agrees(self.clock.closed):
-            ended = {"finished": True, "closed": closing.gap}
-            self._end_near(closing.W, watch, closing.centre, **ended)
+            self._end_near(closing, watch, finished=True, closed=closing.gap)
         else:
             self.clock = self.clock.after_closing(self.settings, closing.gap, closing.arrived)
 
-    def _end_near(
-        self, W: NDArray, watch: Watch | None, centre: NDArray | None = None, **clock: Any
-    ) -> None:
-        begun = Clock.start(
-            refining(self.settings),
-            self.grid.size,
-            opened=True,
-            draws=self.clock.draws,
-            began=self.step_count,
-        )
-        self._go_near(W, replace(begun, **clock), 0.0 if centre is None else centre)
+    def _end_near(self, closing: Closing, watch: Watch | None, **clock: Any) -> None:
+        near, draws, began = refining(self.settings), self.clock.draws, self.step_count
+        begun = Clock.start(near, self.grid.size, opened=True, draws=draws, began=began)
+        self._go_near(closing.W, replace(begun, **clock), closing.centre)
         self.best = _Best()  # it was the best of another objective
         self._evaluate(watch, {})
 
@@ -319,9 +312,8 @@ class Trainer:
 
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
-        begun = (
-            self.step_count - self.step_count % CHECK
-        )  # the same for all steps up to the next check
+        # the same for all steps up to the next check
+        begun = self.step_count - self.step_count % CHECK
         rate = 0.0 if begun - self.clock.began < settings.warm_up else settings.rate
         for group in self.model_optimiser.param_groups:
             group["lr"] = rate * group["gain"] * factor

@@ -8,6 +8,7 @@ where those are enough.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from symlift.solvers.contract import (
     part_of,
 )
 from symlift.solvers.neural.board import Watch
+from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
 from symlift.solvers.neural.data import (
     covariance_of,
     input_statistics,
@@ -71,7 +73,10 @@ def solve(
     written there and a run that was killed goes on from them; ``tensorboard`` adds its event files
     (``pip install tensorboard``).
     """
-    chosen = _settings(preset, settings, grid, X.shape[1])
+    small = grid
+    if preset in ("ours", "auto") and start is None:
+        small = coarse_grid(grid, X.shape[1])
+    chosen = _settings(preset, settings, small, X.shape[1])
     if start is not None:
         chosen = refining(chosen)
     best: Trainer | None = None
@@ -83,7 +88,7 @@ def solve(
         trainer = train(
             X,
             split,
-            grid,
+            small,
             chosen,
             int(seed),
             start=start,
@@ -101,7 +106,7 @@ def solve(
             best = trainer
     assert best is not None  # noqa: S101 - there is at least one restart
     summary = TrainingSummary(
-        preset=_row(preset, grid, X.shape[1]),
+        preset=_row(preset, small, X.shape[1]),
         ended=str(best.ended),
         steps=best.step_count,
         best_step=best.best.step,
@@ -111,11 +116,28 @@ def solve(
         settings=chosen.model_dump(mode="json"),
     )
     stages = tuple(Stage("train", record["seconds"], record) for record in best.history)
+    model = best.best_model() if chosen.keep == "best" else best.network.model()
+    if small != grid:
+        began = time.perf_counter()
+        model, gap = _on_grid(model, X[split[0]], grid)
+        stages += (Stage("finer grid", time.perf_counter() - began, {"gap": gap}),)
     return Solution(
-        best.best_model() if chosen.keep == "best" else best.network.model(),
+        model,
         Evidence(carried_by="training"),
         Trace(solver="neural", stages=stages, training=summary),
     )
+
+
+def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, float]:
+    """A model of a coarse grid carried on to the ``grid`` that was asked for, and its gap over its
+    sampling noise.
+    """
+    rows = np.asarray(rows, dtype=np.float64)
+    mean = rows.mean(axis=0)
+    Z = rows - mean
+    scale = float(Z.std())
+    closing = close_finer(model.lifting_map(), Z / scale, model.grid, grid)
+    return LiftedModel.from_lifting_map(closing.W / scale, grid, mean), closing.gap
 
 
 def train(

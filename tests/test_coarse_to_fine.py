@@ -1,0 +1,81 @@
+"""Images that are trained on a coarse grid and closed on a fine one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from symlift import Grid
+from symlift.core.linalg import polar
+from symlift.metrics import signal_recovery
+from symlift.solvers.neural import coarse_to_fine
+from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid, on_finer_grid
+from symlift.solvers.neural.training import solve
+
+SMALL, FINE = Grid((4, 4)), Grid((6, 6))
+
+
+@pytest.fixture(scope="module")
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    """Sparse spots of one shape on 6x6 points, and the same behind a rotation."""
+    rng = np.random.default_rng(0)
+    spots = rng.exponential(size=(12_000, 12, 12)) * (rng.random((12_000, 12, 12)) < 0.03)
+    place = np.arange(-3, 4)
+    shape = np.exp(-0.5 * (place[:, None] ** 2 + place**2) / 1.2**2)
+    field = sum(
+        shape[i, j] * spots[:, i : i + 6, j : j + 6] for i in range(7) for j in range(7)
+    ).reshape(-1, 36)
+    field += 0.02 * field.std() * rng.normal(size=field.shape)
+    field = (field - field.mean(axis=0)) / field.std()
+    return field, field @ np.linalg.qr(rng.normal(size=(36, 36)))[0]
+
+
+def coarse_map(field: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The isometry of the strongest modes of X that is nearest to the field at 4x4 places."""
+    at = np.rint(np.linspace(0, 5, 4)).astype(int)
+    places = FINE.flat(np.stack(np.meshgrid(at, at, indexing="ij"), axis=-1).reshape(-1, 2))
+    modes = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, :16]
+    return polar(field[:, places].T @ X @ modes) @ modes.T
+
+
+def test_which_grids_are_trained_coarsely():
+    assert coarse_grid(Grid((15, 15)), 225).shape == (7, 7)
+    assert coarse_grid(Grid((15, 15)), 1800).shape == (7, 7)
+    assert coarse_grid(Grid((10, 20)), 200).shape == (4, 9)
+    for grid in (Grid((7, 7)), Grid((255,)), Grid((27, 27)), Grid((15, 15), periodic=True)):
+        assert coarse_grid(grid, grid.size) == grid
+
+
+def test_a_coarse_frame_stays_what_it_is_on_the_fine_grid():
+    rng = np.random.default_rng(0)
+    W = np.linalg.qr(rng.normal(size=(16, 16)))[0]
+    V = on_finer_grid(W, SMALL, FINE, rng)
+    np.testing.assert_allclose(V.T @ V, np.eye(36), atol=1e-10)
+    # a constant is a constant on both, and the modes that carry it are the same
+    np.testing.assert_allclose(V.sum(axis=0)[:16] / 6, W.sum(axis=0) / 4, atol=1e-10)
+    np.testing.assert_allclose(V.sum(axis=0)[16:], 0, atol=1e-10)
+
+
+def test_weak_modes_are_put_in_place_on_the_fine_grid(blobs):
+    field, X = blobs
+    closing = close_finer(coarse_map(field, X), X, SMALL, FINE)
+    assert closing.arrived
+    np.testing.assert_allclose(closing.W @ closing.W.T, np.eye(36), atol=1e-6)
+    recovered = signal_recovery(field, X @ closing.W.T, FINE)
+    assert recovered.r > 0.98
+    assert recovered.r_detail > 0.95
+
+
+def test_a_run_ends_on_the_grid_that_was_asked_for(blobs, monkeypatch):
+    monkeypatch.setattr(coarse_to_fine, "_COARSE", 16)
+    monkeypatch.setattr(
+        coarse_to_fine.FullBatch, "suits", staticmethod(lambda grid, _: grid.size < 20)
+    )
+    solution = solve(
+        blobs[1], FINE, np.random.default_rng(0), settings={"batch": 20}, steps=50, device="cpu"
+    )
+    assert solution.model.grid == FINE
+    assert solution.model.lifting_map().shape == (36, 36)
+    last = solution.trace.stages[-1]
+    assert last.name == "finer grid"
+    assert last.values["gap"] > 0
