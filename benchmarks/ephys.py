@@ -8,8 +8,8 @@ low-passed at 300 Hz, 60 s at 25 kHz, as many units as contacts. A tenth of the 
 (half of them flat, half with the usual noise alone), a twentieth noisy (ten times the usual noise
 on top of the signal). ``in_place`` counts all channels that are not dead, the noisy ones among
 them, up to motions that carry every living contact to a contact. Thresholds were set on seeds 0 to
-2, 10 to 12 and 30 to 34, with four recordings of seeds 22 to 24 in view; seeds 40 to 44 were drawn
-after the last change.
+2, 10 to 12, 30 to 34 and 40 (the line, low-passed), with four recordings of seeds 22 to 24 in
+view; of the fresh seeds, 40 to 44, the others were not looked at.
 
 The four checks of a recording share one reading of its traces.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.signal import butter, sosfiltfilt
 from typer.testing import CliRunner
 
 from symlift import InputError
@@ -27,6 +28,7 @@ from symlift.ephys.levels import correlate, levels_of
 from symlift.ephys.motions import motions_of
 from symlift.ephys.shifts import moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import beyond, unslipped
+from symlift.ephys.whiten import flat_spectrum
 from symlift.ephys.wiring import Channels, contact_confidence, match_contacts, read_channels
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
@@ -216,6 +218,21 @@ def test_overlapping_neurons_are_told_apart_and_measured():
     largest = fields.amplitude / fields.amplitude.max(axis=1, keepdims=True)
     for one in amplitude / amplitude.max(axis=1, keepdims=True):
         assert np.abs(largest - one).max(axis=1).min() < 0.04
+
+
+@pytest.mark.parametrize(("added", "band"), [(0.0, (1300, 1900)), (1e-5, (950, 1300))])
+def test_a_low_passed_spectrum_is_flattened_down_to_what_rounding_leaves(added, band):
+    rng = np.random.default_rng(0)
+    rate = 25_000.0
+    sos = butter(5, 300, "low", fs=rate, output="sos")
+    x = sosfiltfilt(sos, rng.normal(0, 20, (round(6 * rate), 4)), axis=0)
+    x = (x + added * rng.normal(0, 1, x.shape)).astype(np.float32)
+
+    def parts():
+        return (x[i : i + 25_000] for i in range(0, len(x), 25_000))
+
+    white = flat_spectrum(parts, levels_of(parts), np.arange(4), rate)
+    assert band[0] < white.band < band[1]
 
 
 def staggered(rows: int) -> np.ndarray:

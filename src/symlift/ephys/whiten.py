@@ -19,8 +19,11 @@ __all__ = ["White", "flat_spectrum"]
 
 # samples of a block for the spectrum, and parts that it is taken from
 _BLOCK, _SPECTRUM = 2048, 8
-# power, in that of the largest frequency, below which a frequency is left as weak as it is
-_LEAST = 1e-10
+# power, in that of the largest frequency, below which a frequency is left as weak as it is: so many
+# times what is left beyond the band, which is rounding, between these limits
+_ROUNDING, _LEAST, _MOST = 30.0, 1e-16, 1e-10
+# the power of a Hann window that leaks less of the large frequencies than rounding
+_STEEP = 3
 # samples for each half wave of the highest frequency
 _DENSE = 3.0
 # half the band in deviations of the Gaussian that ends it: an edge would ring
@@ -85,7 +88,7 @@ class White:
 def flat_spectrum(parts: Parts, levels: Levels, channels: NDArray[np.int64], rate: float) -> White:
     """A flat spectrum for ``channels``, by the mean spectrum of all of them."""
     middle, spread = levels.middle[channels], levels.spread[channels]
-    window = np.hanning(_BLOCK).astype(np.float32)[:, None]
+    window = (np.hanning(_BLOCK) ** _STEEP).astype(np.float32)[:, None]
     power, count = np.zeros(_BLOCK // 2 + 1), 0
     total = sum(1 for _ in parts())
     for number, part in enumerate(parts()):
@@ -97,7 +100,8 @@ def flat_spectrum(parts: Parts, levels: Levels, channels: NDArray[np.int64], rat
             count += len(channels)
     power /= max(count, 1)
     frequency = np.arange(len(power)) / _BLOCK
-    least = _LEAST * power.max()
+    rest = float(power[power.argmax() :].min() / power.max())
+    least = float(power.max() * np.clip(_ROUNDING * rest, _LEAST, _MOST))
     band = float(frequency[np.flatnonzero(power > least)[-1]])
     gain = np.exp(-0.5 * (frequency / (band / _SOFT)) ** 2) / np.sqrt(power + least)
     slow = min(_SLOW / rate, _SLOWEST * band)
