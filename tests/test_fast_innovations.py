@@ -11,7 +11,7 @@ import pytest
 
 from symlift import LatentDomain
 from symlift.core.grid import Grid
-from symlift.datasets import random_linear, random_orthogonal
+from symlift.datasets import ising, random_linear, random_orthogonal
 from symlift.metrics import signal_recovery
 from symlift.solvers.fast.innovations import overlaps, process_frame
 
@@ -102,3 +102,17 @@ def test_independent_values_behind_a_mixing_are_no_process():
         ).fit(X)
     assert fitted.trace_.chosen not in ("process", "innovations")
     assert not fitted.evidence_.found
+
+
+def test_domain_walls_of_spins_are_not_taken_for_innovations():
+    """Their mixing columns overlap as those of a process do, but that process is not stationary."""
+    spins = ising(12_000, 24, transform="linear", random_state=1)
+    est = LatentDomain(grid=(24,), random_state=1).fit(spins.X)
+    answers = [
+        stage.values["answers"]["process"]
+        for stage in est.trace_.stages
+        if stage.name == "process" and "answers" in stage.values
+    ]
+    assert all(answer["stationarity"] > 0.004 for answer in answers)
+    assert est.trace_.chosen != "process"
+    assert signal_recovery(spins.latent, est.transform(spins.X), spins.grid).r > 0.9

@@ -23,6 +23,7 @@ from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.polish import Polish
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
+from symlift.solvers.fast.settings import FastSettings
 from symlift.solvers.fast.steps import steps_frame
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.selection import held_out
@@ -110,9 +111,12 @@ def _from_innovations(
         values |= process.quality
         if process.explained < settings.overlap:
             return False
-        values["locality"] = process.explained
         answers = {"process": process.W, "innovations": process.innovations}
         values["answers"] = _held_out_numbers(answers, rows, grid)
+        if values["answers"]["process"]["stationarity"] > _still(rows, settings):
+            # domain walls of spins overlap like innovations, too, but drive no stationary process
+            return False
+        values["locality"] = process.explained
         # both are stationary, and resolution prefers innovations: least distortion decides, or the
         # user
         chosen = "innovations" if work.sharpest else "process"
@@ -139,9 +143,8 @@ def _from_steps(
         W, rough = summed
         left, explained = unseen(W, rows.fit, rows.held, grid, work.settings)
         values |= {"stationarity": left, "explained": explained, "roughness": rough}
-        enough = work.settings.stationary + work.settings.few_rows / len(rows.held)
         if (
-            left > enough
+            left > _still(rows, work.settings)
             or rough > work.settings.rough_steps
             or explained < work.settings.dense_explained
         ):
@@ -153,6 +156,11 @@ def _from_steps(
         candidates.clear()
         candidates[chosen] = answers[chosen]
     return True
+
+
+def _still(rows: SplitRows, settings: FastSettings) -> float:
+    """The distance of held-out rows to stationary ones up to which a frame can be right."""
+    return settings.stationary + settings.few_rows / len(rows.held)
 
 
 def _held_out_numbers(
