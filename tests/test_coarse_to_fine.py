@@ -8,8 +8,9 @@ import pytest
 from symlift import Grid
 from symlift.core.linalg import polar
 from symlift.metrics import signal_recovery
+from symlift.solvers.fast.edges import finer_frame
 from symlift.solvers.neural import coarse_to_fine
-from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid, on_finer_grid
+from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
 from symlift.solvers.neural.training import solve
 
 SMALL, FINE = Grid((4, 4)), Grid((6, 6))
@@ -49,7 +50,7 @@ def test_which_grids_are_trained_coarsely():
 def test_a_coarse_frame_stays_what_it_is_on_the_fine_grid():
     rng = np.random.default_rng(0)
     W = np.linalg.qr(rng.normal(size=(16, 16)))[0]
-    V = on_finer_grid(W, SMALL, FINE, rng)
+    V = finer_frame(W, SMALL, FINE, rng)
     np.testing.assert_allclose(V.T @ V, np.eye(36), atol=1e-10)
     # a constant is a constant on both, and the modes that carry it are the same
     np.testing.assert_allclose(V.sum(axis=0)[:16] / 6, W.sum(axis=0) / 4, atol=1e-10)

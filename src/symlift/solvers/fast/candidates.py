@@ -23,7 +23,6 @@ from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.polish import Polish
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
-from symlift.solvers.fast.settings import FastSettings
 from symlift.solvers.fast.steps import steps_frame
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.selection import held_out
@@ -113,7 +112,7 @@ def _from_innovations(
             return False
         answers = {"process": process.W, "innovations": process.innovations}
         values["answers"] = _held_out_numbers(answers, rows, grid)
-        if values["answers"]["process"]["stationarity"] > _still(rows, settings):
+        if values["answers"]["process"]["stationarity"] > settings.still(len(rows.held)):
             # domain walls of spins overlap like innovations, too, but drive no stationary process
             return False
         values["locality"] = process.explained
@@ -144,7 +143,7 @@ def _from_steps(
         left, explained = unseen(W, rows.fit, rows.held, grid, work.settings)
         values |= {"stationarity": left, "explained": explained, "roughness": rough}
         if (
-            left > _still(rows, work.settings)
+            left > work.settings.still(len(rows.held))
             or rough > work.settings.rough_steps
             or explained < work.settings.dense_explained
         ):
@@ -156,11 +155,6 @@ def _from_steps(
         candidates.clear()
         candidates[chosen] = answers[chosen]
     return True
-
-
-def _still(rows: SplitRows, settings: FastSettings) -> float:
-    """The distance of held-out rows to stationary ones up to which a frame can be right."""
-    return settings.stationary + settings.few_rows / len(rows.held)
 
 
 def _held_out_numbers(

@@ -32,6 +32,7 @@ __all__ = [
     "confirmed",
     "dense_frame",
     "explained_third_moment",
+    "mostly_mean",
     "unseen",
 ]
 

@@ -37,6 +37,7 @@ __all__ = [
     "eigenbasis_frame",
     "finer_start",
     "fitted_modes",
+    "in_data",
     "levels",
     "same_signs",
     "smooth_modes",
@@ -235,7 +236,7 @@ def eigenbasis_frame(
         best = _flip_strongest(path, best, V, settings)
     return replace(
         best,
-        gap=_in_data(path.gaps[last], modes.basis),
+        gap=in_data(path.gaps[last], modes.basis),
         planes=path.planes[last].in_data(modes.basis),
         noise=path.noise[last],
     )
@@ -255,7 +256,7 @@ def _large(grid: Grid, modes: Modes, settings: FastSettings) -> bool:
     return grid.size > settings.max_order[modes.order - 3]
 
 
-def _in_data(gap: Gap, basis: NDArray) -> Gap:
+def in_data(gap: Gap, basis: NDArray) -> Gap:
     """The gap as a function of a frame (points, columns of the data)."""
 
     def function(W: NDArray) -> tuple[float, NDArray]:

@@ -30,7 +30,7 @@ from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.work import SplitRows, Work
-from symlift.statistics.selection import HeldOut, held_out, held_out_in_window
+from symlift.statistics.selection import held_out, held_out_in_window
 
 __all__ = ["solve"]
 
@@ -182,7 +182,7 @@ def _unmixed(
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     local = work.best("locality", "frames", "process", "steps", "resolve", "eigenbasis")
     z = work.best("nongaussianity", "localise")
-    still = _still(scores[chosen], len(rows.held), work.settings)
+    still = scores[chosen].stationarity < work.settings.still(len(rows.held))
     # on a ring whose frames did not converge, a map that need not be orthogonal can choose every
     # phase to look sharp
     enough = (
@@ -203,13 +203,6 @@ def _unmixed(
     return Solution(
         model, evidence, work.trace(chosen), placed.placement if chosen == "coordinates" else None
     )
-
-
-def _still(score: HeldOut, held: int, settings: FastSettings) -> bool:
-    """Whether held-out rows are as stationary as those of correct fits: 0.003 or less, and more
-    with few rows.
-    """
-    return score.stationarity < settings.stationary + settings.few_rows / held
 
 
 def _sample(

@@ -257,5 +257,20 @@ class FastSettings:
     #: columns up to which components are tried: every grid is arranged then
     propose_columns: int = 150
 
+    def still(self, held: int) -> float:
+        """Distance to stationary moments up to which a fit can be right: more with few rows.
+
+        Parameters
+        ----------
+        held : int
+            How many rows were held out.
+
+        Returns
+        -------
+        float
+            The largest distance of their moments.
+        """
+        return self.stationary + self.few_rows / held
+
 
 DEFAULT = FastSettings()

@@ -11,9 +11,7 @@ place.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +20,8 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.solvers.fast.bits import two_valued
+from symlift.solvers.fast.edges import finer_frame
+from symlift.solvers.fast.eigenbasis import coarser, in_data
 from symlift.solvers.fast.mode_moments import mode_moments
 from symlift.solvers.fast.sharpen import sharpen
 from symlift.solvers.fast.stationary import minimise_over_rotations
@@ -29,7 +29,7 @@ from symlift.solvers.neural.bit_columns import local_map
 from symlift.solvers.neural.data import strongest_modes
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 
-__all__ = ["close_finer", "coarse_grid", "on_finer_grid"]
+__all__ = ["close_finer", "coarse_grid"]
 
 #: the largest number of points whose third moments are kept in single precision, and about how many
 #: the coarse grid has
@@ -52,25 +52,7 @@ def coarse_grid(grid: Grid, columns: int) -> Grid:
     image = grid.ndim > 1 and not any(grid.periodic) and columns >= grid.size
     if not image or FullBatch.suits(grid, columns) or grid.size > _MOST:
         return grid
-    factor = (_COARSE / grid.size) ** (1 / grid.ndim)
-    return Grid(tuple(max(2, math.floor(n * factor + 1e-9)) for n in grid.shape))
-
-
-def on_finer_grid(
-    W: NDArray, small: Grid, grid: Grid, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """An isometry (points, points) of modes on ``grid``, the strongest first, from one of the
-    strongest of them on the coarse grid ``small`` (coarse points, coarse points).
-    """
-    slow = _cosines(small, small)
-    waves = _cosines(grid, grid)
-    index = np.stack(np.unravel_index(np.arange(grid.size), grid.shape), axis=1)
-    first = np.all(index < np.array(small.shape), axis=1)
-    speed = np.sum((index / np.array(grid.shape)) ** 2, axis=1)
-    rest = np.flatnonzero(~first)
-    rest = rest[np.argsort(speed[rest], kind="stable")]
-    signs = rng.choice([-1.0, 1.0], len(rest))
-    return np.concatenate([_cosines(grid, small) @ slow.T @ W, waves[:, rest] * signs], axis=1)
+    return coarser(grid, _COARSE)
 
 
 def close_finer(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
@@ -95,7 +77,7 @@ def _isometry(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     gap, noise, planes = gaps[-1]
     best: Closing | None = None
     for _ in range(_DRAWS):
-        frame = polar(on_finer_grid(strong, small, grid, rng))
+        frame = polar(finer_frame(strong, small, grid, rng))
         for one, _, curvature in gaps:
             frame, value = minimise_over_rotations(one, frame, _STEPS, _GAIN, curvature)
         if best is None or value / noise < best.gap:
@@ -104,21 +86,7 @@ def _isometry(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
             break
     assert best is not None  # noqa: S101 - there is at least one draw
 
-    def in_columns(V: NDArray) -> tuple[float, NDArray]:
-        value, gradient = gap(V @ modes.basis.T)
-        return value, gradient @ modes.basis
-
+    in_columns = in_data(gap, modes.basis)
     curvature = planes.in_data(modes.basis)
     W = sharpen(best.W, X[:_SHARP_ROWS], in_columns, _SHARP * noise, _SHARP_STEPS, curvature)
     return Closing(W, in_columns(W)[0] / noise)
-
-
-def _cosines(grid: Grid, waves: Grid) -> NDArray[np.float64]:
-    """The slowest cosines on the points of ``grid``, as many along each axis as ``waves`` has
-    points: orthonormal columns.
-    """
-    axes = []
-    for n, count in zip(grid.shape, waves.shape, strict=True):
-        wave = np.cos(np.pi * np.outer(np.arange(n) + 0.5, np.arange(count)) / n)
-        axes.append(wave / np.linalg.norm(wave, axis=0))
-    return np.asarray(reduce(np.kron, axes), dtype=np.float64)
