@@ -89,8 +89,8 @@ def fit(
     d = data.shape[1]
     L = (torch.randn(d, d, generator=random) * math.sqrt(2) / d).requires_grad_()
     critic = _layers((d, hidden, hidden, 1), random)
-    generator_step = torch.optim.Adam([L], lr=rate, betas=(0.5, 0.999))
-    critic_step = torch.optim.Adam(critic, lr=discriminator_rate, betas=(0.5, 0.999))
+    generator_step = torch.optim.Adam([L], lr=rate, betas=(0.5, 0.999), fused=True)
+    critic_step = torch.optim.Adam(critic, lr=discriminator_rate, betas=(0.5, 0.999), fused=True)
     labels = torch.cat([torch.ones(batch, 1), torch.zeros(batch, 1)])
     every = steps // checkpoints
     losses: list[float] = []
