@@ -168,6 +168,7 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
         folder=folder,
         watch=watch,
         device="cpu",
+        compile=True,
     )
     training = solution.trace.training
     assert training is not None  # noqa: S101 - the neural solver always has one

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any, Literal
 
@@ -112,7 +113,23 @@ class Job(BaseModel):
                 "folder": folder,
             }
             options |= {"preset": self.preset} if self.preset else {}
+            options |= {"compile": True} if self._pays_to_compile() else {}
         return run_experiment(self.experiment, self.method, self.seed, self.n, options)
+
+    def _pays_to_compile(self) -> bool:
+        """Whether a training is long enough for a compiled step, and there is a compiler for it;
+        the result is the same up to rounding.
+        """
+        steps = self.steps or self.settings.get("steps", 0)
+        return (
+            self.settings.get("clock", self.preset) == "paper"
+            and steps >= 20_000
+            and (_has_compiler())
+        )
+
+
+def _has_compiler() -> bool:
+    return any(shutil.which(name) for name in ("g++", "clang++"))
 
 
 def solver_jobs(experiment: Experiment, solver: str = "auto", n: int | None = None) -> list[Job]:

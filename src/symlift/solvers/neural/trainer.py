@@ -31,6 +31,7 @@ from symlift.solvers.neural.checkpoint import (
     write_checkpoint,
 )
 from symlift.solvers.neural.clock import Clock
+from symlift.solvers.neural.compiled import CompiledStep
 from symlift.solvers.neural.data import TrainingRows, covariance_of
 from symlift.solvers.neural.endings import ClosedForm, closed_form
 from symlift.solvers.neural.full_batch import Closing
@@ -131,6 +132,7 @@ class Trainer:
         near: bool = False,
         device: torch.device | None = None,
         workers: tuple[int, int] = (0, 1),
+        compiled: bool = False,
     ) -> None:
         self.given = settings.model_dump(mode="json")
         self.settings, self.grid, self.seed = settings, start.grid, seed
@@ -144,6 +146,7 @@ class Trainer:
         self.rows_each = settings.batch // workers[1]
         self.workers = Workers(torch.Generator(self.device).manual_seed(seed), *workers)
         self.clock = Clock.start(settings, start.grid.size, opened=near)
+        self.compiled = compiled
         self._begin(start, seed)
         self.rows = TrainingRows(
             X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise
@@ -177,6 +180,7 @@ class Trainer:
         self.estimator_optimiser = (
             self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
         )
+        self.compiled_step: CompiledStep | None = None
         self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=device)
         # the first step at which each term was not finite, or infinity
         self.broken = torch.full(
@@ -275,21 +279,11 @@ class Trainer:
                 * draw
             )
         rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=x.device)
-        batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
-        with torch.autocast(
-            x.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
-        ):
-            loss, values = self.objective(batch, self.clock.opened)
-        loss.backward()
-        self._average_gradients()
-        if settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.clip, foreach=True)
-        self.model_optimiser.step()
-        self.model_optimiser.zero_grad()
-        if self.estimator_optimiser is not None:
-            self.estimator_optimiser.step()
-            self.estimator_optimiser.zero_grad()
-            self.objective.constrain()
+        compiled = self._compiled_step()
+        if compiled is None:
+            values = self._update(x, noise, rank)
+        else:
+            values = compiled(x, noise, rank, self.workers)
         self.step_count += 1
         if self.step_count % _CONDITION == 0:
             self.network.condition_embedding()
@@ -297,6 +291,45 @@ class Trainer:
         self.broken.clamp_max_(
             torch.where(torch.isfinite(values), math.inf, float(self.step_count)).double()
         )
+
+    def _update(self, x: Tensor, noise: Tensor | None, rank: Tensor) -> Tensor:
+        """Gradients of the objective on rows ``x``, and both updates; the values of its terms."""
+        batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
+        with torch.autocast(
+            x.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
+        ):
+            loss, values = self.objective(batch, self.clock.opened)
+        loss.backward()
+        self._average_gradients()
+        if self.settings.clip is not None:
+            torch.nn.utils.clip_grad_norm_(
+                self.network.parameters(), self.settings.clip, foreach=True
+            )
+        self.model_optimiser.step()
+        self.model_optimiser.zero_grad()
+        if self.estimator_optimiser is not None:
+            self.estimator_optimiser.step()
+            self.estimator_optimiser.zero_grad()
+            self.objective.constrain()
+        return values
+
+    def _compiled_step(self) -> CompiledStep | None:
+        """The compiled step, where one is asked for and the objective has one; the first step of
+        all, which makes the optimisers' averages, is not compiled.
+        """
+        if (
+            not self.compiled
+            or self.settings.precision == "bfloat16"
+            or not CompiledStep.suits(self.objective, self.workers)
+            or not self.model_optimiser.state
+        ):
+            return None
+        if self.compiled_step is None:
+            optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
+            self.compiled_step = CompiledStep(
+                self.network, self.objective, optimisers, self.settings.clip
+            )
+        return self.compiled_step
 
     def _average_gradients(self) -> None:
         """The gradient of the global batch: each process holds its own rows' part of it."""

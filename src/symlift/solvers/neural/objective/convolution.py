@@ -150,6 +150,8 @@ class Convolution(nn.Module):
             padded = values.index_select(2, index)
         else:
             padded = functional.pad(values, (0, 0, self.before, reach - self.before - self.length))
+        if torch.compiler.is_compiling():
+            return padded.unfold(2, self.window, self.step).transpose(3, 4).flatten(3)
         seen: Tensor = _Windows.apply(padded, self.window, self.step)  # type: ignore[no-untyped-call]
         return seen
 
@@ -160,7 +162,7 @@ class Convolution(nn.Module):
         flat = matrix.reshape(critics, width, -1)
         if windows == 1:
             return torch.baddbmm(offset[:, 0], seen[:, :, 0], flat)[:, :, None]
-        out = torch.bmm(seen.view(critics, n * windows, width), flat)
+        out = torch.bmm(seen.reshape(critics, n * windows, width), flat)
         return out.view(critics, n, windows, -1).add_(offset)
 
     def activate(self, values: Tensor, workers: Workers | None, blocks: int = 1) -> Tensor:
@@ -179,18 +181,23 @@ class Convolution(nn.Module):
             flat = functional.elu(_stochastic_pool(flat, self.members, workers, blocks))
         return flat.view(critics, n, self.pools, -1)
 
+    def bounded(self, weight: Tensor, singular: Tensor) -> tuple[Tensor, Tensor]:
+        """``weight`` with each kernel scaled down to the spectral norm bound, and the singular
+        vectors by which that norm is estimated, after one more power iteration.
+        """
+        critics, channels, filters, K = weight.shape
+        M = weight.permute(0, 1, 3, 2).reshape(critics, channels * K, filters)
+        left = functional.normalize(M @ singular, dim=1)
+        right = M.transpose(1, 2) @ left
+        norm = right.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        return weight * (self.bound / norm).clamp_max(1.0)[..., None], right / norm
+
     @torch.no_grad()
     def constrain(self) -> None:
-        """Scale each kernel down to the spectral norm bound, estimated by one power iteration per
-        step.
-        """
-        critics, channels, filters, K = self.weight.shape
-        M = self.weight.permute(0, 1, 3, 2).reshape(critics, channels * K, filters)
-        left = functional.normalize(M @ self.singular, dim=1)
-        right = M.transpose(1, 2) @ left
-        norm = right.norm(dim=1, keepdim=True)
-        self.singular.copy_(right / norm.clamp_min(1e-12))
-        self.weight.mul_((self.bound / norm.clamp_min(1e-12)).clamp_max(1.0)[..., None])
+        """Hold each kernel to the spectral norm bound, with one power iteration per step."""
+        weight, singular = self.bounded(self.weight, self.singular)
+        self.weight.copy_(weight)
+        self.singular.copy_(singular)
 
 
 class _Windows(torch.autograd.Function):
@@ -273,9 +280,11 @@ def _stochastic_pool(
         draw = workers.uniform(critics * blocks, n // blocks, width // members, values).reshape(
             critics, n, -1
         )
-        level = draw.mul_(end)
+        level = draw * end
         for edge in inner:
             edge.gt_(level)
+    if torch.compiler.is_compiling():  # a compiler finds the gradient's shortest form by itself
+        return _choose(parts.unbind(dim=2), edges.unbind(dim=2))
     chosen: Tensor = _Chosen.apply(parts, edges)  # type: ignore[no-untyped-call]
     return chosen
 

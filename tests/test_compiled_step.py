@@ -1,0 +1,155 @@
+"""The compiled training step: the same numbers as the step that it replaces."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from symlift.core.grid import Grid
+from symlift.errors import InputError
+from symlift.solvers.neural import compiled
+from symlift.solvers.neural.compiled import CompiledStep
+from symlift.solvers.neural.objective.convolution import Layer
+from symlift.solvers.neural.presets import Estimator, Settings
+from symlift.solvers.neural.trainer import Trainer
+from symlift.solvers.neural.training import starting_model, train
+
+SMALL = Estimator(layers=(Layer(2, 3), Layer(3, 3)), padding="cyclic", head="pooled", whole=False)
+RING, IMAGE = Grid((7,), periodic=True), Grid((8, 5))
+
+
+def settings_of(grid: Grid, **more: object) -> Settings:
+    """The printed training in small: its clock, its parametrisation, double precision."""
+    shared = {
+        "estimators": (SMALL,), "batch": 24, "embedding": "identity", "dimension": grid.size,
+        "parametrisation": "eigenvectors", "clock": "paper", "steps": 1_000, "keep": "last",
+        "precision": "float64",
+    }  # fmt: skip
+    return Settings(**shared | more)  # type: ignore[arg-type]
+
+
+def trainer_of(grid: Grid, settings: Settings, compile_steps: bool) -> Trainer:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, grid.size)) ** 3
+    start = starting_model(X, grid, settings, 3)
+    rows = np.arange(200)
+    return Trainer(X, rows[:160], rows[160:], start, settings, 3, compiled=compile_steps)
+
+
+def parameters_of(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return trainer.network.state_dict() | trainer.objective.state_dict()
+
+
+def take_steps(trainer: Trainer, count: int) -> Trainer:
+    trainer._set_rates()
+    for _ in range(count):
+        trainer.step()
+    return trainer
+
+
+def call_it_as_it_is(monkeypatch) -> None:
+    """Let the function that would be compiled be called itself, which takes no compiler."""
+    monkeypatch.setattr(compiled.torch, "compile", lambda function, **_: function)
+    step = CompiledStep.__call__
+
+    def traced(self, *given):
+        with monkeypatch.context() as within:
+            self.asked = self.asked or self._numbers_asked(*given)
+            within.setattr(torch.compiler, "is_compiling", lambda: True)
+            return step(self, *given)
+
+    monkeypatch.setattr(CompiledStep, "__call__", traced)
+
+
+CASES = {
+    "ring": (RING, {}),
+    "two estimators, one of them coarse": (
+        RING,
+        {"estimators": (SMALL, SMALL.model_copy(update={"coarse": 2}))},
+    ),
+    "an image, clipped": (
+        IMAGE,
+        {
+            "estimators": (Estimator(layers=(Layer(2, 3), Layer(3, 3))),),
+            "embedding": "zero-pad",
+            "dimension": 45,
+            "clip": 0.01,
+        },
+    ),
+    "a learned embedding, planes": (RING, {"embedding": "linear", "parametrisation": "planes"}),
+    "no stationarity": (RING, {"stationarity": 0.0}),
+    "no resolution": (RING, {"resolution": 0.0}),
+    "no infomax": (RING, {"infomax": 0.0}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_compiled_gives_the_numbers_of_the_plain_step(name, monkeypatch):
+    call_it_as_it_is(monkeypatch)
+    grid, more = CASES[name]
+    settings = settings_of(grid, **more)
+    plain = take_steps(trainer_of(grid, settings, compile_steps=False), 12)
+    other = take_steps(trainer_of(grid, settings, compile_steps=True), 12)
+    assert other.compiled_step is not None
+    assert plain.compiled_step is None
+    before = parameters_of(trainer_of(grid, settings, compile_steps=False))
+    after, expected = parameters_of(other), parameters_of(plain)
+    assert {name for name in after if not torch.equal(after[name], before[name])} >= {
+        name for name in expected if not torch.equal(expected[name], before[name])
+    }
+    for key, value in expected.items():
+        assert torch.allclose(after[key], value, rtol=1e-7, atol=1e-9), key
+    assert torch.allclose(other.sums, plain.sums, rtol=1e-7, atol=1e-9)
+    # the same random numbers were used up
+    assert torch.equal(other.workers.generator.get_state(), plain.workers.generator.get_state())
+
+
+def test_optimisers_hold_what_a_plain_step_would_have_left(monkeypatch):
+    call_it_as_it_is(monkeypatch)
+    settings = settings_of(RING)
+    plain = take_steps(trainer_of(RING, settings, compile_steps=False), 6)
+    other = take_steps(trainer_of(RING, settings, compile_steps=True), 6)
+    tensors, header = plain.state()
+    others, other_header = other.state()
+    assert header["step"] == other_header["step"]
+    assert tensors.keys() == others.keys()
+    for name, value in tensors.items():
+        if value.is_floating_point():
+            assert torch.allclose(others[name], value, rtol=1e-7, atol=1e-10), name
+
+
+def test_steps_that_cannot_be_compiled_are_taken_as_before():
+    settings = settings_of(RING, moments=(1.0, 1.0))
+    trainer = take_steps(trainer_of(RING, settings, compile_steps=True), 2)
+    assert trainer.compiled_step is None
+    assert trainer.step_count == 2
+    assert not CompiledStep.suits(trainer.objective, trainer.workers)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler")
+def test_the_compiled_function_gives_them_too_and_a_run_resumes(tmp_path):
+    settings = settings_of(RING, stationarity=0.0, steps=60)  # without critics: half a minute less
+    plain = take_steps(trainer_of(RING, settings, compile_steps=False), 10)
+    other = take_steps(trainer_of(RING, settings, compile_steps=True), 10)
+    for key, value in parameters_of(plain).items():
+        assert torch.allclose(parameters_of(other)[key], value, rtol=1e-6, atol=1e-8), key
+    other.save(tmp_path / "checkpoint")
+    again = trainer_of(RING, settings, compile_steps=True)
+    again.restore(tmp_path / "checkpoint")
+    take_steps(again, 5), take_steps(other, 5)
+    for key, value in parameters_of(other).items():
+        assert torch.equal(parameters_of(again)[key], value), key
+
+
+def test_a_compiler_that_is_missing_is_named(monkeypatch):
+    def fails(*_: object) -> None:
+        raise torch._dynamo.exc.TorchDynamoException("no working compiler\nmore lines")
+
+    monkeypatch.setattr(compiled.torch, "compile", lambda function, **_: fails)
+    X = np.random.default_rng(0).normal(size=(100, 7))
+    split = np.arange(80), np.arange(80, 100)
+    with pytest.raises(InputError, match=r"compiled \(no working compiler\): install a C\+\+"):
+        train(X, split, RING, settings_of(RING, steps=50), 1, device="cpu", compiled=True)
