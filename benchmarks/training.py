@@ -11,6 +11,8 @@
     python benchmarks/training.py long --seconds 3600
                                                   63 points from scratch, curve of r and S
     python benchmarks/training.py speed           seconds per step, and those of the authors' code
+    python benchmarks/training.py compiled --experiment gsn15-continuous
+                                                  milliseconds of a printed step, plain and compiled
     python benchmarks/training.py refine --experiment gsn63-gaussian-dst
                                                   from the fast solver's model and a spoiled one
 
@@ -49,7 +51,8 @@ from symlift.paper.store import Archive, made_entry
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as training_solver
 from symlift.solvers.neural.data import split_held_out
-from symlift.solvers.neural.presets import PRESETS, Settings, fitted
+from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for
+from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import starting_model
 
@@ -358,13 +361,59 @@ def speed(name: str, repeats: int) -> dict[str, Any]:
     }
 
 
+def compiled(name: str, repeats: int) -> dict[str, Any]:
+    """Processor milliseconds of a printed step, plain and compiled, in turns in one run, and what
+    compiling took.
+    """
+    data = EXPERIMENTS[name].observe(0, n=20_000)
+    X: NDArray = np.asarray(data.X, dtype=np.float32)
+    row = f"paper-{preset_for(data.grid, X.shape[1])}"
+    settings = fitted(PRINTED[row], data.grid, X.shape[1])
+    start = starting_model(X, data.grid, settings, seed=0)
+    split = split_held_out(len(X), np.random.default_rng(0))
+    trainers = [Trainer(X, *split, start, settings, 0, compiled=how) for how in (False, True)]
+    warm, times = [], ([], [])  # type: tuple[list[float], tuple[list[float], list[float]]]
+    for trainer in trainers:
+        begin = time.process_time()
+        trainer._set_rates()
+        for _ in range(3):
+            trainer.step()
+        warm.append(time.process_time() - begin)
+    block = 50 if data.grid.size <= 24 else 5
+    for _ in range(repeats):
+        for trainer, took in zip(trainers, times, strict=True):
+            begin = time.process_time()
+            for _ in range(block):
+                trainer.step()
+            took.append((time.process_time() - begin) / block)
+    plain, fast_step = (statistics.median(took) for took in times)
+    return {
+        "row": row,
+        "milliseconds": round(1e3 * plain, 2),
+        "compiled": round(1e3 * fast_step, 2),
+        "ratio": round(plain / fast_step, 2),
+        "compiling_seconds": round(warm[1] - warm[0], 1),
+        "threads": torch.get_num_threads(),
+    }
+
+
 def main() -> None:
     """Parse, run, keep."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "what", choices=["printed", "ours", "fresh", "recordings", "long", "speed", "refine"]
+        "what",
+        choices=[
+            "printed",
+            "ours",
+            "fresh",
+            "recordings",
+            "long",
+            "speed",
+            "compiled",
+            "refine",
+        ],
     )
     parser.add_argument("--experiment", default="gsn63-gaussian-dst")
     parser.add_argument("--seed", type=int, default=0)
@@ -400,6 +449,9 @@ def main() -> None:
                 f"training_long_{args.experiment}", long(args.seconds, args.experiment, args.seed)
             )
         )
+    elif args.what == "compiled":
+        label = f"training_compiled_{args.experiment}"
+        print(write(label, compiled(args.experiment, args.repeats)))
     elif args.what == "speed":
         speeds = {name: speed(name, args.repeats) for name in _SPEED}
         print(write("training_speed", {"reference_machine": REFERENCE_MACHINE, "steps": speeds}))
