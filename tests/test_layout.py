@@ -5,6 +5,7 @@ costs.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import resource
 import subprocess
@@ -201,24 +202,12 @@ def test_variables_say_what_they_hold():
 # -- what importing costs --------------------------------------------------------------------------
 
 
-def cpu_seconds(code: str, repeats: int = 3) -> float:
-    """Least CPU time of a fresh interpreter that runs ``code``, beyond that of one that does
-    nothing.
-    """
-
-    def spent(text: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", text], check=False, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    return min(spent(code) for _ in range(repeats)) - spent("pass")
-
-
-@pytest.fixture(scope="module")
-def scikit_learn() -> float:
-    """CPU time of ``import sklearn.decomposition``, to which the others are compared."""
-    return cpu_seconds("import sklearn.decomposition")
+def cpu_seconds(code: str) -> float:
+    """CPU time of a fresh interpreter that runs ``code``."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 RECOVER_NOTHING = (
@@ -232,8 +221,15 @@ RECOVER_NOTHING = (
     [("from symlift import LatentDomain", 1.15), ("import symlift", 0.1), (RECOVER_NOTHING, 0.5)],
     ids=["LatentDomain", "symlift", "a file that is not there"],
 )
-def test_imports_cost_little(scikit_learn, code, share):
-    assert cpu_seconds(code) < share * scikit_learn
+def test_imports_cost_little(code, share):
+    # in turns, and the least of each: on a busy machine the same import can take twice as long
+    least = dict.fromkeys(("pass", "import sklearn.decomposition", code), math.inf)
+    for _ in range(8):
+        least = {text: min(seconds, cpu_seconds(text)) for text, seconds in least.items()}
+        nothing, scikit_learn, ours = least.values()
+        if ours - nothing < share * (scikit_learn - nothing):
+            return
+    pytest.fail(f"{code!r} takes {ours:.2f} s, scikit-learn's decomposition {scikit_learn:.2f} s")
 
 
 @pytest.mark.parametrize(
