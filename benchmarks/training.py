@@ -45,9 +45,10 @@ from symlift.datasets import Observations, ring_population
 from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
-from symlift.paper.jobs import covariance_jobs, printed_jobs, training_jobs
+from symlift.paper.jobs import clipped_jobs, covariance_jobs, printed_jobs, training_jobs
 from symlift.paper.runner import peak_rss_mb, signal_figures
 from symlift.paper.store import Archive, made_entry
+from symlift.paper.studies import ablation_jobs
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as training_solver
 from symlift.solvers.neural.data import split_held_out
@@ -133,9 +134,11 @@ def long(seconds: float, name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, Any]:
+def printed(
+    name: str, seed: int, steps: int | None, clip: float | None, without: str | None, runs: Path
+) -> dict[str, Any]:
     """The paper's training as printed (``preset="paper"``), over so many steps of its clock; it
-    goes on where it was stopped.
+    goes on where it was stopped. Gradients are clipped, or a term is left out, if that is asked.
 
     Checkpoints are in ``runs``. The record is written at every tenth evaluation, so that a stopped
     run leaves what it had.
@@ -143,7 +146,9 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
     experiment = EXPERIMENTS[name]
     data = experiment.observe(seed)
     label = f"training_printed_{name}_seed{seed}" + (f"_{steps}" if steps else "")
-    settings = {"steps": steps} if steps else {}
+    label += (f"_clip{clip:g}" if clip else "") + (f"_without-{without}" if without else "")
+    settings: dict[str, Any] = {"steps": steps} if steps else {}
+    settings |= ({"clip": clip} if clip else {}) | ({without: 0.0} if without else {})
     result: dict[str, Any] = {
         "experiment": name, "seed": seed, "n": len(data.X), "threads": torch.get_num_threads(),
         "command": " ".join(sys.argv),
@@ -186,8 +191,14 @@ def printed(name: str, seed: int, steps: int | None, runs: Path) -> dict[str, An
         "curve": curve,
     }
     print(write(label, result))
-    for job in printed_jobs(experiment):  # a run of the tables, too
-        if job.seed == seed and job.settings == settings and training.ended == "finished":
+    for job in (*printed_jobs(experiment), *clipped_jobs(experiment), *ablation_jobs()):
+        # a run of the tables, too
+        if (
+            job.experiment.name == name
+            and job.seed == seed
+            and job.settings == settings
+            and training.ended == "finished"
+        ):
             figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
             ended = {
                 "ended": training.ended,
@@ -424,6 +435,12 @@ def main() -> None:
         type=int,
         help="the clock of `printed` runs over so many; as its table has them if not given",
     )
+    parser.add_argument("--clip", type=float, help="the norm that `printed` clips gradients to")
+    parser.add_argument(
+        "--without",
+        choices=["stationarity", "resolution", "infomax"],
+        help="the term that `printed` leaves out",
+    )
     parser.add_argument(
         "--runs",
         type=Path,
@@ -433,7 +450,7 @@ def main() -> None:
     parser.add_argument("--start", choices=["paper", "covariance"], default="paper")
     args = parser.parse_args()
     if args.what == "printed":
-        printed(args.experiment, args.seed, args.steps, args.runs)
+        printed(args.experiment, args.seed, args.steps, args.clip, args.without, args.runs)
     elif args.what == "ours":
         ours(args.experiment, args.seed, args.start, args.runs)
     elif args.what == "recordings":

@@ -20,6 +20,7 @@ from symlift.paper.first_table import table1, table1_jobs
 from symlift.paper.jobs import (
     Job,
     baseline_jobs,
+    clipped_jobs,
     covariance_jobs,
     printed_jobs,
     solver_jobs,
@@ -156,7 +157,8 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     # empty cells say why
     assert ours["ours, trained"] == "not run"
     assert ours["as printed"] == "not run: 1.7 days"
-    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 3", "– / – / – / 11")
+    assert ours["as printed, clipped"] == "not run: 1.7 days"
+    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 0 / 3", "– / – / – / – / 11")
     assert repr(similarity["fast"]) == "0.9000 (0.9000)"
     assert repr(glasso["one alignment"]) == "0.100 (0.100)"
     assert repr(glasso["baseline here"]) == "0.200 (0.100)"
@@ -186,6 +188,10 @@ def test_table_1_puts_training_beside_the_fast_solver():
             lambda i, _: {"similarity_exact": [0.5 + i / 10], "r_paper": 0.4, "r": 0.3},
         )
         | entries(
+            clipped_jobs(ring)[:1],
+            lambda *_: {"similarity_exact": [0.97], "r_paper": 0.4, "r": 0.3},
+        )
+        | entries(
             solver_jobs(images)[:1], lambda *_: {"similarity": [0.8, 0.6], "r_paper": 1.0, "r": 1.0}
         )
         | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
@@ -196,9 +202,10 @@ def test_table_1_puts_training_beside_the_fast_solver():
     first = rows["gsn15-continuous", "S exact"]
     assert repr(first["ours, trained"]) == "0.9910 (0.9900)"
     assert repr(first["fast"]) == "1.0000 (1.0000)"
-    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 3 / 1 / 3")
+    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 1 / 3 / 1 / 3")
     assert repr(first["ours, from the covariance"]) == "0.9800"
     assert repr(first["as printed"]) == "0.5500 (0.5000)"
+    assert repr(first["as printed, clipped"]) == "0.9700"
     assert repr(rows["gsn15-continuous", "S exact, liegan"]["baseline here"]) == "0.400"
     assert rows["gsn15-continuous", "S exact, liegan"]["paper"] == 0.4533
     assert repr(rows["mnist15-shuffled", "S"]["fast"]) == "0.7000"
@@ -214,7 +221,7 @@ def test_table_1_takes_training_of_any_seed_but_not_of_earlier_versions():
     ) | entries([earlier], lambda *_: {"similarity_exact": [0.1]})
     row = table1([ring], found).rows[0]
     assert repr(row["ours, trained"]) == "0.9250 (0.9000)"
-    assert (row["seeds"], row["seconds"]) == ("0 / 2 / 0 / 0", "– / 3 / – / –")
+    assert (row["seeds"], row["seconds"]) == ("0 / 0 / 2 / 0 / 0", "– / – / 3 / – / –")
 
 
 def test_table_1_forgets_results_of_other_definitions():
@@ -222,6 +229,14 @@ def test_table_1_forgets_results_of_other_definitions():
     other = experiment.model_copy(update={"n": 77})
     found = entries(solver_jobs(other), lambda *_: {"r": 1.0, "r_paper": 1.0})
     assert table1([experiment], found).rows == []
+
+
+def test_the_clipped_training_differs_from_the_printed_one_in_its_clip_alone():
+    ring = EXPERIMENTS["gsn15-fft"]
+    for plain, clipped in zip(printed_jobs(ring), clipped_jobs(ring), strict=True):
+        assert clipped.settings == plain.settings | {"clip": 0.5}
+        assert clipped.key != plain.key
+        assert clipped.model_copy(update={"settings": plain.settings}) == plain
 
 
 def test_the_full_table_is_the_cheap_one_and_more():
@@ -261,7 +276,7 @@ def test_an_estimate_adds_up_and_says_what_is_longest():
 def test_the_ablation_removes_each_term_once():
     jobs = ablation_jobs()
     assert len(jobs) == 4 * 3 + 4 + 4
-    assert jobs[:3] == printed_jobs(EXPERIMENTS["gsn15-continuous"])
+    assert jobs[:3] == clipped_jobs(EXPERIMENTS["gsn15-continuous"])
     # variants of a row differ in the one weight only: one start, one clock, one number of steps, no
     # jump, the last model
     for row in {job.experiment.name for job in jobs}:

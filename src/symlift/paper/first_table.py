@@ -10,6 +10,7 @@ from symlift.paper.jobs import (
     authors_jobs,
     baseline_jobs,
     ceiling_jobs,
+    clipped_jobs,
     covariance_jobs,
     printed_jobs,
     solver_jobs,
@@ -22,12 +23,14 @@ from symlift.paper.tables import ResultTable, spread
 
 __all__ = ["table1", "table1_jobs"]
 
-PRINTED, TRAINED, COVARIANCE = "as printed", "ours, trained", "ours, from the covariance"
+PRINTED, CLIPPED = "as printed", "as printed, clipped"
+TRAINED, COVARIANCE = "ours, trained", "ours, from the covariance"
 COLUMNS = (
     "experiment",
     "measure",
     "paper",
     PRINTED,
+    CLIPPED,
     TRAINED,
     COVARIANCE,
     "fast",
@@ -40,6 +43,7 @@ COLUMNS = (
 #: column → the jobs behind it
 METHODS: dict[str, Callable[[Experiment], list[Job]]] = {
     PRINTED: printed_jobs,
+    CLIPPED: clipped_jobs,
     TRAINED: training_jobs,
     COVARIANCE: covariance_jobs,
     "fast": solver_jobs,
@@ -99,6 +103,7 @@ def _slow_jobs(experiment: Experiment) -> list[Job]:
         *training_jobs(experiment),
         *covariance_jobs(experiment),
         *printed_jobs(experiment),
+        *clipped_jobs(experiment),
         *baseline_jobs(experiment, slow=True),
     ]
 
@@ -172,9 +177,9 @@ def _why_empty(experiment: Experiment, column: str) -> str | None:
     if column == "fast" or experiment.block == "own":
         return None
     if METHODS[column](experiment):
-        price = printed_price(experiment) if column == PRINTED else None
+        price = printed_price(experiment) if column in (PRINTED, CLIPPED) else None
         return "not run" if price is None else f"not run: {duration(price)} a seed"
-    if column == PRINTED:
+    if column in (PRINTED, CLIPPED):
         price = printed_price(experiment)
         return None if price is None else f"not run: {duration(price)}"
     return NOT_TRAINED.get(experiment.name, "not run") if column == TRAINED else "other rows only"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symlift.paper.jobs import Job
+from symlift.paper.records import method_text
 from symlift.paper.registry import Experiment
 
 __all__ = ["PRINTED_STEPS", "duration", "estimate", "job_price", "printed_price"]
@@ -88,8 +89,7 @@ def estimate(jobs: Sequence[Job], workers: int = 1) -> list[str]:
     """
     groups: dict[str, list[float]] = {}
     for job in jobs:
-        name = f"{job.method}, as printed" if job.preset == "paper" else job.method
-        groups.setdefault(name, []).append(job_price(job))
+        groups.setdefault(method_text(job), []).append(job_price(job))
     lines = [
         f"{name}: {len(prices)} run{'s' * (len(prices) > 1)}, {duration(sum(prices))} of one core"
         for name, prices in sorted(groups.items(), key=lambda item: -sum(item[1]))
