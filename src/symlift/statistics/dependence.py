@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 
 __all__ = ["effective_rank", "independent_rows"]
 
@@ -42,10 +43,15 @@ def independent_rows(X: NDArray) -> float:
     z, n = z[:, size > 0] / size[size > 0], len(z)
     if n < _FEWEST_ROWS or not z.shape[1]:
         return float(n)
-    power = np.abs(np.fft.rfft(z, 2 * n, axis=0)) ** 2
-    together = np.fft.irfft(power, axis=0)[1 : min(n // 4, _MOST_LAGS)] / n
+    lags = min(n // 4, _MOST_LAGS)
+    # zeros for as many rows as there are lags, so that the end does not meet the beginning; lengths
+    # with large prime factors take up to ten times as long
+    length = next_fast_len(n + lags, real=True)
+    modes = rfft(np.ascontiguousarray(z.T), length, axis=1)
+    power = modes.real**2 + modes.imag**2
+    together = irfft(power, length, axis=1)[:, 1:lags] / n
     # independent rows have squared correlations of 1/n by chance
-    squares = np.mean(together**2, axis=1) - 1 / n
+    squares = np.mean(together**2, axis=0) - 1 / n
     below = np.flatnonzero(squares <= 0)
     last = int(below[0]) if len(below) else len(squares)
     return float(n / (1 + 2 * max(float(squares[:last].sum()), 0.0)))

@@ -17,21 +17,27 @@ def marginal_entropies(Y: NDArray) -> NDArray[np.float64]:
     >>> marginal_entropies(Y).round(1), round(0.5 * np.log(2 * np.pi * np.e), 1)
     (array([1.4, 1.4]), np.float64(1.4))
     """
-    ordered = np.sort(Y, axis=0)
-    n = len(ordered)
+    # one row for each column: sorting is faster along memory
+    ordered = np.array(Y.T, order="C")
+    ordered.sort(axis=1)
+    n = ordered.shape[1]
     m = max(1, int(np.sqrt(n) / 2))
     i = np.arange(n)
-    upper, lower = np.minimum(i + m, n - 1), np.maximum(i - m, 0)
+    width = np.minimum(i + m, n - 1) - np.maximum(i - m, 0)
     # ties (spins, zeros) have no density: values closer than a thousandth of the deviation count as
     # that far apart
-    floor = 1e-3 * np.maximum(ordered.std(axis=0), 1e-300)
-    gaps = np.maximum(ordered[upper] - ordered[lower], floor)
-    return np.log(gaps * ((n + 1) / (upper - lower))[:, None]).mean(axis=0)
+    floor = 1e-3 * np.maximum(ordered.std(axis=1, keepdims=True), 1e-300)
+    padded = np.pad(ordered, ((0, 0), (m, m)), mode="edge")
+    gaps = padded[:, 2 * m :] - padded[:, : -2 * m]
+    np.maximum(gaps, floor, out=gaps)
+    np.log(gaps, out=gaps)
+    return np.asarray(gaps.mean(axis=1) + np.log((n + 1) / width).mean())
 
 
 def joint_entropy(Y: NDArray, ridge: float = 1e-10) -> float:
     """Gaussian joint entropy per dimension, ½ log 2πe + Σ log λ / 2N, λ of the covariance."""
-    spectrum = np.linalg.eigvalsh(np.cov(Y.T).reshape(Y.shape[1], Y.shape[1]))
+    centred = Y - Y.mean(axis=0)
+    spectrum = np.linalg.eigvalsh(centred.T @ centred / (len(Y) - 1))
     return float(
         0.5 * np.log(2 * np.pi * np.e)
         + 0.5 * np.mean(np.log(np.maximum(spectrum, ridge * spectrum[-1])))

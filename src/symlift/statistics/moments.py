@@ -74,21 +74,27 @@ def stationarity(Y: NDArray, lags: Stationary, folds: int = 8) -> NDArray[np.flo
     >>> bool(ordered[0] < 0.01 < 0.1 < shuffled[0])
     True
     """
-    Z = np.asarray(Y, dtype=np.float64)
-    Z = Z - Z.mean(axis=0)
-    Z = np.clip(Z / max(np.sqrt(np.mean(Z**2)), 1e-300), -CLIP, CLIP)
-    Q = Z**2
-    Q = Q - Q.mean(axis=0)
-    parts = np.array_split(np.arange(len(Z)), max(2, min(folds, len(Z) // 2)))
+    # in place: each new array of this size takes as long as the arithmetic
+    Z = np.array(Y, dtype=np.float64)
+    Z -= Z.mean(axis=0)
+    Z /= max(np.sqrt(np.vdot(Z, Z) / max(Z.size, 1)), 1e-300)
+    np.clip(Z, -CLIP, CLIP, out=Z)
+    Q = Z * Z
+    Q -= Q.mean(axis=0)
+    K = max(2, min(folds, len(Z) // 2))
+    # views, so that the product of a fold with itself takes half the operations
+    z, q = np.array_split(Z, K), np.array_split(Q, K)
+    covariance = np.zeros((Z.shape[1], Z.shape[1]))
     distance, size = np.zeros(3), np.zeros(3)
-    for order, (left, right) in enumerate(((Z, Z), (Q, Z), (Q, Q))):
-        moments = np.stack([left[rows].T @ right[rows] / len(rows) for rows in parts])
+    for order, (left, right) in enumerate(((z, z), (q, z), (q, q))):
+        moments = np.stack([a.T @ b / len(a) for a, b in zip(left, right, strict=True)])
+        if order == 0:
+            covariance = np.tensordot([len(fold) / len(Z) for fold in z], moments, 1)
         residuals = np.stack([M - lags.project(M) for M in moments])
         distance[order] = _squared_norm_of_mean(residuals)
         size[order] = _squared_norm_of_mean(moments)
-    sizes = moment_sizes(
-        max(size[0], 0.0), max(size[2], 0.0), float(np.sum((Z.T @ Z / len(Z)) ** 4))
-    )
+    quartic = float(np.sum(np.square(np.square(covariance))))
+    sizes = moment_sizes(max(size[0], 0.0), max(size[2], 0.0), quartic)
     return distance / np.maximum(sizes, 1e-300)
 
 

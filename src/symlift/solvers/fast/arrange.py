@@ -265,7 +265,8 @@ def independent_axes(Y: NDArray, rng: np.random.Generator, starts: int = 6) -> N
     for _ in range(starts):
         R = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
         for _ in range(100):
-            R, old = polar(4 * R - Y.T @ (Y @ R) ** 3 / len(Y)), R
+            turned = Y @ R
+            R, old = polar(4 * R - Y.T @ (turned * turned * turned) / len(Y)), R
             if np.abs(np.abs(np.sum(R * old, axis=0)) - 1).max() < 1e-8:
                 break
         value = np.sum(np.mean((Y @ R) ** 4, axis=0))

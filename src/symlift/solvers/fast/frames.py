@@ -47,7 +47,8 @@ def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
     Skewness does not depend on the mixing; mixing columns overlap as the field does only where the
     mixing is orthogonal.
     """
-    cubes = standardise(S) ** 3
+    s = standardise(S)
+    cubes = s * s * s  # `** 3` takes a hundred times as long: 0.3 s for 40,000 rows of 144
     z = cubes.mean(axis=0) / np.maximum(cubes.std(axis=0), 1e-300) * np.sqrt(len(S))
     if np.median(np.abs(z)) > _SKEWED:
         return np.where(z < 0, -1.0, 1.0)

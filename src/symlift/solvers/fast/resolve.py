@@ -51,16 +51,19 @@ class SharedEntropy:
         self.kernel = kernel / kernel.sum()
 
     def __call__(self, Z: NDArray) -> tuple[float, NDArray]:
-        u = np.clip((Z - self.low) / self.step, 1, self.bins - 2 - 1e-3)
-        i = u.astype(np.int32)
-        fraction = (u - i).ravel()
+        u = Z * (1 / self.step)
+        u -= self.low / self.step
+        np.clip(u, 1, self.bins - 2 - 1e-3, out=u)
+        i = u.astype(np.intp)  # other integers would be converted in each of the next steps
+        u -= i
         flat = i.ravel()
-        upper = np.bincount(flat, fraction, self.bins)
+        upper = np.bincount(flat, u.ravel(), self.bins)
         q = (np.bincount(flat, minlength=self.bins) - upper) / Z.size
         q[1:] += upper[:-1] / Z.size
         p = np.convolve(q, self.kernel, "same") + 1e-12
-        value = -float(np.sum(q * np.log(p))) + np.log(self.step)
-        dq = -np.log(p) - np.convolve(q / p, self.kernel, "same")
+        log_p = np.log(p)
+        value = -float(q @ log_p) + np.log(self.step)
+        dq = -log_p - np.convolve(q / p, self.kernel, "same")
         slope = np.diff(dq, append=0.0) / (self.step * Z.size)
         return value, slope.astype(Z.dtype)[i]
 

@@ -14,6 +14,7 @@ _SINKHORN = 12
 _SWEEPS = 3
 _TEMPERATURES = 12
 _COLDEST = 0.05
+_TINY = np.float32(1e-30)
 
 
 def shake(y: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -82,12 +83,15 @@ def _balanced(log_share: NDArray[np.float32]) -> NDArray[np.float32]:
     """Shares whose rows sum to 1 and whose columns sum to at most 1; ``spare`` takes the rest."""
     d, slots = log_share.shape
     share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
+    # factors of rows and of columns instead of the products: two passes over the shares, not four
+    column = np.ones(slots, dtype=np.float32)
     spare = np.full(slots, max(slots - d, 0) / slots, dtype=np.float32)
     for _ in range(_SINKHORN):
-        share /= share.sum(axis=1, keepdims=True)
+        row = 1 / np.maximum(share @ column, _TINY)
         if slots > d:
             spare *= (slots - d) / spare.sum()
-        taken = np.maximum(share.sum(axis=0) + spare, 1e-30)
-        share /= taken
+        taken = np.maximum(column * (row @ share) + spare, _TINY)
+        column /= taken
         spare /= taken
-    return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-30)
+    share *= column
+    return share / np.maximum(share.sum(axis=1, keepdims=True), _TINY)

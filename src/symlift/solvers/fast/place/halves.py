@@ -14,7 +14,7 @@ from symlift.solvers.fast.place.statistic import (
     correlations,
     fisher,
     magnitudes,
-    partial_correlations,
+    partial_statistics,
 )
 
 __all__ = ["Halves", "split_halves"]
@@ -55,10 +55,7 @@ class Halves:
 
     @cached_property
     def partial(self) -> Pair:
-        first, second = (
-            np.stack([fisher(partial_correlations(c, ridge)) for ridge in self.ridges])
-            for c in self.correlations
-        )
+        first, second = (partial_statistics(c, self.ridges) for c in self.correlations)
         return first, second
 
     @cached_property

@@ -23,7 +23,7 @@ from symlift.solvers.fast.place.embed import (
 from symlift.solvers.fast.place.refine import refine
 from symlift.solvers.fast.place.scatter import best_partners, monotone_scaling
 from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.statistic import fisher, partial_correlations
+from symlift.solvers.fast.place.statistic import partial_correlations, partial_statistics
 
 __all__ = ["PointSlots", "in_steps", "place_on_points", "point_slots"]
 
@@ -98,7 +98,7 @@ def place_on_points(
     Each is (misfit, slot of each column).
     """
     settings = settings or PlaceSettings()
-    S = np.stack([fisher(partial_correlations(c, ridge)) for ridge in settings.ridges])
+    S = partial_statistics(c, settings.ridges)
     refined: list[tuple[float, NDArray[np.int64]]] = []
     for y in _coordinates(c, slots.points.shape[1], settings):
         for slot in _laid_over(y, slots.points):

@@ -19,20 +19,33 @@ def costs(S: NDArray, slot: NDArray, slots: PairClasses, model: LagModel) -> NDA
     The other columns stay, except that a column in g takes the slot of i, so that cost[i, p_j] +
     cost[j, p_i] - cost[i, p_i] - cost[j, p_j] is the exact change of the cost by an exchange.
     """
-    now = slots.index[np.ix_(slot, slot)]
-    cost = np.zeros((len(slot), slots.size))
-    columns = np.arange(len(slot))
-    index = slots.index[slot]
+    # everything in place: at 225 slots most of the time went into new memory
+    d, columns = len(slot), np.arange(len(slot))
+    cost, exchanged = np.zeros((d, slots.size)), np.zeros((d, d))
+    index = slots.index.take(slot, axis=0).astype(np.intp)
     for s, k, variance in zip(S, model.K, model.v, strict=True):
-        expected = k[index]
-        square = expected * expected
-        part = square.sum(axis=0) - square - 2 * (s @ expected)
+        weight = 1 / (2 * variance * len(S))
+        expected = k.take(index)
         own = expected[columns, slot]  # a column has no pair with itself
-        pair_mean = k[now]
-        pair_mean[columns, columns] = 0.0
-        part[:, slot] += pair_mean * pair_mean - own * own - 2 * s * (pair_mean - own)
-        part[columns, slot] += own * own
-        cost += part / (2 * variance * len(S))
+        # the pair of i with the column in g: its mean is that of their slots now
+        pair = expected.take(slot, axis=1)
+        pair[columns, columns] = 0.0
+        pair -= s
+        pair *= pair
+        alone = own - s
+        alone *= alone
+        pair -= alone
+        pair[columns, columns] += own * own
+        pair *= weight
+        exchanged += pair
+        part = s @ expected
+        part *= -2
+        expected *= expected
+        part += expected.sum(axis=0)
+        part -= expected
+        part *= weight
+        cost += part
+    cost[:, slot] += exchanged
     return cost
 
 

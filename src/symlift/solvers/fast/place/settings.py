@@ -73,6 +73,11 @@ class PlaceSettings:
     #: kurtosis of partial correlations below which columns are mixed, not points: 2.8 to 3.6 behind
     #: a rotation (normal: 3), 12 to 18 for images of 64 pixels
     few_partners: float = 4.5
+    #: their skewness, below which columns may be mixed: at most 0.4 behind a rotation, 0.7 to 5 for
+    #: points; and the share of them that must be real for that: 0.95 to 1 behind a rotation, 0.05
+    #: and 0.14 for photographs 10 and 5 dB below their noise, which are as normal
+    mostly_positive: float = 0.5
+    mostly_real: float = 0.5
     #: least z score of the correlation between held-out and fitted statistics
     significant: float = 5.0
     #: bits: the share of the ceiling that ends the search (correct placements 0.93, wrong ones

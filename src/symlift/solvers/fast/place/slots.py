@@ -119,11 +119,9 @@ def fit_lags(
     border have lags that hardly any other pair has, and that would fit them exactly (digits:
     without shrinkage, an arrangement split in two has less misfit than the truth).
     """
-    index = slots.index[np.ix_(slot, slot)]
-    flat = index.ravel()
+    flat = slots.index.take(slot, axis=0).take(slot, axis=1).astype(np.intp).ravel()
     count = np.bincount(flat, minlength=slots.classes).astype(np.float64)
-    own = np.bincount(np.diag(index), minlength=slots.classes)
-    count -= own
+    count -= np.bincount(flat[:: len(slot) + 1], minlength=slots.classes)
     weight = slots.smooth(count, width) + prior + 1e-9
     pairs = max(len(slot) * (len(slot) - 1), 1)
     K, v = [], []

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-__all__ = ["correlations", "fisher", "magnitudes", "partial_correlations", "statistics_of"]
+__all__ = [
+    "correlations",
+    "fisher",
+    "kurtosis_and_skewness",
+    "magnitudes",
+    "partial_correlations",
+    "partial_statistics",
+    "statistics_of",
+]
 
 
 def correlations(z: NDArray, present: NDArray | None) -> NDArray[np.float64]:
@@ -62,6 +70,22 @@ def fisher(c: NDArray) -> NDArray[np.float64]:
     return s
 
 
+def partial_statistics(c: NDArray, ridges: tuple[float, ...]) -> NDArray[np.float64]:
+    """One statistic for each ridge, (m, d, d), from correlations c (d, d)."""
+    return np.stack([fisher(partial_correlations(c, ridge)) for ridge in ridges])
+
+
+def kurtosis_and_skewness(s: NDArray) -> tuple[float, float]:
+    """Of the values of s (d, d) over pairs: 3 and 0 where they are normal."""
+    pairs = s[np.triu_indices(len(s), 1)]
+    pairs = pairs - pairs.mean()
+    square = pairs * pairs
+    variance = max(float(square.mean()), 1e-300)
+    return float(np.mean(square * square)) / variance**2, float(
+        np.mean(square * pairs)
+    ) / variance**1.5
+
+
 def statistics_of(
     kind: str, z: NDArray, present: NDArray | None, ridges: tuple[float, ...]
 ) -> NDArray[np.float64]:
@@ -70,8 +94,7 @@ def statistics_of(
     "partial": one for each ridge; "lags": plain correlations of scores and of their magnitudes.
     """
     if kind == "partial":
-        c = correlations(z, present)
-        return np.stack([fisher(partial_correlations(c, ridge)) for ridge in ridges])
+        return partial_statistics(correlations(z, present), ridges)
     return np.stack(
         [fisher(correlations(z, present)), fisher(correlations(magnitudes(z, present), present))]
     )
