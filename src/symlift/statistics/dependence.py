@@ -28,17 +28,18 @@ def effective_rank(X: NDArray) -> float:
     return float(np.trace(gram) ** 2 / np.sum(gram**2))
 
 
-def independent_rows(X: NDArray) -> float:
+def independent_rows(X: NDArray, columns: NDArray[np.int64] | None = None) -> float:
     """Number of independent rows that the rows are worth: n / (1 + 2 Σ_k ρ(k)²).
 
-    ρ(k) is the autocorrelation of the columns at a distance of k rows.
+    ρ(k) is the autocorrelation of the columns at a distance of k rows; the first few of ``columns``
+    are enough.
 
     >>> walk = np.cumsum(np.random.default_rng(0).normal(size=(1000, 3)), axis=0)
     >>> bool(independent_rows(walk) < 50)
     True
     """
-    columns = np.asarray(X[:, :_COLUMNS], dtype=np.float64)
-    z = columns - columns.mean(axis=0)
+    some = X[:, :_COLUMNS] if columns is None else X[:, columns[:_COLUMNS]]
+    z = np.asarray(some, dtype=np.float64) - np.mean(some, axis=0, dtype=np.float64)
     size = np.sqrt(np.mean(z**2, axis=0))
     z, n = z[:, size > 0] / size[size > 0], len(z)
     if n < _FEWEST_ROWS or not z.shape[1]:

@@ -39,7 +39,7 @@ class ColumnRows:
 
     def independent_rows(self) -> float:
         """Number of independent rows that these rows are worth."""
-        return independent_rows(self.scores[:, self.alive])
+        return independent_rows(self.scores, np.flatnonzero(self.alive))
 
     def take(
         self, rows: NDArray, columns: NDArray
