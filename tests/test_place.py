@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from symlift.core.grid import Grid
 from symlift.datasets import gsn, image_crops, load_mnist, random_orthogonal
 from symlift.errors import InputError
 from symlift.solvers.fast.place.contract import Placed
-from symlift.solvers.fast.place.engine import place_columns
+from symlift.solvers.fast.place.embed import along_edges
+from symlift.solvers.fast.place.engine import _look_mixed, place_columns
+from symlift.solvers.fast.place.halves import Halves, split_halves
 from symlift.solvers.fast.place.refine import changes, costs, refine
+from symlift.solvers.fast.place.rows import _normal_scores, score_rows
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.place.slots import fit_lags, make_slots
 
@@ -245,3 +250,58 @@ def test_mixtures_are_not_taken_for_places(kind):
         )
         X, grid = data.X, data.grid
     assert not place_columns(X, grid, np.random.default_rng(0)).statistics.accepted
+
+
+def halves_of(X: np.ndarray) -> Halves:
+    settings = PlaceSettings()
+    rows = score_rows(X, np.random.default_rng(0), settings)
+    return split_halves(rows, np.arange(X.shape[1]), np.random.default_rng(1), settings)
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_columns_behind_a_rotation_are_not_searched_again(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their partial correlations are normal, and no annealed restart is made."""
+
+    def restart(*_: object) -> None:
+        raise AssertionError("a restart for columns that have no places")
+
+    monkeypatch.setattr("symlift.solvers.fast.place.search.anneal", restart)
+    ring = gsn(20_000, 15, periodic=True, transform="orthogonal", random_state=seed)
+    assert _look_mixed(halves_of(ring.X), PlaceSettings())
+    assert not put(ring.X, ring.grid).statistics.accepted
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 3.0])
+def test_points_below_their_noise_do_not_look_mixed(noise: float) -> None:
+    """Noise makes partial correlations normal, too, but they are not reproducible then."""
+    for grid in (GRID, Grid((16,), True), Grid((24,))):
+        X, _ = shuffled(8_000, grid, seed=20)
+        X = X + noise * np.random.default_rng(21).normal(size=X.shape)
+        assert not _look_mixed(halves_of(X), PlaceSettings())
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_scores_are_normal_quantiles_of_mean_ranks(gaps: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = np.c_[rng.normal(size=300), np.round(rng.normal(size=(300, 2)), 1), rng.random(300) > 0.9]
+    x = x.astype(np.float32)
+    if gaps:
+        x[rng.random(x.shape) < 0.1] = np.nan
+    present = ~np.isnan(x)
+    found = _normal_scores(x, present if gaps else None)
+    for column, there, score in zip(x.T, present.T, found.T, strict=True):
+        share = (rankdata(column[there]) - 0.5) / there.sum()
+        np.testing.assert_allclose(score[there], ndtri(share), rtol=1e-4, atol=1e-5)
+
+
+def test_edges_of_a_turned_lattice_run_along_the_axes() -> None:
+    angle = 0.6
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    points, (i, j) = GRID.indices(), GRID.neighbours().T
+    edges = np.zeros((GRID.size, GRID.size), dtype=bool)
+    edges[i, j] = edges[j, i] = True
+    y = along_edges(3 * points @ turn, edges, np.random.default_rng(0))
+    steps = np.sort(np.abs(y[j] - y[i]), axis=1)
+    np.testing.assert_allclose(steps, np.broadcast_to([0.0, 1.0], steps.shape), atol=1e-9)

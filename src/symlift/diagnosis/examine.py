@@ -20,6 +20,7 @@ from symlift.diagnosis.verdict import Further, make_tests, verdict_of
 from symlift.errors import InputError
 from symlift.solvers.contract import Solution
 from symlift.solvers.registry import TRAINED
+from symlift.statistics.selection import HeldOut
 
 __all__ = ["check_fit", "check_request", "diagnose"]
 
@@ -53,7 +54,8 @@ def check_fit(
     with threadpool_limits(limits=1):
         sample = take_sample(X)
         placed = rows_in_places(sample.raw, solution, sample.halves)
-        diagnosis = _judged(solution, sample, placed, cheap_further(solution, placed), asked, names)
+        further, measured = cheap_further(solution, placed), _just_measured(solution, placed)
+        diagnosis = _judged(solution, sample, placed, further, asked, names, measured=measured)
         evidence = replace(solution.evidence, confidence=round(diagnosis.confidence, 4))
         placement = with_survival(solution, sample, placed, diagnosis.confidence)
     doubts = (
@@ -62,6 +64,18 @@ def check_fit(
         else diagnosis.next_steps[0].text
     )
     return replace(solution, evidence=evidence, placement=placement), doubts
+
+
+def _just_measured(solution: Solution, placed: PlacedRows | None) -> HeldOut | None:
+    """Terms of the objective that the fit has measured itself, if no test depends on them: columns
+    that have places are tested by the stationarity of their ranks.
+    """
+    evidence = solution.evidence
+    if placed is None or evidence.carried_by == "distances":
+        return None
+    if evidence.stationarity is None or evidence.resolution is None or evidence.distortion is None:
+        return None
+    return HeldOut(evidence.stationarity, evidence.resolution, evidence.distortion)
 
 
 def diagnose(
@@ -102,11 +116,12 @@ def _judged(
     asked: Asked,
     names: Sequence[str] | None,
     reference: Solution | None = None,
+    measured: HeldOut | None = None,
 ) -> Diagnosis:
     """Tests, verdict and next steps; the numbers of a ``reference`` are used if the solution has
     none.
     """
-    measures = measure(solution, sample, placed)
+    measures = measure(solution, sample, placed, measured=measured)
     if reference is not None:
         theirs = rows_in_places(sample.raw, reference, sample.halves)
         measures = replace(measure(reference, sample, theirs), held_out=measures.held_out)

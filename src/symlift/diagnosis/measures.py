@@ -92,12 +92,18 @@ def halves_of(
 
 
 def measure(
-    solution: Solution, sample: Sample, placed: PlacedRows | None, seed: int = 0
+    solution: Solution,
+    sample: Sample,
+    placed: PlacedRows | None,
+    seed: int = 0,
+    measured: HeldOut | None = None,
 ) -> Measures:
-    """The cheap numbers of a result, whose columns in places are ``placed``."""
+    """The cheap numbers of a result, whose columns in places are ``placed``; terms of the objective
+    that were ``measured`` before are not measured again.
+    """
     model, rng = solution.model, np.random.default_rng(seed)
     order = rng.permutation(len(sample.filled))
-    held_out = held_out_in_window(
+    held_out = measured or held_out_in_window(
         model.map, sample.filled[order], model.grid, model.channels, _POINTS
     )
     places = None if placed is None else measure_places(placed, rng)
