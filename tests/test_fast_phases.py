@@ -9,6 +9,7 @@ import pytest
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.datasets import gsn
 from symlift.metrics import signal_recovery
 from symlift.solvers.fast.dense import all_one_way
 from symlift.solvers.fast.mode_moments import mode_moments
@@ -94,9 +95,10 @@ def test_modes_that_run_backwards_are_turned_round():
 
 @pytest.mark.parametrize("seed", [100, 101, 102, 103])
 def test_an_optimum_agrees_if_any_start_that_ends_there_does(seed):
-    """Of a symmetric pulse several starts end at one optimum, in an order that rounding decides."""
-    distance = np.minimum(np.arange(21), 21 - np.arange(21))
-    _, f = pulses(8_000, 21, seed, np.exp(-0.5 * (distance / 1.2) ** 2))
+    """Several starts end at the phases of shot noise, in an order that rounding decides: with that
+    of the first one 0.83 to 0.90.
+    """
+    f = gsn(8_000, 15, periodic=True, transform="permutation", random_state=seed).latent
     f = f - f.mean(axis=0)
-    _, numbers = sharpest_phase(np.eye(21), f[:4_000], f[4_000:], 4_000, 0.0)
+    _, numbers = sharpest_phase(np.eye(15), f[:4_000], f[4_000:], 4_000, 0.0)
     assert numbers["agreement"] > 0.97
