@@ -137,12 +137,10 @@ def along_edges(
     step = max(float(np.median(length)), 1e-9)
     v = v / np.maximum(length, 1e-9)[:, None]
     dimension = y.shape[1]
-    if dimension == 2:  # the sum is that of 3/4 + cos(4 angle)/4
-        angle = np.angle(np.sum((v[:, 0] + 1j * v[:, 1]) ** 4)) / 4
-        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        return y @ turn / step
     best, most = np.eye(dimension), -1.0
-    for _ in range(8 if dimension > 1 else 0):
+    # in the plane there is one maximum, up to the axes' order and signs, which stay random: starts
+    # that agree have to come from different arrangements
+    for _ in range({1: 0, 2: 1}.get(dimension, 8)):
         R = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
         for _ in range(100):
             turned = v @ R
