@@ -350,8 +350,11 @@ def test_total_correlation_bounds_higher_orders_and_its_floor_is_markov(rng):
     """R_{>1} ≤ TC - (d-1)/2 log(N₀/‖ρ̂(Δ) - 1‖²_F) for every lifted field; where TC is at its
     floor, R_{>1} = 0.
     """
-    d, points, Delta = 6, 4, 0.8
-    for _ in range(20):
+    d, points = 6, 3
+    # at steps of 0.8 the bound lies above TC and says nothing; at 0.01 it lies below, and entropies
+    # of nearly equal values are known to five digits
+    slack = []
+    for Delta in [0.8] * 20 + [0.01] * 20:
         group = TranslationGroup(
             ortho_group.rvs(d, random_state=rng), rng.uniform(0.2, 1.5, size=(1, 3))
         )
@@ -368,9 +371,15 @@ def test_total_correlation_bounds_higher_orders_and_its_floor_is_markov(rng):
         )
         assert np.allclose(power, np.diag(S)[1:])
         spread = np.linalg.norm(group.matrix([Delta]) - np.eye(d)) ** 2
-        assert np.isclose(total, pairs + rest, rtol=1e-6)
-        assert 0 <= rest + 1e-9
-        assert rest <= total - (points - 1) / 2 * np.log(power.min() / spread) + 1e-9
+        assert np.isclose(total, pairs + rest, rtol=1e-3 if Delta < 0.1 else 1e-6)
+        assert rest >= -1e-3
+        floor = (points - 1) / 2 * np.log(power.min() / spread)
+        assert rest <= total - floor + 1e-9
+        assert (floor > 0) == (Delta < 0.1)
+        if Delta < 0.1:
+            slack.append(pairs / floor)
+    # what neighbours share is its floor, up to a constant: twice the floor would be no bound
+    assert 1 <= min(slack) < 2
     # among stationary fields with the same neighbours the least TC is that of a first-order Markov
     # one, and there R_{>1} = 0
     lags = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
@@ -431,6 +440,19 @@ def test_banded_hessians_imply_compact_rows_where_curvature_varies(rng):
     for row in compact:
         support = np.flatnonzero(row)
         assert np.ptp(support) <= p
+    # and back: of random maps with few entries in a row, those whose Hessians are banded at every
+    # curvature are those with compact rows, and no others
+    kinds = []
+    for _ in range(200):
+        K = np.zeros((N, N))
+        for row in K:
+            first, length = rng.integers(N - p), rng.choice([p + 1, N], p=[0.9, 0.1])
+            row[first + rng.permutation(min(length, N - first))[:2]] = rng.normal(size=2)
+        hessians = [K.T @ np.diag(rng.uniform(0.5, 2, N)) @ K for _ in range(3)]
+        short = all(np.ptp(np.flatnonzero(row)) <= p for row in K)
+        assert (max(outside_band(H, p) for H in hessians) < 1e-12) == short
+        kinds.append(short)
+    assert 20 < sum(kinds) < 180
     # an all-pass filter: flat spectrum, long rows, a Gaussian white field on both sides with the
     # same (banded) Hessian
     phases = rng.uniform(0, 2 * np.pi, N // 2 - 1)
