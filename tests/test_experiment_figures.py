@@ -18,14 +18,24 @@ from symlift import InputError, LatentDomain
 from symlift.core.grid import Alignment, Grid
 from symlift.datasets import load_mnist, ring_population
 from symlift.errors import FitWarning
-from symlift.metrics import align, circular_correlation, generator_similarity, signal_recovery
+from symlift.metrics import (
+    align,
+    bit_structure,
+    circular_correlation,
+    generator_similarity,
+    signal_recovery,
+)
 from symlift.paper import EXPERIMENTS, get_experiment
-from symlift.paper.figures import FIGURES, draw
+from symlift.paper.figures import FIGURES, bit_training, draw
 from symlift.paper.figures import bits as bits_module
+from symlift.paper.figures import neural as neural_module
 from symlift.paper.figures import waveforms as waveforms_module
 from symlift.paper.figures.request import Fit, Request, aligned_map
 from symlift.plotting import STYLE, save_figure, styled
 from symlift.solvers.contract import no_progress
+from symlift.solvers.neural.full_batch import Closing
+from symlift.solvers.neural.presets import PRESETS
+from symlift.solvers.neural.training import solve
 
 # so few rows are nothing to be trusted, and the fits say so
 pytestmark = pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
@@ -37,9 +47,11 @@ N_OF = {
     "lifting-map": 900,
     "neural": 400,
     "neural-gratings": 400,
+    "neural-synthetic": 400,
     "transport": 400,
     "gsn-samples": 300,
 }
+SHORT = {"batch": 40, "full_batch_at": 1.5, "full_batch_every": 100}
 FILES = {
     "neural-head-direction": "head_direction_mouse28.npz",
     "neural-gratings": "allen_732592105_drifting_gratings.npz",
@@ -72,7 +84,11 @@ def small(tmp_path_factory):
         ):
             patch.setitem(EXPERIMENTS, name, EXPERIMENTS[name].model_copy(update={"shape": shape}))
         patch.setattr(bits_module, "COUNTS", (30, 60))
-        patch.setattr(bits_module, "BATCH", 20)
+        patch.setattr(bit_training, "SHAPE", (5, 5))
+        # whether a search arrives is not what is tested here: the first one ends a training
+        patch.setattr(Closing, "agrees", lambda closing, before: True)
+        for name in ("mnist7-bits", "visual-coding"):
+            patch.setitem(PRESETS, name, PRESETS[name].model_copy(update=SHORT))
         patch.setenv("SYMLIFT_DATA", str(folder))
         yield
 
@@ -87,7 +103,7 @@ def drawn(small, tmp_path_factory):
 def draw_small(name: str, folder: Path, seed: int = SEED, **options) -> list[Path]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # so few rows are nothing to be trusted
-        return draw(name, folder, seed=seed, n=N_OF[name], seconds=0.1, **options)
+        return draw(name, folder, seed=seed, n=N_OF[name], **options)
 
 
 def texts(path: Path) -> str:
@@ -114,7 +130,7 @@ def test_every_figure_is_written_in_both_formats_and_says_where_it_comes_from(na
     assert f"n = {N_OF[name] - unseen:,}" in said
 
 
-@pytest.mark.parametrize("name", ["waveforms", "lifting-map", "neural", "gsn-samples"])
+@pytest.mark.parametrize("name", ["waveforms", "bits", "lifting-map", "neural", "gsn-samples"])
 def test_the_same_seed_gives_the_same_file(name, drawn, tmp_path):
     for before, again in zip(drawn[name], draw_small(name, tmp_path), strict=True):
         assert before.read_bytes() == again.read_bytes()
@@ -150,22 +166,104 @@ def test_waveforms_carry_their_recovery_and_similarity(drawn):
             assert f"{S:.{digits}f}" in said
 
 
-def test_lifting_map_carries_its_recovery(drawn):
+@pytest.fixture(scope="module")
+def trained(small):
+    """The training that figures of bits show."""
+    return bit_training.train_on_bits(bit_request())
+
+
+def bit_request(seconds: float | None = None) -> Request:
+    return Request((get_experiment("mnist15-bits"),), SEED, N_OF["bits"], seconds, no_progress)
+
+
+def recovery(run, shot, rows: slice) -> float:
+    recovered = (run.data.X[rows] - shot.mean) @ shot.W.T
+    return signal_recovery(run.data.latent[rows], recovered, run.data.grid).r
+
+
+def test_the_training_that_is_shown_is_that_of_the_solver(trained):
+    data = trained.data
+    solution = solve(data.X[trained.judges :], data.grid, np.random.default_rng(SEED), device="cpu")
+    assert solution.trace.training.preset == "mnist7-bits"
+    assert solution.trace.training.ended == "finished"
+    assert solution.trace.training.steps == trained.steps
+    np.testing.assert_array_equal(solution.model.lifting_map(), trained.model.lifting_map())
+
+
+def test_snapshots_go_from_a_start_through_modes_to_bits_at_points(trained):
+    assert [step for step, _ in trained.draw] == [0, 50, 100]
+    assert (trained.steps, trained.draws) == (100, 1)
+    shots = trained.snapshots()
+    assert [shot.label.split()[0] for shot in shots] == ["0", "50", "100", "closed", "closed"]
+    assert not np.array_equal(shots[0].W, shots[1].W)
+    # modes are an isometry of so many points; then every column of the map has one weight
+    modes, last = (shot.W for shot in shots[-2:])
+    np.testing.assert_allclose(modes @ modes.T, np.eye(25), atol=1e-9)
+    weights = np.abs(last) > 1e-4 * np.abs(last).max()  # a network keeps them in single precision
+    assert (weights.sum(axis=0) == 1).all()
+
+
+def test_a_draw_that_is_lost_is_not_shown(small):
+    """Two draws whose search does not arrive, and a third that counts."""
+    ends = iter([False, False, True])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Closing, "agrees", lambda closing, before: next(ends))
+        patch.setattr(Closing, "arrived", False)
+        run = bit_training.train_on_bits(bit_request())
+    assert (run.steps, run.draws) == (300, 3)
+    assert [step for step, _ in run.draw] == [0, 50, 100]
+
+
+@pytest.mark.slow
+def test_digits_appear_in_the_training_of_the_figure():
+    figure = FIGURES["bits"]
+    request = Request((get_experiment(*figure.experiments),), 0, figure.n, None, no_progress)
+    run = bit_training.train_on_bits(request)
+    r = [recovery(run, shot, slice(0, run.judges)) for shot in run.snapshots()]
+    assert max(r[:-2]) < 0.8 < r[-2] < 0.95
+    assert r[-1] > 0.98
+    order, b = run.data.order, run.data.bits_per_pixel
+    assert 1.3 < bit_structure(run.model.lifting_map(), order, b).base < 2.2
+
+
+def test_a_training_that_a_budget_stops_is_shown_as_far_as_it_went(small, tmp_path):
+    run = bit_training.train_on_bits(bit_request(seconds=1e-9))
+    assert (run.steps, run.draws, run.modes) == (0, 1, None)
+    assert [shot.label for shot in run.snapshots()] == ["0 steps\nof critics"]
+    vector = draw_small("lifting-map", tmp_path, seconds=1e-9, formats=("svg",))[0]
+    assert "0 steps of critics" in texts(vector)
+    assert "closed form" not in texts(vector)
+
+
+def test_lifting_map_carries_recovery_and_base_of_every_row(drawn, trained):
     said = texts(drawn["lifting-map"][0])
+    for shot in trained.snapshots()[-2:]:
+        r = recovery(trained, shot, slice(trained.judges, None))
+        assert f"{' '.join(shot.label.split())}: r = {r:.4f}" in said
     data, est = fitted("mnist15-bits", SEED, N_OF["lifting-map"])
     r = signal_recovery(data.latent, est.transform(data.X), data.grid).r
     assert r > 0.8
     assert f"r = {r:.4f}" in said
+    bases = [float(value) for value in re.findall(r"number system of base (\d\.\d+)", said)]
+    order, b = trained.data.order, trained.data.bits_per_pixel
+    assert bases[1] == round(bit_structure(trained.model.lifting_map(), order, b).base, 3)
+    assert len(bases) == 3
+    assert said.count("powers of two") == 3
 
 
-def test_neural_carries_its_correlation_and_the_verdict(drawn):
+def test_neural_carries_both_correlations_and_the_verdict(drawn):
     said = texts(drawn["neural"][0])
     data, est = fitted("neural-head-direction", SEED, N_OF["neural"])
-    assert (
-        "circular correlation"
-        f" {abs(circular_correlation(np.ravel(data.latent), est.phase(data.X))):.3f}" in said
-    )
+    angles = np.ravel(data.latent)
+    r = abs(circular_correlation(angles, est.phase(data.X)))
+    assert f"ring solver: circular correlation {r:.3f}; " in said
     assert est.diagnose(data.X).verdict.words in said
+    X = neural_module.standard_scores(data.X)
+    options = {"preset": "visual-coding", "device": "cpu"}
+    ours = LatentDomain(data.grid, solver="neural", random_state=SEED, solver_options=options)
+    r = abs(circular_correlation(angles, ours.fit(X).phase(X)))
+    assert r > 0.8
+    assert f"{ours.trace_.training.steps:,} steps: circular correlation {r:.3f}" in said
 
 
 def test_samples_carry_the_noise_that_is_in_them(drawn):
@@ -175,18 +273,28 @@ def test_samples_carry_the_noise_that_is_in_them(drawn):
     np.testing.assert_allclose(found, 0.05, atol=0.002)
 
 
-def test_bits_carry_steps_seconds_and_recovery_of_every_snapshot(drawn):
+def test_bits_carry_steps_and_recovery_of_every_snapshot(drawn, trained):
     said = texts(drawn["bits"][0])
-    steps = [int(value.replace(",", "")) for value in re.findall(r"step ([\d,]+),", said)]
-    assert len(steps) == bits_module.SNAPSHOTS
-    assert steps[0] == 0 < steps[-1]
-    assert steps == sorted(steps)
-    assert len(re.findall(r"r = \d\.\d{3}", said)) == bits_module.SNAPSHOTS + 3
+    assert f"the last of {trained.draws} draws, {trained.steps:,} steps in all" in said
+    judged = slice(0, trained.judges)
+    shots = trained.snapshots()
+    for shot in shots:
+        assert f"{shot.label}\nr = {recovery(trained, shot, judged):.3f}" in said
+    assert len(re.findall(r"r = \d\.\d{3}", said)) == len(shots) + 3
     data = get_experiment("mnist15-bits").observe(SEED, N_OF["bits"])
-    judges = N_OF["bits"] // 10
-    est = LatentDomain(data.grid.shape, random_state=SEED).fit(data.X[judges:])
-    r = signal_recovery(data.latent[:judges], est.transform(data.X[:judges]), data.grid).r
+    est = LatentDomain(data.grid.shape, random_state=SEED).fit(data.X[trained.judges :])
+    r = signal_recovery(data.latent[judged], est.transform(data.X[judged]), data.grid).r
     assert f"r = {r:.3f}" in said
+
+
+def test_windows_of_a_digit_have_the_bits_of_the_data(trained):
+    """The latent images, observed again, are the rows of the data; windows join to what was cut."""
+    values = np.rint(255 * trained.data.latent).astype(np.uint8)
+    np.testing.assert_array_equal(bits_module.observed_bits(values, trained.data), trained.data.X)
+    images = load_mnist().images[:2]
+    windows = bits_module.windows_of(images, (5, 5))
+    assert windows.shape == (2, 5, 5, 5, 5)
+    np.testing.assert_array_equal(bits_module.joined(windows), images[:, 1:26, 1:26])
 
 
 def test_aligned_map_lifts_onto_the_truth(rng):
@@ -219,7 +327,7 @@ def test_the_composition_is_the_identity_where_the_recovery_is_perfect(small):
     [
         (
             {"name": "waveform"},
-            "waveforms, bits, lifting-map, neural, neural-gratings, transport, gsn-samples",
+            "bits, lifting-map, neural, neural-gratings, neural-synthetic, transport, gsn-samples",
         ),
         ({"name": "bits", "formats": ("gif",)}, "'gif'.*svg, png, pdf"),
         ({"name": "bits", "formats": ()}, "none"),

@@ -31,7 +31,9 @@ __all__ = [
     "DIVERGING",
     "GREY",
     "bit_figure",
+    "draw_channels",
     "draw_fields",
+    "draw_weights",
     "frame",
     "gallery",
     "new_figure",
@@ -122,58 +124,74 @@ def bit_figure(structure: BitStructure, slopes: ArrayLike | None = None, title: 
     ``slopes`` are what a solver measured before it chose the weights, the heaviest first; they are
     drawn next to the weights.
     """
-    b, N, _ = structure.channels.shape
     with styled():
         figure = new_figure(7.2, 2.7, title)
         left, right = figure.subplots(1, 2, width_ratios=(1.9, 1))
-        shown = np.abs(structure.channels).transpose(1, 0, 2).reshape(N, b * N)
-        # lines one point wide would vanish when drawn small: show the fourth root of the largest
-        # weight in each block; blocks are wider than a pixel, so that no part of a line is lost
-        block = max(1, N // 45)
-        rows = np.maximum.reduceat(shown, np.arange(0, N, block), axis=0)
-        edges = np.concatenate([k * N + np.arange(0, N, block) for k in range(b)])
-        image = np.maximum.reduceat(rows, edges, axis=1) ** 0.25
-        left.imshow(image, cmap="gray_r", aspect="auto", extent=(0, b, N, 0))
-        left.set_xticks(np.arange(b) + 0.5, [str(k) for k in range(b)])
-        left.set_xlabel("bit channel, the most significant first; pixels within each")
-        left.set_ylabel("recovered point")
-        for k in range(1, b):
-            left.axvline(k, color=GREY, linewidth=0.6)
-        places = np.arange(b)
-        right.errorbar(
-            places,
-            structure.mean,
-            structure.deviation,
-            fmt="o",
-            capsize=3,
-            markersize=4,
-            label="weight",
-        )
-        seen = structure.mean > 0
-        level = np.exp(
-            np.mean(np.log(structure.mean[seen]) + places[seen] * np.log(structure.base))
-        )
-        right.plot(places, level * structure.base**-places, color="#999999", linewidth=1, zorder=0)
-        if slopes is not None:
-            measured = np.asarray(slopes, dtype=np.float64)
-            right.plot(
-                np.arange(len(measured)),
-                measured,
-                "D",
-                color="C1",
-                fillstyle="none",
-                markersize=4,
-                label="measured slope",
-            )
-            right.legend()
-        right.set_yscale("log")
-        right.set_xticks(places)
-        right.set_xlabel("bit, the most significant first")
-        right.set_ylabel("relative to the heaviest")
-        right.set_title(
-            f"number system of base {structure.base:.3f}\n(bars: deviation over pixels)"
-        )
+        draw_channels(left, structure)
+        draw_weights(right, structure, slopes)
     return figure
+
+
+def draw_channels(axes: Axes, structure: BitStructure, power: float = 0.25) -> None:
+    """The lifting map, bit channels side by side: weights to the given ``power``."""
+    b, N, _ = structure.channels.shape
+    shown = np.abs(structure.channels).transpose(1, 0, 2).reshape(N, b * N)
+    # lines one point wide would vanish when drawn small: show the fourth root of the largest
+    # weight in each block; blocks are wider than a pixel, so that no part of a line is lost. Of a
+    # map that is nowhere zero, roots would show the noise
+    block = max(1, N // 45)
+    rows = np.maximum.reduceat(shown, np.arange(0, N, block), axis=0)
+    edges = np.concatenate([k * N + np.arange(0, N, block) for k in range(b)])
+    image = np.maximum.reduceat(rows, edges, axis=1) ** power
+    axes.imshow(image, cmap="gray_r", aspect="auto", extent=(0, b, N, 0))
+    axes.set_xticks(np.arange(b) + 0.5, [str(k) for k in range(b)])
+    axes.set_xlabel("bit channel, the most significant first; pixels within each")
+    axes.set_ylabel("recovered point")
+    for k in range(1, b):
+        axes.axvline(k, color=GREY, linewidth=0.6)
+
+
+def draw_weights(axes: Axes, structure: BitStructure, slopes: ArrayLike | None = None) -> None:
+    """Weights of bits by significance, the line of the fitted base, and that of base two."""
+    places = np.arange(len(structure.mean))
+    axes.errorbar(
+        places,
+        structure.mean,
+        structure.deviation,
+        fmt="o",
+        capsize=3,
+        markersize=4,
+        label="weight",
+    )
+    seen = structure.mean > 0
+    level = np.exp(np.mean(np.log(structure.mean[seen]) + places[seen] * np.log(structure.base)))
+    axes.plot(places, level * structure.base**-places, color="#999999", linewidth=1, zorder=0)
+    axes.plot(
+        places,
+        2.0**-places,
+        color="black",
+        linestyle=":",
+        linewidth=0.8,
+        zorder=0,
+        label="powers of two",
+    )
+    if slopes is not None:
+        measured = np.asarray(slopes, dtype=np.float64)
+        axes.plot(
+            np.arange(len(measured)),
+            measured,
+            "D",
+            color="C1",
+            fillstyle="none",
+            markersize=4,
+            label="measured slope",
+        )
+    axes.legend()
+    axes.set_yscale("log")
+    axes.set_xticks(places)
+    axes.set_xlabel("bit, the most significant first")
+    axes.set_ylabel("relative to the heaviest")
+    axes.set_title(f"number system of base {structure.base:.3f}\n(bars: deviation over pixels)")
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -24,16 +24,13 @@ FORMATS = ("svg", "png", "pdf")
 class PaperFigure:
     """What a figure shows, and the experiments that are run for it.
 
-    ``n`` is the default number of samples, None for the experiment's own number. ``seconds`` is the
-    default training time, None where nothing is trained; with it, the file depends on the machine's
-    speed.
+    ``n`` is the default number of samples, None for the experiment's own number.
     """
 
     title: str
     experiments: tuple[str, ...]
     module: str
     n: int | None = None
-    seconds: float | None = None
 
 
 #: every figure by name; modules are imported on demand, so that nothing here imports matplotlib
@@ -45,14 +42,13 @@ FIGURES = {
         "waveforms",
     ),
     "bits": PaperFigure(
-        "digits emerging from scrambled bits: snapshots of the training and of the fast solver",
+        "digits emerging from scrambled bits: snapshots of our training and of the fast solver",
         ("mnist15-bits",),
         "bits",
         n=20_000,
-        seconds=120.0,
     ),
     "lifting-map": PaperFigure(
-        "the lifting map of scrambled bits, and the weights of bits",
+        "lifting maps of scrambled bits, trained and of the fast solver, and the weights of bits",
         ("mnist15-bits",),
         "lifting_map",
         n=20_000,
@@ -65,6 +61,11 @@ FIGURES = {
     "neural-gratings": PaperFigure(
         "drifting gratings: model output, polar code, real and moved samples",
         ("neural-gratings",),
+        "neural",
+    ),
+    "neural-synthetic": PaperFigure(
+        "synthetic gratings: model output, polar code, real and moved samples",
+        (),
         "neural",
     ),
     "transport": PaperFigure(
@@ -102,7 +103,8 @@ def draw(
     """Run what the figure ``name`` needs, draw it, write ``folder/name.*`` and return the paths.
 
     Either all formats are written or none. The same seed and n give the same files on the same
-    machine, except for figures with ``seconds``, which show how long they took.
+    machine. ``seconds`` stops trainings that take longer: where one was stopped, the file depends
+    on the machine's speed.
     """
     if name not in FIGURES:
         raise InputError(f"figure {name!r} is unknown: use one of {', '.join(FIGURES)}")
@@ -120,7 +122,7 @@ def draw(
         tuple(get_experiment(needed) for needed in chosen.experiments),
         seed,
         chosen.n if n is None else n,
-        chosen.seconds if seconds is None else seconds,
+        seconds,
         progress,
     )
     from symlift.plotting import styled, write_figure

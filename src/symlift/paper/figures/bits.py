@@ -1,71 +1,62 @@
 """Digits emerging from scrambled bits.
 
-Snapshots of the paper's training, and of the fast solver with increasing numbers of samples.
+Snapshots of our training, and of the fast solver with increasing numbers of samples.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.core.model import LiftedModel
+from symlift.datasets import load_mnist
+from symlift.datasets.images import ScrambledBits
 from symlift.metrics import align
+from symlift.paper.figures.bit_training import Snapshot, train_on_bits
 from symlift.paper.figures.request import WIDTH, Request, recovery_of
 from symlift.plotting import frame, new_figure
 from symlift.solvers.fast.bit_places import place_bits, plane_correlations
-from symlift.solvers.neural.data import split_held_out
-from symlift.solvers.neural.presets import PRESETS, fitted, preset_for
-from symlift.solvers.neural.trainer import Budget
-from symlift.solvers.neural.training import train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# a tenth of the paper's batch size: on a CPU, ten times as many steps in the same time
-BATCH = 250
-SNAPSHOTS = 5
 # numbers of samples that bits are placed from, before all samples are used
 COUNTS = (30, 60, 125, 250)
-_DIGITS, _MOST_JUDGES = 2, 2_000
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """An intermediate lifting map and its label."""
-
-    label: str
-    W: NDArray[np.float64]
-    mean: NDArray[np.float64]
+_DIGITS = 2
 
 
 def paint(request: Request) -> Figure:
-    """Above, the paper's training from its own start; below, the fast solver.
+    """Above, our training from the paper's start; below, the fast solver.
 
-    r and pictures are of held-out samples.
+    Pictures are of digits, cut into windows of which each was scrambled and lifted by itself; r is
+    of held-out samples.
     """
-    experiment = request.experiments[0]
-    data = request.observe(experiment)
-    judges = min(_MOST_JUDGES, len(data.X) // 10)
-    X, unseen, latent = data.X[judges:], data.X[:judges], data.latent[:judges]
-    trained = training_snapshots(X, data.grid, request)
+    run = train_on_bits(request)
+    data = run.data
+    X = data.X[run.judges :]
     placed = placement_snapshots(X, data.grid, request)
+    experiment = request.experiments[0].model_copy(update={"shape": data.grid.shape})
     estimator = request.fit(experiment, X)
     placed.append(
         Snapshot(f"{len(X):,} samples,\nweights found", estimator.lifting_map_, estimator.mean_)
     )
     figure = new_figure(
         WIDTH,
-        5.6,
-        f"{data.X.shape[1]:,} scrambled bits of {data.grid} images: seed {request.seed}, r on"
-        f" {judges:,} unseen samples",
+        5.3,
+        f"{data.X.shape[1]:,} scrambled bits of {data.grid} images: n = {len(X):,}, seed"
+        f" {request.seed}, r on {run.judges:,} unseen samples",
     )
-    shown = whole_digits(latent.reshape(-1, *data.grid.shape))
     blocks = (
-        (trained, f"(a) the paper's training from its own start, n = {len(X):,}, {BATCH} a batch"),
+        (
+            run.snapshots(),
+            (
+                f"(a) our training from the paper's start: the last of {run.draws} draws,"
+                f" {run.steps:,} steps in all"
+            ),
+        ),
         (
             placed,
             (
@@ -77,36 +68,8 @@ def paint(request: Request) -> Figure:
     parts: Any = figure.subfigures(2, 1)
     for part, (snapshots, title) in zip(parts, blocks, strict=True):
         part.suptitle(title, fontsize=8)
-        _draw_block(
-            part.subplots(_DIGITS, len(snapshots) + 2), snapshots, unseen, latent, shown, data.grid
-        )
+        _draw_block(part.subplots(_DIGITS, len(snapshots) + 2), snapshots, data, run.judges)
     return figure
-
-
-def training_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapshot]:
-    """The model at the start and at equal intervals of the training time."""
-    settings = fitted(
-        PRESETS[preset_for(grid, X.shape[1])].model_copy(update={"batch": BATCH}), grid, X.shape[1]
-    )
-    split = split_held_out(len(X), np.random.default_rng(request.seed))
-    models: list[tuple[str, LiftedModel]] = []
-
-    def start(step: int, model: LiftedModel, _: dict[str, float]) -> None:
-        models.append((f"step {step},\n0 s", model))
-
-    # at least one step, however short the time
-    first = Budget(steps=1)
-    trainer = train(
-        X, split, grid, settings, request.seed, budget=first, progress=request.progress, watch=start
-    )
-    for part in range(1, SNAPSHOTS):
-        trainer.run(
-            Budget(seconds=(request.seconds or 0.0) * part / (SNAPSHOTS - 1)), request.progress
-        )
-        models.append(
-            (f"step {trainer.step_count:,},\n{trainer.seconds:.0f} s", trainer.network.model())
-        )
-    return [Snapshot(label, m.lifting_map(), m.mean.astype(np.float64)) for label, m in models]
 
 
 def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapshot]:
@@ -128,38 +91,58 @@ def placement_snapshots(X: NDArray, grid: Grid, request: Request) -> list[Snapsh
     return snapshots
 
 
-def whole_digits(images: NDArray) -> NDArray[np.int64]:
-    """Indices of images (n, height, width) with much ink, and little of it on the rim."""
-    ink = images.sum(axis=(1, 2))
-    rim = ink - images[:, 1:-1, 1:-1].sum(axis=(1, 2))
-    return np.argsort(np.where(ink >= np.quantile(ink, 0.8), rim, np.inf), kind="stable")[:_DIGITS]
+def windows_of(images: NDArray, shape: Sequence[int]) -> NDArray:
+    """The middles of images (m, height, width) as windows of ``shape``: (m, rows, columns, *shape).
+
+    >>> windows_of(np.arange(20).reshape(1, 5, 4), (2, 2))[0, 1, 0].tolist()
+    [[8, 9], [12, 13]]
+    """
+    m, (h, w) = len(images), shape
+    rows, columns = images.shape[1] // h, images.shape[2] // w
+    top, left = (images.shape[1] - rows * h) // 2, (images.shape[2] - columns * w) // 2
+    middle = images[:, top : top + rows * h, left : left + columns * w]
+    return middle.reshape(m, rows, h, columns, w).swapaxes(2, 3)
 
 
-def _draw_block(
-    axes: Any,
-    snapshots: list[Snapshot],
-    unseen: NDArray,
-    latent: NDArray,
-    shown: NDArray,
-    grid: Grid,
-) -> None:
+def joined(windows: NDArray) -> NDArray:
+    """Images (m, height, width) of their windows (m, rows, columns, h, w).
+
+    >>> joined(windows_of(np.arange(16).reshape(1, 4, 4), (2, 2)))[0, 0].tolist()
+    [0, 1, 2, 3]
+    """
+    m, rows, columns, h, w = windows.shape
+    return windows.swapaxes(2, 3).reshape(m, rows * h, columns * w)
+
+
+def observed_bits(values: NDArray, data: ScrambledBits) -> NDArray[np.float64]:
+    """Whole numbers (n, points) as the columns of ``data`` would show them, (n, d)."""
+    b = data.bits_per_pixel
+    bits = values[:, data.order // b].astype(np.int64) >> (b - 1 - data.order % b)
+    return (bits & 1).astype(np.float64)
+
+
+def _draw_block(axes: Any, snapshots: list[Snapshot], data: ScrambledBits, judges: int) -> None:
+    unseen, latent, grid = data.X[:judges], data.latent[:judges], data.grid
+    windows = windows_of(load_mnist().images[:_DIGITS], grid.shape)
+    shown = observed_bits(windows.reshape(-1, grid.size), data)
     d = unseen.shape[1]
     height = max(k for k in range(1, int(d**0.5) + 1) if d % k == 0)
-    _draw_column(axes[:, 0], "as observed", unseen[shown].reshape(len(shown), height, -1))
+    pages = shown.reshape(*windows.shape[:3], height, d // height)
+    _draw_column(axes[:, 0], "as observed", joined(pages))
     for column, snapshot in zip(axes[:, 1:-1].T, snapshots, strict=True):
-        recovered = (unseen - snapshot.mean) @ snapshot.W.T
-        r, alignment = recovery_of(latent, recovered, grid)
-        pictures = align(recovered[shown], alignment, grid).reshape(-1, *grid.shape)
+        r, alignment = recovery_of(latent, (unseen - snapshot.mean) @ snapshot.W.T, grid)
+        pictures = align((shown - snapshot.mean) @ snapshot.W.T, alignment, grid)
+        pictures = pictures.reshape(windows.shape)
         blank = np.ones(grid.shape, dtype=bool)
         blank[grid.overlap([round(t) for t in alignment.shift])[1]] = False
-        pictures[:, blank] = np.nan  # outside the window that was scored
-        _draw_column(column, f"{snapshot.label}\nr = {r:.3f}", pictures)
-    _draw_column(axes[:, -1], "truth", latent[shown].reshape(-1, *grid.shape))
+        pictures[..., blank] = np.nan  # outside the window that was scored
+        _draw_column(column, f"{snapshot.label}\nr = {r:.3f}", joined(pictures))
+    _draw_column(axes[:, -1], "truth", joined(windows))
 
 
 def _draw_column(column: Any, title: str, pictures: NDArray) -> None:
     column[0].set_title(title, fontsize=7, loc="center")
-    for axes, picture in zip(column, pictures, strict=False):
+    for axes, picture in zip(column, pictures, strict=True):
         axes.imshow(picture, cmap="gray_r", aspect="auto")
         axes.set_facecolor("#d9e8f2")
         axes.set_box_aspect(1)

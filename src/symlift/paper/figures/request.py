@@ -22,9 +22,9 @@ WIDTH = 7.2
 
 @dataclass(frozen=True)
 class Request:
-    """The figure's experiments, and numbers of samples and seconds of training.
+    """The figure's experiments, its number of samples, and the most seconds of a training.
 
-    None stands for the experiment's own numbers.
+    None stands for the experiment's own number, and for no limit.
     """
 
     experiments: tuple[Experiment, ...]

@@ -120,14 +120,18 @@ class FullBatch:
         """Stationarity along the path of whitenings from the isometry nearest to ``W``, then
         resolution as well.
         """
+        closing = self.close_modes(W)
+        if self.bits is None:
+            return closing
+        W = local_map(closing.W, self.bits, self.lags.grid)
+        return Closing(W, self._gap_of(self.bits @ W.T), same=_SAME_BITS)
+
+    def close_modes(self, W: NDArray) -> Closing:
+        """The same, before bits go to one point each: an isometry of the strongest modes."""
         if self.strongest is None:
             return self._close(polar(W))
         closing = self._close(polar(W @ self.strongest.T))
-        W = closing.W @ self.strongest
-        if self.bits is None:
-            return Closing(W, closing.gap, _TRUNCATED)
-        W = local_map(W, self.bits, self.lags.grid)
-        return Closing(W, self._gap_of(self.bits @ W.T), same=_SAME_BITS)
+        return Closing(closing.W @ self.strongest, closing.gap, _TRUNCATED)
 
     def _gap_of(self, Y: NDArray) -> float:
         """The gap of a field as it stands, over its sampling noise."""
