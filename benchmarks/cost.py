@@ -1,12 +1,13 @@
 """What a step of training and a fit cost against the number of points, and the picture of it.
 
     python benchmarks/cost.py steps      seconds per step: as printed, ours, the diagonalisations
+    python benchmarks/cost.py images     seconds per step on 27x27 images and their bits
     python benchmarks/cost.py fits       seconds per fit of the fast solver
     python benchmarks/cost.py picture    docs/images/figures/cost.png from results/cost.json
 
 All times are processor seconds of one core. Steps are those of the preset of 63 points on lines of
-other lengths, with one batch for both, so that only d differs. Finished sizes are kept: delete
-results/cost.json to start again.
+other lengths, with one batch for both, so that only d differs. Steps on images have the batches of
+their presets. Finished sizes are kept: delete results/cost.json to start again.
 """
 
 from __future__ import annotations
@@ -25,15 +26,19 @@ from numpy.typing import NDArray
 from _common import RESULTS, write
 from symlift import Grid, LatentDomain
 from symlift.datasets import gsn
+from symlift.paper import EXPERIMENTS
 from symlift.plotting import new_figure, styled, write_figure
 from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import _settings, starting_model
 
 NAME = "cost"
+SECTIONS = ("steps", "images", "fits")
 BATCH, ROWS = 1_000, 5_000
 SIZES = (15, 31, 63, 127, 255, 511)
 KINDS = {"as printed": "paper-gsn63", "ours": "gsn63"}
+#: rows of images and the steps that count: 200 of them would take 25 minutes of a core as printed
+IMAGES = {"mnist27-shuffled": 10, "mnist27-bits": 5}
 FITS = {"random rotation": (15, 31, 63), "permuted columns": (15, 31, 63, 127, 255)}
 
 
@@ -58,6 +63,17 @@ def step_seconds(preset: str, d: int) -> float:
     trainer = Trainer(X, *split_held_out(len(X), np.random.default_rng(0)), start, settings, 0)
     trainer._set_rates()
     return spent(trainer.step, 9 if d < 100 else 5)
+
+
+def image_step_seconds(preset: str, name: str) -> float:
+    """One step on a row of images, with the batch that the preset has."""
+    data = EXPERIMENTS[name].observe(0, n=ROWS)
+    settings = _settings(preset, None, data.grid, data.X.shape[1])
+    start = starting_model(data.X, data.grid, settings, seed=0)
+    split = split_held_out(len(data.X), np.random.default_rng(0))
+    trainer = Trainer(data.X, *split, start, settings, 0)
+    trainer._set_rates()
+    return spent(trainer.step, IMAGES[name])
 
 
 def diagonalisations(d: int) -> float:
@@ -85,14 +101,14 @@ def stored_results() -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def keep(section: str, curve: str, size: int, seconds: float) -> None:
-    result = {key: value for key, value in stored_results().items() if key in ("steps", "fits")}
+def keep(section: str, curve: str, size: int | str, seconds: float) -> None:
+    result = {key: value for key, value in stored_results().items() if key in SECTIONS}
     result.setdefault(section, {}).setdefault(curve, {})[str(size)] = seconds
     write(NAME, result)
-    print(f"{section}: {curve}, d = {size}: {seconds} s", flush=True)
+    print(f"{section}: {curve}, {size}: {seconds} s", flush=True)
 
 
-def done(section: str, curve: str, size: int) -> bool:
+def done(section: str, curve: str, size: int | str) -> bool:
     return str(size) in stored_results().get(section, {}).get(curve, {})
 
 
@@ -104,6 +120,14 @@ def run_steps() -> None:
                 keep("steps", curve, d, step_seconds(preset, d))
         if not done("steps", "two diagonalisations alone", d):
             keep("steps", "two diagonalisations alone", d, diagonalisations(d))
+
+
+def run_images() -> None:
+    torch.set_num_threads(1)
+    for name in IMAGES:
+        for curve, preset in (("as printed", "paper"), ("ours", "ours")):
+            if not done("images", curve, name):
+                keep("images", curve, name, image_step_seconds(preset, name))
 
 
 def run_fits() -> None:
@@ -152,8 +176,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("steps", "fits", "picture"))
-    {"steps": run_steps, "fits": run_fits, "picture": picture}[parser.parse_args().what]()
+    runs = {"steps": run_steps, "images": run_images, "fits": run_fits, "picture": picture}
+    parser.add_argument("what", choices=tuple(runs))
+    runs[parser.parse_args().what]()
 
 
 if __name__ == "__main__":
