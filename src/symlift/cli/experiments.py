@@ -281,7 +281,14 @@ def experiment_figure(
         int, typer.Option(min=0, max=2**32 - 1, help="Seed of data, transform and solver.")
     ] = 0,
     n: Annotated[int | None, typer.Option("-n", min=2, help="Number of samples.")] = None,
-    budget: ExperimentBudget = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="Stop a training after 90s, 40m or 2h; without it, a training ends by itself.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
