@@ -93,8 +93,8 @@ def test_what_is_compiled_gives_the_numbers_of_the_plain_step(name, monkeypatch)
     settings = settings_of(grid, **more)
     plain = take_steps(trainer_of(grid, settings, compile_steps=False), 12)
     other = take_steps(trainer_of(grid, settings, compile_steps=True), 12)
-    assert other.compiled_step is not None
-    assert plain.compiled_step is None
+    assert other.learners.compiled_step is not None
+    assert plain.learners.compiled_step is None
     before = parameters_of(trainer_of(grid, settings, compile_steps=False))
     after, expected = parameters_of(other), parameters_of(plain)
     assert {name for name in after if not torch.equal(after[name], before[name])} >= {
@@ -124,7 +124,7 @@ def test_optimisers_hold_what_a_plain_step_would_have_left(monkeypatch):
 def test_steps_that_cannot_be_compiled_are_taken_as_before():
     settings = settings_of(RING, moments=(1.0, 1.0))
     trainer = take_steps(trainer_of(RING, settings, compile_steps=True), 2)
-    assert trainer.compiled_step is None
+    assert trainer.learners.compiled_step is None
     assert trainer.step_count == 2
     assert not CompiledStep.suits(trainer.objective, trainer.workers)
 

@@ -113,9 +113,9 @@ def test_training_details_are_those_of_the_table(running):
     row, trainer = running
     batch, primary, auxiliary, *weights, dimension = DETAILS[row]
     assert trainer.rows.draw(trainer.rows_each, trainer.workers).shape == (batch, ROWS[row][1])
-    assert {g["lr"] for g in trainer.model_optimiser.param_groups} == {primary}
-    assert {g["lr"] for g in trainer.estimator_optimiser.param_groups} == {auxiliary}
-    for optimiser in (trainer.model_optimiser, trainer.estimator_optimiser):
+    assert {g["lr"] for g in trainer.learners.model_optimiser.param_groups} == {primary}
+    assert {g["lr"] for g in trainer.learners.estimator_optimiser.param_groups} == {auxiliary}
+    for optimiser in (trainer.learners.model_optimiser, trainer.learners.estimator_optimiser):
         assert type(optimiser) is torch.optim.Adam
         assert {(g["betas"], g["eps"]) for g in optimiser.param_groups} == {((0.9, 0.999), 1e-7)}
         assert {(g["weight_decay"], g["amsgrad"]) for g in optimiser.param_groups} == {(0, False)}
@@ -170,7 +170,7 @@ def test_the_clock_and_the_rates_run_as_printed(running):
     trainer._set_rates()
     ends = [
         {round(g["lr"], 12) for g in optimiser.param_groups}
-        for optimiser in (trainer.model_optimiser, trainer.estimator_optimiser)
+        for optimiser in (trainer.learners.model_optimiser, trainer.learners.estimator_optimiser)
     ]
     trainer.clock = first
     trainer._set_rates()

@@ -157,9 +157,9 @@ baselines, `make reproduce-full` the rest, and both write this page from the res
 
 **Which training.**  **as printed** is the paper's training as its text and tables have it (`preset="paper"`, over 150,000 steps on
 50,000 samples); **as printed, clipped** is the same with gradients clipped to a norm of 0.5, which the authors' code does and the
-text does not say: without it, runs on the ring fall apart once half of the rank is open.  **ours, trained** starts where the paper starts, with the paper's objective, and from there goes its own way: a
-rank that waits for the fit, then the nearest exact model, and an end on all rows at once, with the three terms in closed form
-([training](training.md)).  **ours, from the covariance** does the same from planes that neighbours in the data's spectrum span,
+text does not say ([what it changes](decisions/0010-as-printed.md)).  **ours, trained** starts where the paper starts, with the
+paper's objective, and from there goes its own way: a rank that waits for the fit, then the nearest exact model, and an end on all
+rows at once, with the three terms in closed form ([training](training.md)).  **ours, from the covariance** does the same from planes that neighbours in the data's spectrum span,
 instead of random ones.  **fast** is the default solver, which does not train.
 
 - Numbers are medians over seeds, the worst seed in brackets.  A seed fixes data, transform and method.
@@ -189,7 +189,8 @@ instead of random ones.  **fast** is the default solver, which does not train.
   rotation reads about as much (**authors' scoring** in its table).
 - LieGAN has one configuration here at a tenth of the paper's steps, not its search; its result depends on its start.
 - The ablation gives all four variants of a row one objective, one start, one clock (the printed one) and the same number of steps,
-  without going over to an exact model; the last model is scored.  On the ring of 15 gradients are clipped, as above.  What has not been run is listed below the table.
+  without going over to an exact model; the last model is scored.  On the ring of 15 gradients are clipped
+  ([what it shows](decisions/0010-as-printed.md#ablation-on-the-ring)).  What has not been run is listed below the table.
 - The Morris runs stop long before training has ended: they show which settings matter early, and their r and S cannot be compared
   with the paper's.  The paper's effects follow from its own runs with SALib's default of four levels; with the eight that it states
   they would be 7/6 of that.

@@ -19,6 +19,7 @@ from symlift.storage.strict_json import loads
 
 __all__ = [
     "FORMAT_VERSION",
+    "named_under",
     "optimiser_state",
     "read_checkpoint",
     "restore_optimiser",
@@ -90,3 +91,12 @@ def restore_optimiser(
     optimiser.load_state_dict(
         {"state": state, "param_groups": optimiser.state_dict()["param_groups"]}
     )
+
+
+def named_under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with ``prefix``, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
-from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
@@ -24,21 +23,14 @@ from symlift.core.model import LiftedModel
 from symlift.errors import InputError, TrainingError
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.neural.board import Watch, board, both
-from symlift.solvers.neural.checkpoint import (
-    optimiser_state,
-    read_checkpoint,
-    restore_optimiser,
-    write_checkpoint,
-)
+from symlift.solvers.neural.checkpoint import named_under, read_checkpoint, write_checkpoint
 from symlift.solvers.neural.clock import Clock
-from symlift.solvers.neural.compiled import CompiledStep
 from symlift.solvers.neural.data import TrainingRows, covariance_of
 from symlift.solvers.neural.endings import ClosedForm, closed_form
 from symlift.solvers.neural.full_batch import Closing
-from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork, initial_model
-from symlift.solvers.neural.objective.batch import Lifted, Workers
-from symlift.solvers.neural.objective.critic import JensenShannon
-from symlift.solvers.neural.objective.mixture import MixtureMarginals
+from symlift.solvers.neural.learners import Learners
+from symlift.solvers.neural.network import LiftingNetwork, initial_model
+from symlift.solvers.neural.objective.batch import Workers
 from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.pace import Pace
 from symlift.solvers.neural.presets import Settings, refining
@@ -47,7 +39,7 @@ from symlift.statistics.selection import held_out
 from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import dumps
 
-__all__ = ["Budget", "Trainer", "make_objective"]
+__all__ = ["Budget", "Trainer"]
 
 #: steps between checks of the losses: nothing inside a step waits for the device
 CHECK = 50
@@ -89,29 +81,6 @@ class _Best:
     value: float = math.inf
     step: int = 0
     tensors: dict[str, Tensor] = field(default_factory=dict)
-
-
-def make_objective(grid: Grid, settings: Settings) -> Objective:
-    """The objective that ``settings`` describe, with fresh critics and mixtures (drawn from torch's
-    current generator).
-    """
-    estimators = [
-        JensenShannon(grid, e.layers, (e.coarse,) * grid.ndim, e.padding, e.head, e.whole)
-        for e in settings.estimators
-    ]
-    weights = (settings.stationarity, settings.resolution, settings.infomax)
-    shares = {
-        "critics": settings.critics,
-        "gaussian": settings.gaussian,
-        "moments": settings.moments,
-    }
-    return Objective(
-        grid,
-        estimators,
-        weights,
-        shares,
-        MixtureMarginals(grid.size, least=settings.least_log_variance),
-    )
 
 
 class Trainer:
@@ -161,31 +130,28 @@ class Trainer:
 
     def _begin(self, start: LiftedModel, seed: int) -> None:
         """Network, estimators and optimisers as they are before the first step."""
-        settings, device, self.start = self.settings, self.device, start
-        # parameters are drawn on the CPU from a seed of their own: the same on every device and in
-        # every process
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            objective = make_objective(start.grid, settings)
+        settings, self.start = self.settings, start
         # the embedding of a near start decides what is measured as an isometry; let loose, it
         # whitens the field
-        kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
         keep = self.clock.near or settings.compress == "modes"
-        self.network = kind(start, self.dtype, keep_embedding=keep).to(device)
-        self.objective = objective.to(device, self.dtype)
-        gains = (settings.rotation_gain, settings.frequency_gain, 1.0)
-        parts = zip(self.network.parameters_by_gain(), gains, strict=True)
-        self.model_optimiser = self._adam([{"params": part, "gain": gain} for part, gain in parts])
-        parameters = list(self.objective.parameters())
-        self.estimator_optimiser = (
-            self._adam([{"params": parameters, "gain": 1.0}]) if parameters else None
+        self.learners = Learners(
+            start, settings, seed, keep, self.dtype, self.workers, compiled=self.compiled
         )
-        self.compiled_step: CompiledStep | None = None
-        self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=device)
+        self.sums = torch.zeros(len(Objective.names), dtype=self.dtype, device=self.device)
         # the first step at which each term was not finite, or infinity
         self.broken = torch.full(
-            (len(Objective.names),), math.inf, dtype=torch.float64, device=device
+            (len(Objective.names),), math.inf, dtype=torch.float64, device=self.device
         )
+
+    @property
+    def network(self) -> LiftingNetwork:
+        """The lifting network."""
+        return self.learners.network
+
+    @property
+    def objective(self) -> Objective:
+        """The objective, with its estimators."""
+        return self.learners.objective
 
     def _draw_again(self) -> None:
         """Begin from another draw of the start; best model, history, the steps taken and the least
@@ -253,10 +219,6 @@ class Trainer:
         self.best = _Best()  # it was the best of another objective
         self._evaluate(watch, {})
 
-    @staticmethod
-    def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
-        return torch.optim.Adam(groups, lr=1.0, eps=1e-7, fused=True)
-
     # -- one step ----------------------------------------------------------------------------------
 
     def step(self) -> None:
@@ -279,11 +241,7 @@ class Trainer:
                 * draw
             )
         rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=x.device)
-        compiled = self._compiled_step()
-        if compiled is None:
-            values = self._update(x, noise, rank)
-        else:
-            values = compiled(x, noise, rank, self.workers)
+        values = self.learners.update(x, noise, rank, self.clock.opened)
         self.step_count += 1
         if self.step_count % _CONDITION == 0:
             self.network.condition_embedding()
@@ -292,67 +250,12 @@ class Trainer:
             torch.where(torch.isfinite(values), math.inf, float(self.step_count)).double()
         )
 
-    def _update(self, x: Tensor, noise: Tensor | None, rank: Tensor) -> Tensor:
-        """Gradients of the objective on rows ``x``, and both updates; the values of its terms."""
-        batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
-        with torch.autocast(
-            x.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
-        ):
-            loss, values = self.objective(batch, self.clock.opened)
-        loss.backward()
-        self._average_gradients()
-        if self.settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(
-                self.network.parameters(), self.settings.clip, foreach=True
-            )
-        self.model_optimiser.step()
-        self.model_optimiser.zero_grad()
-        if self.estimator_optimiser is not None:
-            self.estimator_optimiser.step()
-            self.estimator_optimiser.zero_grad()
-            self.objective.constrain()
-        return values
-
-    def _compiled_step(self) -> CompiledStep | None:
-        """The compiled step, where one is asked for and the objective has one; the first step of
-        all, which makes the optimisers' averages, is not compiled.
-        """
-        if (
-            not self.compiled
-            or self.settings.precision == "bfloat16"
-            or not CompiledStep.suits(self.objective, self.workers)
-            or not self.model_optimiser.state
-        ):
-            return None
-        if self.compiled_step is None:
-            optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
-            self.compiled_step = CompiledStep(
-                self.network, self.objective, optimisers, self.settings.clip
-            )
-        return self.compiled_step
-
-    def _average_gradients(self) -> None:
-        """The gradient of the global batch: each process holds its own rows' part of it."""
-        if self.workers.size == 1:
-            return
-        parameters = [*self.network.parameters(), *self.objective.parameters()]
-        present = [p for p in parameters if p.grad is not None]
-        flat = torch.cat([p.grad.reshape(-1) for p in present])  # type: ignore[union-attr]
-        distributed.all_reduce(flat)
-        flat /= self.workers.size
-        for p, part in zip(present, torch.split(flat, [p.numel() for p in present]), strict=True):
-            p.grad.copy_(part.view_as(p))  # type: ignore[union-attr]
-
     def _set_rates(self) -> None:
         settings, factor = self.settings, self.clock.factor
         # the same for all steps up to the next check
         begun = self.step_count - self.step_count % CHECK
         rate = 0.0 if begun - self.clock.began < settings.warm_up else settings.rate
-        for group in self.model_optimiser.param_groups:
-            group["lr"] = rate * group["gain"] * factor
-        if self.estimator_optimiser is not None:
-            for group in self.estimator_optimiser.param_groups:
-                group["lr"] = settings.estimator_rate * factor
+        self.learners.set_rates(rate * factor, settings.estimator_rate * factor)
 
     # -- a run -------------------------------------------------------------------------------------
 
@@ -502,13 +405,7 @@ class Trainer:
         """All that the rest of the run depends on: tensors by name, and the rest as JSON can hold
         it.
         """
-        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        tensors |= {
-            f"objective.{name}": value for name, value in self.objective.state_dict().items()
-        }
-        tensors |= optimiser_state("model_optimiser", self.model_optimiser)
-        if self.estimator_optimiser is not None:
-            tensors |= optimiser_state("estimator_optimiser", self.estimator_optimiser)
+        tensors = self.learners.tensors()
         tensors |= {f"best.{name}": value for name, value in self.best.tensors.items()}
         tensors["generator"] = self.workers.generator.get_state()
         tensors["sums"] = self.sums
@@ -534,16 +431,12 @@ class Trainer:
             clock = Clock(**header["clock"])
             if clock.near and not self.clock.near:  # any isometry has the right shapes
                 self._go_near(np.eye(self.grid.size, len(self.start.mean)), clock)
-            self.network.load_state_dict(_under("network.", tensors))
-            self.objective.load_state_dict(_under("objective.", tensors))
-            restore_optimiser("model_optimiser", self.model_optimiser, tensors)
-            if self.estimator_optimiser is not None:
-                restore_optimiser("estimator_optimiser", self.estimator_optimiser, tensors)
+            self.learners.restore(tensors)
             self.workers.generator.set_state(tensors["generator"])
             if "sums" in tensors:  # checkpoints of symlift 0.1 were written between two checks only
                 self.sums.copy_(tensors["sums"])
             self.best = _Best(
-                header["best"]["value"], header["best"]["step"], _under("best.", tensors)
+                header["best"]["value"], header["best"]["step"], named_under("best.", tensors)
             )
             self.clock = clock
             self.step_count, self.seconds = header["step"], header["seconds"]
@@ -568,11 +461,3 @@ def _model_tensors(model: LiftedModel) -> dict[str, Tensor]:
     if isinstance(model.group, TranslationGroup):
         parts |= {"Q": model.group.Q, "theta": model.group.theta}
     return {name: torch.from_numpy(value.copy()) for name, value in parts.items()}
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }

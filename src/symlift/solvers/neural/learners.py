@@ -1,0 +1,159 @@
+"""What a batch changes: the lifting network, the estimators, and their optimisers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
+from symlift.solvers.neural.checkpoint import named_under, optimiser_state, restore_optimiser
+from symlift.solvers.neural.compiled import CompiledStep
+from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork
+from symlift.solvers.neural.objective.batch import Lifted, Workers
+from symlift.solvers.neural.objective.critic import JensenShannon
+from symlift.solvers.neural.objective.mixture import MixtureMarginals
+from symlift.solvers.neural.objective.terms import Objective
+from symlift.solvers.neural.presets import Settings
+
+__all__ = ["Learners", "make_objective"]
+
+
+def make_objective(grid: Grid, settings: Settings) -> Objective:
+    """The objective that ``settings`` describe, with fresh critics and mixtures (drawn from torch's
+    current generator).
+    """
+    estimators = [
+        JensenShannon(grid, e.layers, (e.coarse,) * grid.ndim, e.padding, e.head, e.whole)
+        for e in settings.estimators
+    ]
+    weights = (settings.stationarity, settings.resolution, settings.infomax)
+    shares = {
+        "critics": settings.critics,
+        "gaussian": settings.gaussian,
+        "moments": settings.moments,
+    }
+    return Objective(
+        grid,
+        estimators,
+        weights,
+        shares,
+        MixtureMarginals(grid.size, least=settings.least_log_variance),
+    )
+
+
+class Learners:
+    """A network from ``start`` and fresh estimators, which learn from one batch after the other.
+
+    ``compiled`` steps are taken where the objective has them; the first step of all, which makes
+    the optimisers' averages, is not compiled.
+    """
+
+    def __init__(
+        self,
+        start: LiftedModel,
+        settings: Settings,
+        seed: int,
+        keep_embedding: bool,
+        dtype: torch.dtype,
+        workers: Workers,
+        compiled: bool = False,
+    ) -> None:
+        self.settings, self.workers = settings, workers
+        device = workers.generator.device
+        # parameters are drawn on the CPU from a seed of their own: the same on every device and in
+        # every process
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            objective = make_objective(start.grid, settings)
+        kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
+        self.network = kind(start, dtype, keep_embedding).to(device)
+        self.objective = objective.to(device, dtype)
+        gains = (settings.rotation_gain, settings.frequency_gain, 1.0)
+        parts = zip(self.network.parameters_by_gain(), gains, strict=True)
+        self.model_optimiser = _adam([{"params": part, "gain": gain} for part, gain in parts])
+        parameters = list(self.objective.parameters())
+        self.estimator_optimiser = _adam([{"params": parameters}]) if parameters else None
+        self.compiled = (
+            compiled
+            and settings.precision != "bfloat16"
+            and CompiledStep.suits(self.objective, workers)
+        )
+        self.compiled_step: CompiledStep | None = None
+
+    def set_rates(self, model: float, estimators: float) -> None:
+        """Learning rates of the network, multiplied by the gain of each part, and of estimators."""
+        for group in self.model_optimiser.param_groups:
+            group["lr"] = model * group["gain"]
+        if self.estimator_optimiser is not None:
+            for group in self.estimator_optimiser.param_groups:
+                group["lr"] = estimators
+
+    def update(self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float) -> Tensor:
+        """Gradients of the objective on rows ``x``, and both updates; the values of its terms."""
+        if not self.compiled or not self.model_optimiser.state:
+            return self._plain_update(x, noise, rank, opened)
+        if self.compiled_step is None:
+            optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
+            self.compiled_step = CompiledStep(
+                self.network, self.objective, optimisers, self.settings.clip
+            )
+        return self.compiled_step(x, noise, rank, self.workers)
+
+    def _plain_update(self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float) -> Tensor:
+        batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
+        with torch.autocast(
+            x.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
+        ):
+            loss, values = self.objective(batch, opened)
+        loss.backward()
+        self._average_gradients()
+        if self.settings.clip is not None:
+            torch.nn.utils.clip_grad_norm_(
+                self.network.parameters(), self.settings.clip, foreach=True
+            )
+        self.model_optimiser.step()
+        self.model_optimiser.zero_grad()
+        if self.estimator_optimiser is not None:
+            self.estimator_optimiser.step()
+            self.estimator_optimiser.zero_grad()
+            self.objective.constrain()
+        return values
+
+    def _average_gradients(self) -> None:
+        """The gradient of the global batch: each process holds its own rows' part of it."""
+        if self.workers.size == 1:
+            return
+        parameters = [*self.network.parameters(), *self.objective.parameters()]
+        present = [p for p in parameters if p.grad is not None]
+        flat = torch.cat([p.grad.reshape(-1) for p in present])  # type: ignore[union-attr]
+        distributed.all_reduce(flat)
+        flat /= self.workers.size
+        for p, part in zip(present, torch.split(flat, [p.numel() for p in present]), strict=True):
+            p.grad.copy_(part.view_as(p))  # type: ignore[union-attr]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that the next update depends on, by name."""
+        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        tensors |= {
+            f"objective.{name}": value for name, value in self.objective.state_dict().items()
+        }
+        tensors |= optimiser_state("model_optimiser", self.model_optimiser)
+        if self.estimator_optimiser is not None:
+            tensors |= optimiser_state("estimator_optimiser", self.estimator_optimiser)
+        return tensors
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from `tensors`."""
+        self.compiled_step = None  # it holds the averages that are replaced here
+        self.network.load_state_dict(named_under("network.", tensors))
+        self.objective.load_state_dict(named_under("objective.", tensors))
+        restore_optimiser("model_optimiser", self.model_optimiser, tensors)
+        if self.estimator_optimiser is not None:
+            restore_optimiser("estimator_optimiser", self.estimator_optimiser, tensors)
+
+
+def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
+    return torch.optim.Adam(groups, lr=1.0, eps=1e-7, fused=True)
