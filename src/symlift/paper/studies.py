@@ -116,7 +116,7 @@ def ablation_table(entries: Entries) -> ResultTable:
                     "seconds": counts_text(median_seconds(runs)),
                 }
             )
-    title = "Ablation of the three terms at equal budgets: as printed (clipped) on 15 points, ours on 63"
+    title = "Ablation at equal budgets: as printed (clipped) on 15 points, ours on 63"
     return ResultTable("ablation", title, columns, rows, missing_note(jobs, entries))
 
 
