@@ -138,9 +138,7 @@ def along_edges(
     v = v / np.maximum(length, 1e-9)[:, None]
     dimension = y.shape[1]
     best, most = np.eye(dimension), -1.0
-    # in the plane there is one maximum, up to the axes' order and signs, which stay random: starts
-    # that agree have to come from different arrangements
-    for _ in range({1: 0, 2: 1}.get(dimension, 8)):
+    for _ in range(8 if dimension > 1 else 0):
         R = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
         for _ in range(100):
             turned = v @ R
