@@ -18,7 +18,7 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.solvers.fast.components import independent_components, nongaussianity
 from symlift.solvers.fast.dense import confirmed, dense_frame, mostly_mean, unseen
-from symlift.solvers.fast.frames import points_frame, position_frames
+from symlift.solvers.fast.frames import linked_frame, points_frame, position_frames
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.polish import Polish
@@ -47,8 +47,13 @@ def component_candidates(
     polish = Polish(rows, grid, lags, work)
     unmixings: list[tuple[float, NDArray]] = []
     edges_first = thorough and mostly_mean(rows.fit, grid, settings)
-    from_eigenbasis = partial(_from_eigenbasis, rows, grid, rng, work, candidates, edges_first)
-    for attempt in range(settings.attempts if thorough else 1):
+    from_eigenbasis = partial(
+        _from_eigenbasis, rows, grid, rng, work, candidates, edges_first, polish.noisy
+    )
+    for attempt in range(settings.few_rows_attempts if thorough else 1):
+        # more attempts only to confirm what few rows have found
+        if attempt == settings.attempts and not polish.arrived:
+            break
         with work.stage("localise") as values:
             U, quality = independent_components(
                 rows.fit[rng.permutation(len(rows.fit))[: settings.component_rows]], rng, settings
@@ -64,9 +69,10 @@ def component_candidates(
             frames = {"points": points}
             if grid.ndim == 1 and not grid.periodic[0]:
                 frames |= position_frames(rows.fit, U)
-            if polish.noisy and grid.size >= settings.fewest_innovations:
-                # how mixing columns overlap is less noisy than how energies go together
-                frames["process"] = process_frame(U, grid, rng, True, settings).W
+            if polish.noisy:
+                frames["linked"] = linked_frame(rows.fit, U, grid, rng)
+                if grid.size >= settings.fewest_innovations:
+                    frames["process"] = process_frame(U, grid, rng, True, settings).W
         if _from_steps(rows, U, grid, rng, work, candidates):
             return candidates
         if quality["locality"] < settings.local and _from_innovations(
@@ -84,10 +90,11 @@ def component_candidates(
         # can: the eigenbasis comes after them
         late = all(grid.periodic) or polish.noisy
         turn = 1 if grid.is_ring else settings.attempts - 1 if late else 0
-        if attempt == turn and not edges_first and from_eigenbasis():
+        if attempt == turn and not (edges_first or polish.arrived) and from_eigenbasis():
             return candidates
         if convincing:
             return candidates
+    work.confirmed = not polish.noisy
     _, U = max(unmixings, key=lambda pair: pair[0])
     if invertible and grid.size <= settings.max_resolve:
         candidates |= _general(rows, U, grid, lags, rng, work, candidates)
@@ -170,12 +177,13 @@ def _from_eigenbasis(
     work: Work,
     candidates: dict[str, NDArray[np.float64]],
     edges_first: bool,
+    skewed: bool,
 ) -> bool:
     """Add the frame that starts from the covariance's eigenbasis; if it has converged, it becomes
     the only candidate.
     """
     with work.stage("eigenbasis") as values:
-        frame = dense_frame(rows.fit, rows.held, grid, rng, edges_first, work.settings)
+        frame = dense_frame(rows.fit, rows.held, grid, rng, edges_first, skewed, work.settings)
         if frame is None:
             return False
         values |= frame.quality | {"arrived": frame.arrived}

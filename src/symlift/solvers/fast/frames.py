@@ -10,14 +10,26 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
-from symlift.solvers.fast.arrange import arrange, explained_held_out
+from symlift.solvers.fast.arrange import arrange, explained_held_out, fisher_z
 from symlift.solvers.fast.components import energy_dependence, energy_similarities, standardise
+from symlift.solvers.fast.innovations import overlaps
 
-__all__ = ["nearest_in_turn", "points_frame", "position_frames", "stationary_frame"]
+__all__ = [
+    "linked_frame",
+    "nearest_in_turn",
+    "point_signs",
+    "points_frame",
+    "position_frames",
+    "stationary_frame",
+]
 
 # median z score of the skewness: 0.7 without any, 9.7 for 255 pulses from 32,000 rows. Overlaps are
 # the weaker evidence: on a line a single wrong one turns all points behind it round
 _SKEWED = 5.0
+# square of an overlap of neighbours over its scatter (63 pulses from 1,500 rows: 0.55 over 0.15):
+# the evidence of an overlap in the units of that of a skewness
+_OVERLAP_EVIDENCE = 13.0
+_SIGN_ROUNDS = 20
 
 
 def points_frame(
@@ -36,28 +48,52 @@ def points_frame(
     quality["locality"] = explained_held_out(
         energies, energy_similarities(held @ U.T), order, LagClasses(grid)
     )
-    signs = _point_signs(S[:, order], U[order], grid)
+    signs = point_signs(S[:, order], U[order], grid)
     return polar(signs[:, None] * U[order]), quality
 
 
-def _point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
+def linked_frame(
+    X: NDArray, U: NDArray, grid: Grid, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The same, with the components in an order that explains their energies and the overlaps of
+    their mixing columns together.
+
+    From 1,500 rows of 63 pulses, 17 draws, two attempts each: right in 33 of 34, by energies alone
+    in 31, by overlaps alone in 29.
+    """
+    S = X @ U.T
+    links = fisher_z(np.abs(overlaps(U)))[None]
+    order, _ = arrange(np.concatenate([energy_similarities(S), links]), grid, rng)
+    return polar(point_signs(S[:, order], U[order], grid)[:, None] * U[order])
+
+
+def point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
     """Signs that make the distributions at all points equal: by their skewness if they have one,
-    otherwise such that the mixing columns of neighbours agree.
+    otherwise such that the mixing columns of neighbours agree, too.
 
     Skewness does not depend on the mixing; mixing columns overlap as the field does only where the
-    mixing is orthogonal.
+    mixing is orthogonal. Neither decides alone if there are few rows: of 62 overlaps of 63 pulses
+    from 1,500 rows up to two have the wrong sign, each of which turns all points behind it round,
+    and of 63 skewnesses up to four. Each weighs by its evidence: z times what z is typically,
+    which vanishes without any skewness. A node that stands for the positive sign holds the
+    skewnesses.
     """
     s = standardise(S)
     cubes = s * s * s  # `** 3` takes a hundred times as long: 0.3 s for 40,000 rows of 144
     z = cubes.mean(axis=0) / np.maximum(cubes.std(axis=0), 1e-300) * np.sqrt(len(S))
-    if np.median(np.abs(z)) > _SKEWED:
+    typical = float(np.median(np.abs(z)))
+    if typical > _SKEWED:
         return np.where(z < 0, -1.0, 1.0)
-    M = np.linalg.pinv(U)
-    M = M / np.linalg.norm(M, axis=0)
-    overlap = np.zeros((grid.size, grid.size))
     i, j = grid.neighbours().T
-    overlap[i, j] = overlap[j, i] = np.sum(M[:, i] * M[:, j], axis=0)
-    return np.where(np.linalg.eigh(overlap)[1][:, -1] < 0, -1.0, 1.0)
+    overlap = overlaps(U)[i, j]
+    links = np.zeros((grid.size + 1, grid.size + 1))
+    links[i, j] = links[j, i] = overlap / max(float(np.median(np.abs(overlap))), 1e-300)
+    links[-1, :-1] = links[:-1, -1] = typical * z / _OVERLAP_EVIDENCE
+    signs = np.where(np.linalg.eigh(links)[1][:, -1] < 0, -1.0, 1.0)
+    for _ in range(_SIGN_ROUNDS):
+        for k in range(grid.size):
+            signs[k] = -signs[k] if signs[k] * (links[k] @ signs) < 0 else signs[k]
+    return signs[:-1] * signs[-1]
 
 
 def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:

@@ -189,7 +189,7 @@ def _unmixed(
         work.settings.ring_local if grid.is_ring and "resolved" in chosen else work.settings.local
     )
     evidence = Evidence(
-        found=bool(local > enough and z > work.settings.nongaussian and still),
+        found=bool(local > enough and z > work.settings.nongaussian and still and work.confirmed),
         # halves that a diagnosis refits need the same reach: one attempt with components does not
         # include the eigenbasis
         reach="general" if "resolved" in chosen or chosen == "eigenbasis" else "components",

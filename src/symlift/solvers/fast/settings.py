@@ -112,10 +112,14 @@ class FastSettings:
     same_sharpness: float = 0.01
 
     #: sampling noise of the moments above which the gap alone is not trusted: frames are sharpened
-    #: as they are, too, and two attempts have to end at pooled entropies this close (63 pulses:
-    #: 0.003 from 40,000 rows, 0.02 from 5,000, 0.07 from 1,500)
+    #: as they are, and two attempts have to end at the same signals (63 pulses: 0.003 from 40,000
+    #: rows, 0.02 from 5,000, 0.07 from 1,500)
     noisy_moments: float = 0.01
-    same_noisy_sharpness: float = 0.05
+    #: correlation of the signals of two such attempts: right ones 0.994 or more (1,500 rows); where
+    #: a stretch of the line is out of place r is 0.9 or less. If no two of so many agree, the fit
+    #: warns
+    same_signals: float = 0.95
+    few_rows_attempts: int = 6
 
     # -- starts from the covariance's eigenbasis
     #: partial whitenings C^(-a/2): at 0 high frequencies have no weight; ending at 3/4 instead of 0

@@ -31,6 +31,7 @@ COSTS = {
     "stationary": 25,
     "eigenbasis": 15,
     "sharpen": 4,
+    "agree": 0,
     "resolve": 18,
     "choose": 1,
 }
@@ -45,6 +46,8 @@ class Work:
     settings: FastSettings
     progress: Progress
     sharpest: bool = False
+    #: false where there are few rows and no two attempts have ended at the same signals
+    confirmed: bool = True
     stages: list[Stage] = field(default_factory=list)
 
     @contextmanager
