@@ -8,7 +8,7 @@ maps are tried.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -24,8 +24,9 @@ from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.polish import Polish
 from symlift.solvers.fast.resolve import least_distortion_filter, resolve, unit_determinant
 from symlift.solvers.fast.steps import steps_frame
+from symlift.solvers.fast.whitened import whitened_frames
 from symlift.solvers.fast.work import SplitRows, Work
-from symlift.statistics.selection import held_out
+from symlift.statistics.selection import HeldOut, held_out
 
 __all__ = ["component_candidates"]
 
@@ -217,19 +218,56 @@ def _general(
     best = min(rotations, key=lambda name: held_out(rotations[name], rows.held, lags).value())
     starts: dict[str, Callable[[], tuple[NDArray, dict[str, float]]]] = {
         "points, resolved": lambda: points_frame(some, rows.held, U, grid, rng),
-        f"{best}, resolved": lambda: (rotations[best], {}),
+        f"{best}, resolved": partial(_as_it_is, rotations[best]),
     }
     if grid.ndim == 1 and not grid.periodic[0] and grid.size > 3:
         starts["increments, resolved"] = lambda: increments_frame(some, rows.held, U, rng)
     single = some.astype(np.float32)
-    maps = {}
-    for name, start in starts.items():
-        with work.stage("resolve") as values:
-            W, quality = start()
-            maps[name] = unit_determinant(
-                least_distortion_filter(
-                    resolve(W, single, lags, settings=settings), lags, settings.filter_taps
-                )
-            )
-            values |= {"start": name, **quality}
+    maps = {name: _resolved(name, start, single, lags, work) for name, start in starts.items()}
+    still = min((held_out(W, rows.held, lags) for W in maps.values()), key=HeldOut.value)
+    on_a_line = grid.ndim == 1 and not grid.periodic[0] and grid.size <= settings.max_third_order
+    if on_a_line and still.stationarity > settings.still(len(rows.held)):
+        maps |= _whitened(rows, U, grid, lags, work, single)
+    return maps
+
+
+def _resolved(
+    name: str,
+    start: Callable[[], tuple[NDArray, dict[str, float]]],
+    rows: NDArray,
+    lags: LagClasses,
+    work: Work,
+    fine: bool = False,
+) -> NDArray[np.float64]:
+    """A start, resolved (by a ``fine`` density only) and then of least distortion."""
+    settings = work.settings
+    if fine:
+        settings = replace(
+            settings, bandwidths=settings.fine_bandwidths, resolve_steps=settings.fine_steps
+        )
+    with work.stage("resolve") as values:
+        W, quality = start()
+        W = resolve(W, rows, lags, settings=settings)
+        W = unit_determinant(least_distortion_filter(W, lags, work.settings.filter_taps))
+        values |= {"start": name, **quality}
+    return W
+
+
+def _as_it_is(W: NDArray) -> tuple[NDArray, dict[str, float]]:
+    return W, {}
+
+
+def _whitened(
+    rows: SplitRows, U: NDArray, grid: Grid, lags: LagClasses, work: Work, single: NDArray
+) -> dict[str, NDArray[np.float64]]:
+    """Frames of whitened rows, resolved; the best of them goes on with a finer density."""
+    with work.stage("whitened"):
+        starts = whitened_frames(rows.fit, U, grid, work.settings)
+    maps = {
+        f"{name}, resolved": _resolved(name, partial(_as_it_is, W), single, lags, work)
+        for name, W in starts.items()
+    }
+    if maps:
+        best = min(maps, key=lambda name: held_out(maps[name], rows.held, lags).value())
+        maps[best] = _resolved(best, partial(_as_it_is, maps[best]), single, lags, work, fine=True)
     return maps

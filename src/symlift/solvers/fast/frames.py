@@ -96,14 +96,16 @@ def point_signs(S: NDArray, U: NDArray, grid: Grid) -> NDArray[np.float64]:
     return signs[:-1] * signs[-1]
 
 
-def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:
+def position_frames(
+    X: NDArray, U: NDArray, floors: tuple[float, ...] = (0.002, 0.01)
+) -> dict[str, NDArray[np.float64]]:
     """Latent points of a line as eigenvectors of the position operator, however many components sit
     at each point.
 
     With centred energies e_k at embedded positions τ_k, N = E[(Σ e_k) x xᵀ] and P = E[(Σ τ_k e_k) x
     xᵀ]: for a stationary field N^{-1/2} P N^{-1/2} is the latent coordinate itself. Which energies
-    and which regularisation of N start in the right basin depends on the data, so four combinations
-    are tried.
+    and which regularisation of N (``floors``) start in the right basin depends on the data, so four
+    combinations are tried.
     """
     S = X @ U.T
     position = np.argsort(np.argsort(_fiedler(energy_dependence(S)))).astype(np.float64)
@@ -114,7 +116,7 @@ def position_frames(X: NDArray, U: NDArray) -> dict[str, NDArray[np.float64]]:
         energy = energy - energy.mean(axis=0)
         values, vectors = np.linalg.eigh((X * energy.sum(axis=1)[:, None]).T @ X)
         P = (X * (energy @ position)[:, None]).T @ X
-        for floor in (0.002, 0.01):
+        for floor in floors:
             root = (vectors / np.sqrt(np.maximum(values, floor * values.max()))) @ vectors.T
             W = np.linalg.eigh(root @ P @ root)[1].T
             steps = np.sum((W[1:] @ C) * W[:-1], axis=1)

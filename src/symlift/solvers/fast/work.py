@@ -33,6 +33,7 @@ COSTS = {
     "sharpen": 4,
     "agree": 0,
     "resolve": 18,
+    "whitened": 12,
     "choose": 1,
 }
 
@@ -61,7 +62,7 @@ class Work:
     def _total(self) -> int:
         again = dict.fromkeys(
             ("localise", "frames", "stationary", "sharpen"), self.settings.attempts
-        ) | {"resolve": 3}
+        ) | {"resolve": 6}
         return sum(cost * again.get(name, 1) for name, cost in COSTS.items())
 
     def best(self, value: str, *stages: str) -> float:
