@@ -226,8 +226,8 @@ def _general(
     maps = {name: _resolved(name, start, single, lags, work) for name, start in starts.items()}
     still = min((held_out(W, rows.held, lags) for W in maps.values()), key=HeldOut.value)
     on_a_line = grid.ndim == 1 and not grid.periodic[0] and grid.size <= settings.max_third_order
-    # wrong maps of Legendre pulses leave as little as 0.0046 (r 0.83), right ones of Gaussian pulses
-    # up to 0.0035
+    # wrong maps of Legendre pulses leave as little as 0.0046 (r 0.83), right ones of Gaussian
+    # pulses up to 0.0035
     if on_a_line and still.stationarity > settings.stationary:
         maps |= _whitened(rows, U, grid, lags, work, single)
     return maps
