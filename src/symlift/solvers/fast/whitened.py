@@ -79,10 +79,10 @@ def smoothed_gap(
         pairs = (V @ third.reshape(d, -1)).reshape(-1, d, d) @ V.T
         full = V @ pairs
         inside = part.project(full)
-        power, kept = float(np.vdot(full, full)), float(np.vdot(inside, full))
-        residual = (kept / power * full - inside) / power
+        power, invariant = float(np.vdot(full, full)), float(np.vdot(inside, full))
+        residual = (invariant / power * full - inside) / power
         slope = np.tensordot(residual, pairs, axes=([0, 2], [0, 2]))
-        return 1 - kept / power, 6 * G.T @ slope
+        return 1 - invariant / power, 6 * G.T @ slope
 
     return gap
 
