@@ -21,6 +21,8 @@ __all__ = ["FEWEST_BIT_ROWS", "ColumnRows", "score_rows", "split_rows"]
 _BLOCK = 16
 #: with fewer rows, any column may have only two values by chance
 FEWEST_BIT_ROWS = 16
+#: entries of a column that show whether it has many ties
+_LOOK = 200
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,9 @@ def _normal_scores(x: NDArray, present: NDArray | None) -> NDArray[np.float32]:
     without_ties = _quantiles(np.arange(1, n + 1), n)
     scores = np.empty((d, n), dtype=np.float32)
     for column, score, known in zip(np.ascontiguousarray(filled.T), scores, count, strict=True):
-        order = np.argsort(column, kind="stable")  # the default is slow where many are equal
+        # the default is slow where many are equal, and five times as fast where they are not
+        many = len(np.unique(column[:_LOOK])) < 0.9 * min(n, _LOOK)
+        order = np.argsort(column, kind="stable" if many else None)
         ordered = column[order]
         first = np.append(0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
         if len(first) == n == known:
