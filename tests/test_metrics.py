@@ -38,6 +38,20 @@ def observed(native, transform):
     return transform.T @ native @ np.linalg.inv(transform.T)
 
 
+def test_similarity_hardly_sees_frequencies_that_are_one_step_too_high():
+    """A cosine in which planes count by their frequencies: signals of such a map are wrong, and
+    only r shows it.
+    """
+    harmonic = np.fft.fftfreq(15, 1 / 15)
+    modes = np.fft.fft(np.eye(15))
+    off = np.fft.ifft(1j * (harmonic + np.sign(harmonic))[:, None] * modes, axis=0).real
+    h = np.arange(1, 6)  # the low band
+    expected = h @ (h + 1) / math.sqrt((h @ h) * ((h + 1) @ (h + 1)))
+    score = generator_similarity(off[None], np.eye(15), 15, periodic=True, truth="exact")
+    assert score == pytest.approx([expected], abs=1e-9)
+    assert expected > 0.99
+
+
 # --- generators
 
 
