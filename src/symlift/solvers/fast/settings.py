@@ -115,9 +115,9 @@ class FastSettings:
     #: as they are, and two attempts have to end at the same signals (63 pulses: 0.003 from 40,000
     #: rows, 0.02 from 5,000, 0.07 from 1,500)
     noisy_moments: float = 0.01
-    #: correlation of the signals of two such attempts: right ones 0.994 or more (1,500 rows); where
-    #: a stretch of the line is out of place r is 0.9 or less. If no two of so many agree, the fit
-    #: warns
+    #: correlation of the signals of two such attempts: right ones 0.994 or more (1,500 rows, five
+    #: draws); with a stretch of the line out of place, 0.9 or less with the truth. If no two of so
+    #: many agree, the fit warns
     same_signals: float = 0.95
     few_rows_attempts: int = 6
 
