@@ -26,8 +26,8 @@ __all__ = [
 # median z score of the skewness: 0.7 without any, 9.7 for 255 pulses from 32,000 rows. Overlaps are
 # the weaker evidence: on a line a single wrong one turns all points behind it round
 _SKEWED = 5.0
-# square of an overlap of neighbours over its scatter (63 pulses from 1,500 rows: 0.55 over some 0.15):
-# the evidence of an overlap in the units of that of a skewness
+# square of an overlap of neighbours over its scatter (63 pulses from 1,500 rows: 0.55 over some
+# 0.15): the evidence of an overlap in the units of that of a skewness
 _OVERLAP_EVIDENCE = 13.0
 _SIGN_ROUNDS = 20
 
