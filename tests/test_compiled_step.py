@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sysconfig
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,7 +131,10 @@ def test_steps_that_cannot_be_compiled_are_taken_as_before():
     assert not CompiledStep.suits(trainer.objective, trainer.workers)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler")
+COMPILER = shutil.which("g++") and (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+
+
+@pytest.mark.skipif(not COMPILER, reason="there is no compiler, or nothing to compile against")
 def test_the_compiled_function_gives_them_too_and_a_run_resumes(tmp_path):
     settings = settings_of(RING, stationarity=0.0, steps=60)  # without critics: half a minute less
     plain = take_steps(trainer_of(RING, settings, compile_steps=False), 10)
