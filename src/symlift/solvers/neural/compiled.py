@@ -11,19 +11,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from symlift.errors import InputError
 from symlift.solvers.neural.network import LiftingNetwork
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.convolution import Convolution
 from symlift.solvers.neural.objective.terms import Objective
 
-__all__ = ["CompiledStep"]
+__all__ = ["CompileError", "CompiledStep"]
 
 #: torch's own has one type whether or not there is something to carry along
 vjp: Any = torch.func.vjp
@@ -67,6 +67,10 @@ class _Given:
         return self.draws[self.used - 1]
 
     integers = uniform
+
+
+class CompileError(RuntimeError):
+    """A step that the machine cannot compile."""
 
 
 class _Terms(nn.Module):
@@ -114,9 +118,12 @@ class CompiledStep:
         groups = [(o, group) for o in optimisers for group in o.param_groups]
         self.slots = {id(p): (o.state[p], group) for o, group in groups for p in group["params"]}
         self.asked: list[tuple[str, tuple[int, ...]]] | None = None
+        # what was compiled is kept with the code, and nothing is checked before it is used again:
+        # each object needs code of its own
+        own = FunctionType(type(self)._update.__code__.replace(), globals())
         with _quiet():
             self._compiled: Callable[..., Tensor] = torch.compile(
-                self._update, dynamic=False, options={"guard_filter_fn": _no_guards}
+                MethodType(own, self), dynamic=False, options={"guard_filter_fn": _no_guards}
             )
 
     @staticmethod
@@ -128,9 +135,12 @@ class CompiledStep:
         return workers.size == 1 and not objective.closed and first == last
 
     def __call__(self, x: Tensor, noise: Tensor | None, rank: Tensor, workers: Workers) -> Tensor:
-        """One step on rows ``x``; the values of the terms, as `Objective` gives them."""
+        """One step on rows ``x``; the values of the terms, as `Objective` gives them.
+
+        Raises `CompileError` where the first step cannot be compiled; nothing has changed then.
+        """
         with torch.no_grad():
-            first = self.asked is None
+            first, before = self.asked is None, workers.generator.get_state()
             if self.asked is None:
                 self.asked = self._numbers_asked(x, noise, rank, workers)
             draws = [self._draw(*asked, workers, x) for asked in self.asked]
@@ -138,22 +148,21 @@ class CompiledStep:
             averages = [[state[key] for state, _ in states] for key in ("exp_avg", "exp_avg_sq")]
             rates = torch.tensor([group["lr"] for _, group in states], dtype=torch.float64)
             steps = [state["step"] for state, _ in states]
-            torch._foreach_add_(steps, 1)
             try:
                 with _quiet() if first else nullcontext():
-                    return self._compiled(
+                    values = self._compiled(
                         x,
                         torch.zeros_like(self.network.filter) if noise is None else noise,
                         rank,
                         draws,
                         (self.net, self.est, [layer.singular for layer in self.layers]),
-                        (*averages, _sizes(rates, steps[0])),
+                        (*averages, _sizes(rates, steps[0] + 1)),
                     )
             except torch._dynamo.exc.TorchDynamoException as error:
-                raise InputError(
-                    f"the training step cannot be compiled ({str(error).splitlines()[0]}):"
-                    " install a C++ compiler, or leave `compile` out"
-                ) from None
+                workers.generator.set_state(before)
+                raise CompileError(" ".join(str(error).split("\n")[:2])) from None
+            torch._foreach_add_(steps, 1)
+        return values
 
     def _numbers_asked(
         self, x: Tensor, noise: Tensor | None, rank: Tensor, workers: Workers

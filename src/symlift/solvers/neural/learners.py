@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, distributed
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
+from symlift.errors import FitWarning
 from symlift.solvers.neural.checkpoint import named_under, optimiser_state, restore_optimiser
-from symlift.solvers.neural.compiled import CompiledStep
+from symlift.solvers.neural.compiled import CompiledStep, CompileError
 from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork
 from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
@@ -19,6 +22,9 @@ from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.presets import Settings
 
 __all__ = ["Learners", "make_objective"]
+
+# gradients of critics by two orders of summation: 1e-6 of their norm, wrong ones 0.1 and more
+_ROUNDING = 1e-3
 
 
 def make_objective(grid: Grid, settings: Settings) -> Objective:
@@ -96,11 +102,54 @@ class Learners:
         if not self.compiled or not self.model_optimiser.state:
             return self._plain_update(x, noise, rank, opened)
         if self.compiled_step is None:
-            optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
-            self.compiled_step = CompiledStep(
-                self.network, self.objective, optimisers, self.settings.clip
-            )
+            return self._first_compiled(x, noise, rank, opened)
         return self.compiled_step(x, noise, rank, self.workers)
+
+    def _first_compiled(
+        self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float
+    ) -> Tensor:
+        """The first compiled step, and the plain one from the same state: compiled steps go on if
+        the two agree. Compilers are wrong at times, and differ from machine to machine.
+        """
+        optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
+        step = CompiledStep(self.network, self.objective, optimisers, self.settings.clip)
+        before, state = self._copies(), self.workers.generator.get_state()
+        found: Tensor | None = None
+        try:
+            values = step(x, noise, rank, self.workers)
+            found, after, why = self._gradients_and(values), self._copies(), ""
+        except (CompileError, LinAlgError) as error:
+            why = str(error)
+        self._put(before)
+        self.workers.generator.set_state(state)
+        plain = self._plain_update(x, noise, rank, opened)
+        if found is not None and _agree(found, self._gradients_and(plain)):
+            self._put(after)  # not the plain one's: a resumed run takes the same steps as another
+            self.compiled_step = step
+            return values
+        self.compiled = False
+        warnings.warn(
+            "the training step cannot be compiled here"
+            f" ({why or 'its numbers are not those of a plain one'}): plain steps are taken, which"
+            " take twice the time",
+            FitWarning,
+            stacklevel=2,
+        )
+        return plain
+
+    def _copies(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self.tensors().items()}
+
+    @torch.no_grad()
+    def _put(self, copies: dict[str, Tensor]) -> None:
+        for name, value in self.tensors().items():
+            value.copy_(copies[name])
+
+    def _gradients_and(self, values: Tensor) -> Tensor:
+        """All averages of gradients, and ``values``, in one vector."""
+        optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
+        averages = [state["exp_avg"] for o in optimisers for state in o.state.values()]
+        return torch.cat([part.detach().reshape(-1).double() for part in (*averages, values)])
 
     def _plain_update(self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float) -> Tensor:
         batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
@@ -157,3 +206,8 @@ class Learners:
 
 def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
     return torch.optim.Adam(groups, lr=1.0, eps=1e-7, fused=True)
+
+
+def _agree(one: Tensor, other: Tensor) -> bool:
+    """Whether two vectors are the same up to the rounding of single precision."""
+    return bool((one - other).norm() <= _ROUNDING * other.norm())
