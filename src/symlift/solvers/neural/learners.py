@@ -114,16 +114,16 @@ class Learners:
         optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
         step = CompiledStep(self.network, self.objective, optimisers, self.settings.clip)
         before, state = self._copies(), self.workers.generator.get_state()
-        found: Tensor | None = None
+        compiled: Tensor | None = None
         try:
             values = step(x, noise, rank, self.workers)
-            found, after, why = self._gradients_and(values), self._copies(), ""
+            compiled, after, why = self._gradients_and(values), self._copies(), ""
         except (CompileError, LinAlgError) as error:
             why = str(error)
         self._put(before)
         self.workers.generator.set_state(state)
         plain = self._plain_update(x, noise, rank, opened)
-        if found is not None and _agree(found, self._gradients_and(plain)):
+        if compiled is not None and _agree(compiled, self._gradients_and(plain)):
             self._put(after)  # not the plain one's: a resumed run takes the same steps as another
             self.compiled_step = step
             return values
