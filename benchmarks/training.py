@@ -45,6 +45,7 @@ from symlift.datasets import Observations, ring_population
 from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
+from symlift.paper.figures.neural import standard_scores
 from symlift.paper.jobs import clipped_jobs, covariance_jobs, printed_jobs, training_jobs
 from symlift.paper.runner import peak_rss_mb, signal_figures
 from symlift.paper.store import Archive, made_entry
@@ -262,8 +263,7 @@ def recordings(name: str, seed: int) -> dict[str, Any]:
     else:
         data = EXPERIMENTS["neural-head-direction"].observe(seed)
         grid = Grid((32,), periodic=True)
-    X = np.sqrt(np.maximum(data.X, 0.0))
-    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+    X = standard_scores(data.X)
     result: dict[str, Any] = {"data": name, "seed": seed, "n": len(X), "columns": X.shape[1]}
     for solver, options in (("ring", {}), ("neural", {"preset": "visual-coding"})):
         used = time.process_time()

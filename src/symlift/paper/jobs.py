@@ -127,7 +127,7 @@ class Job(BaseModel):
         return (
             self.settings.get("clock", self.preset) == "paper"
             and steps >= 20_000
-            and (_has_compiler())
+            and _has_compiler()
         )
 
 

@@ -29,6 +29,7 @@ __all__ = ["CompileError", "CompiledStep"]
 vjp: Any = torch.func.vjp
 #: how Adam averages gradients and their squares
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-7
+_AVERAGES = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,9 @@ class CompiledStep:
             for axis in range(len(estimator.shares))  # type: ignore[arg-type]
         ]
         groups = [(o, group) for o in optimisers for group in o.param_groups]
-        self.slots = {id(p): (o.state[p], group) for o, group in groups for p in group["params"]}
+        slots = {id(p): (o.state[p], group) for o, group in groups for p in group["params"]}
+        #: state and group of each parameter, in the order of ``net`` and ``est``
+        self.slots = [slots[id(p)] for p in (*self.net.values(), *self.est.values())]
         self.asked: list[tuple[str, tuple[int, ...]]] | None = None
         # what was compiled is kept with the code, and nothing is checked before it is used again:
         # each object needs code of its own
@@ -137,17 +140,17 @@ class CompiledStep:
     def __call__(self, x: Tensor, noise: Tensor | None, rank: Tensor, workers: Workers) -> Tensor:
         """One step on rows ``x``; the values of the terms, as `Objective` gives them.
 
-        Raises `CompileError` where the first step cannot be compiled; nothing has changed then.
+        Raises `CompileError` where the first step cannot be compiled: only random numbers have been
+        used up then.
         """
         with torch.no_grad():
-            first, before = self.asked is None, workers.generator.get_state()
+            first = self.asked is None
             if self.asked is None:
                 self.asked = self._numbers_asked(x, noise, rank, workers)
             draws = [self._draw(*asked, workers, x) for asked in self.asked]
-            states = [self.slots[id(p)] for p in (*self.net.values(), *self.est.values())]
-            averages = [[state[key] for state, _ in states] for key in ("exp_avg", "exp_avg_sq")]
-            rates = torch.tensor([group["lr"] for _, group in states], dtype=torch.float64)
-            steps = [state["step"] for state, _ in states]
+            averages = [[state[key] for state, _ in self.slots] for key in _AVERAGES]
+            rates = torch.tensor([group["lr"] for _, group in self.slots], dtype=torch.float64)
+            steps = [state["step"] for state, _ in self.slots]
             try:
                 with _quiet() if first else nullcontext():
                     values = self._compiled(
@@ -159,7 +162,6 @@ class CompiledStep:
                         (*averages, _sizes(rates, steps[0] + 1)),
                     )
             except torch._dynamo.exc.TorchDynamoException as error:
-                workers.generator.set_state(before)
                 raise CompileError(" ".join(str(error).split("\n")[:2])) from None
             torch._foreach_add_(steps, 1)
         return values

@@ -89,6 +89,10 @@ class Learners:
         )
         self.compiled_step: CompiledStep | None = None
 
+    @property
+    def _optimisers(self) -> list[torch.optim.Adam]:
+        return [o for o in (self.model_optimiser, self.estimator_optimiser) if o is not None]
+
     def set_rates(self, model: float, estimators: float) -> None:
         """Learning rates of the network, multiplied by the gain of each part, and of estimators."""
         for group in self.model_optimiser.param_groups:
@@ -111,8 +115,7 @@ class Learners:
         """The first compiled step, and the plain one from the same state: compiled steps go on if
         the two agree. Compilers are wrong at times, and differ from machine to machine.
         """
-        optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
-        step = CompiledStep(self.network, self.objective, optimisers, self.settings.clip)
+        step = CompiledStep(self.network, self.objective, self._optimisers, self.settings.clip)
         before, state = self._copies(), self.workers.generator.get_state()
         compiled: Tensor | None = None
         try:
@@ -147,8 +150,7 @@ class Learners:
 
     def _gradients_and(self, values: Tensor) -> Tensor:
         """All averages of gradients, and ``values``, in one vector."""
-        optimisers = [o for o in (self.model_optimiser, self.estimator_optimiser) if o]
-        averages = [state["exp_avg"] for o in optimisers for state in o.state.values()]
+        averages = [state["exp_avg"] for o in self._optimisers for state in o.state.values()]
         return torch.cat([part.detach().reshape(-1).double() for part in (*averages, values)])
 
     def _plain_update(self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float) -> Tensor:
