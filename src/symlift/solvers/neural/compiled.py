@@ -7,6 +7,7 @@ C++ compiler, so it pays from ten thousand steps on.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -126,7 +127,11 @@ class CompiledStep:
         own = FunctionType(type(self)._update.__code__.replace(), globals())
         with _quiet():
             self._compiled: Callable[..., Tensor] = torch.compile(
-                MethodType(own, self), dynamic=False, options={"guard_filter_fn": _no_guards}
+                MethodType(own, self),
+                dynamic=False,
+                # hundreds of calls of loops and products from C++ take a quarter less time than
+                # from Python
+                options={"guard_filter_fn": _no_guards, "cpp_wrapper": True},
             )
 
     @staticmethod
@@ -277,9 +282,15 @@ def _sizes(rates: Tensor, step: Tensor) -> Tensor:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What the compiler says of its own code, and of complex numbers, is not for a user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    log = logging.getLogger("torch._inductor.ir")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def _no_guards(guards: list[Any]) -> list[bool]:

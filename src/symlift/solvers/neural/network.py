@@ -174,9 +174,9 @@ class Eigenvectors(nn.Module):
         """
         A = (self.skew - self.skew.T) / 2
         wide = torch.complex128 if len(A) <= _WIDE else torch.complex64
-        # A's own eigenvalues are purely imaginary; those of iA come in pairs ±λ, in ascending order
-        vectors: Tensor = torch.linalg.eigh(1j * A.to(wide))[1]
-        return vectors.flip(1)[:, : (len(A) + 1) // 2]
+        # A's own eigenvalues are purely imaginary; those of -iA come in pairs ±λ, in ascending order
+        vectors: Tensor = torch.linalg.eigh(-1j * A.to(wide))[1]
+        return vectors[:, : (len(A) + 1) // 2]
 
     def fold(self) -> bool:
         """Do nothing: there is no base to fold into."""
@@ -310,12 +310,17 @@ class EigenvectorNetwork(LiftingNetwork):
         U = self.rotation()
         half = self.dimension // 2
         angles = ((self.points + self.displacement()) @ self.frequencies()).to(U.real.dtype)
-        weights = self.unit_filter(noise).to(U.dtype) @ U
+        # in real numbers, of which a compiler makes one loop and of complex ones many calls
+        real, imaginary, r = U.real, U.imag, self.unit_filter(noise).to(U.real.dtype)
+        a, b = r @ real, r @ imaginary
+        cos, sin = angles.cos(), angles.sin()
+        along = cos * a[:half] + sin * b[:half]  # real part of exp(-i φ·t) (a + ib)
+        across = cos * b[:half] - sin * a[:half]
         # a pair of conjugates is twice the real part of one of them
-        W = 2 * (torch.exp(-1j * angles) * weights[:half]) @ U[:, :half].mH
+        W = 2 * (along @ real[:, :half].T + across @ imaginary[:, :half].T)
         if self.dimension % 2:
-            W = W + weights[half] * U[:, half].conj()
-        return W.real.to(self.E.dtype) @ self.E
+            W = W + a[half] * real[:, half] + b[half] * imaginary[:, half]
+        return W.to(self.E.dtype) @ self.E
 
     @torch.no_grad()
     def model(self) -> LiftedModel:
