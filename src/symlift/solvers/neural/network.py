@@ -174,7 +174,7 @@ class Eigenvectors(nn.Module):
         """
         A = (self.skew - self.skew.T) / 2
         wide = torch.complex128 if len(A) <= _WIDE else torch.complex64
-        # A's own eigenvalues are purely imaginary; those of -iA come in pairs ±λ, in ascending order
+        # A's own eigenvalues are purely imaginary; those of -iA are pairs ±λ, in ascending order
         vectors: Tensor = torch.linalg.eigh(-1j * A.to(wide))[1]
         return vectors[:, : (len(A) + 1) // 2]
 
