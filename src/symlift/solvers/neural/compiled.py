@@ -39,9 +39,9 @@ class _Noted(Workers):
 
     asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
 
-    def uniform(self, groups: int, rows: int, width: int, like: Tensor) -> Tensor:
-        self.asked.append(("uniform", (groups, rows, width)))
-        return super().uniform(groups, rows, width, like)
+    def uniform(self, groups: int, rows: int, width: int, like: Tensor, blocks: int = 1) -> Tensor:
+        self.asked.append(("uniform", (groups, rows, width, blocks)))
+        return super().uniform(groups, rows, width, like, blocks)
 
     def integers(self, high: int, rows: int, device: torch.device) -> Tensor:
         self.asked.append(("integers", (high, rows)))
@@ -184,8 +184,9 @@ class CompiledStep:
     @staticmethod
     def _draw(kind: str, sizes: tuple[int, ...], workers: Workers, like: Tensor) -> Tensor:
         if kind == "uniform":
-            groups, rows, width = sizes
-            return workers.uniform(groups, rows, width, like)
+            groups, rows, width, blocks = sizes
+            drawn = workers.uniform(groups, rows, width, like, blocks)
+            return drawn.mT.contiguous().mT  # in memory as what it decides on
         high, rows = sizes
         return workers.integers(high, rows, like.device)
 

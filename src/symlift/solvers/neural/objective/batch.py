@@ -56,10 +56,13 @@ class Workers:
         total: Tensor = _Total.apply(value)  # type: ignore[no-untyped-call]
         return total / self.size
 
-    def uniform(self, groups: int, rows: int, width: int, like: Tensor) -> Tensor:
-        """Uniform numbers (groups, rows, width) for this process' own ``rows`` of the batch."""
+    def uniform(self, groups: int, rows: int, width: int, like: Tensor, blocks: int = 1) -> Tensor:
+        """Uniform numbers (groups, blocks · rows, width) for this process' own ``rows`` of each of
+        ``blocks`` batches.
+        """
         draw = torch.rand(
             groups,
+            blocks,
             self.size,
             rows,
             width,
@@ -67,7 +70,7 @@ class Workers:
             dtype=like.dtype,
             device=like.device,
         )
-        return draw[:, self.rank]
+        return draw[:, :, self.rank].flatten(1, 2)
 
     def normal(self, rows: int, width: int, like: Tensor) -> Tensor:
         """Standard normal numbers (rows, width) for this process' own ``rows`` of the batch."""

@@ -160,6 +160,10 @@ class Convolution(nn.Module):
         seen = self.slide(values)
         critics, n, windows, width = seen.shape
         flat = matrix.reshape(critics, width, -1)
+        if torch.compiler.is_compiling() and self.pools == 1:
+            # rows come last in memory: compiled loops run along them, and not along a few columns
+            out = torch.bmm(flat.mT, seen[:, :, 0].mT) + offset[:, 0].mT
+            return out.mT[:, :, None]
         if windows == 1:
             return torch.baddbmm(offset[:, 0], seen[:, :, 0], flat)[:, :, None]
         out = torch.bmm(seen.reshape(critics, n * windows, width), flat)
@@ -172,6 +176,8 @@ class Convolution(nn.Module):
         if self.last:
             return values
         critics, n = values.shape[:2]
+        if torch.compiler.is_compiling() and self.pools == 1:
+            return self._compiled_activation(values[:, :, 0].mT, workers, blocks).mT[:, :, None]
         flat = values.reshape(critics, n * self.pools, -1)
         if self.members == 1:
             flat = functional.elu(flat) if self.layer.elu else flat
@@ -180,6 +186,16 @@ class Convolution(nn.Module):
         else:
             flat = functional.elu(_stochastic_pool(flat, self.members, workers, blocks))
         return flat.view(critics, n, self.pools, -1)
+
+    def _compiled_activation(self, values: Tensor, workers: Workers | None, blocks: int) -> Tensor:
+        """The same of a line's columns (critics, columns, n)."""
+        if self.members > 1 and workers is not None:
+            critics, columns, n = values.shape
+            width = columns // self.members
+            draw = workers.uniform(critics, n // blocks, width, values, blocks)
+            parts = torch.unflatten(values, 1, (self.members, width)).unbind(dim=1)
+            values = _compiled_choice(parts, draw.mT)
+        return functional.elu(values) if self.layer.elu else values
 
     def bounded(self, weight: Tensor, singular: Tensor) -> tuple[Tensor, Tensor]:
         """``weight`` with each kernel scaled down to the spectral norm bound, and the singular
@@ -271,21 +287,32 @@ def _stochastic_pool(
             share = edges.div_(edges.sum(dim=2, keepdim=True))
     if workers is None:
         return (share * parts).sum(dim=2)
+    # each block of rows is a batch of its own
+    draw = workers.uniform(critics, n // blocks, width // members, values, blocks)
+    if torch.compiler.is_compiling():
+        return _compiled_choice(parts.unbind(dim=2), draw)
     with torch.no_grad():
-        # each member has a stretch of a line, and a level on it chooses; each block of rows is a
-        # batch of its own
+        # each member has a stretch of a line, and a level on it chooses
         *inner, end = edges.unbind(dim=2)
         for left, right in itertools.pairwise([*inner, end]):
             right.add_(left)
-        draw = workers.uniform(critics * blocks, n // blocks, width // members, values).reshape(
-            critics, n, -1
-        )
         level = draw * end
         for edge in inner:
             edge.gt_(level)
-    if torch.compiler.is_compiling():  # a compiler finds the gradient's shortest form by itself
-        return _choose(parts.unbind(dim=2), edges.unbind(dim=2))
     chosen: Tensor = _Chosen.apply(parts, edges)  # type: ignore[no-untyped-call]
+    return chosen
+
+
+def _compiled_choice(parts: Sequence[Tensor], draw: Tensor) -> Tensor:
+    """The same with nothing changed in place: a compiler finds the shortest form by itself. Masks
+    are numbers, since truth values take it ten times as long to write.
+    """
+    edges = list(itertools.accumulate(part.detach().clamp_min(1e-8) for part in parts))
+    level = draw * edges[-1]
+    chosen = parts[-1]
+    for part, edge in zip(reversed(parts[:-1]), reversed(edges[:-1]), strict=True):
+        before = (edge > level).to(part.dtype)
+        chosen = before * part + (1 - before) * chosen
     return chosen
 
 
