@@ -46,7 +46,13 @@ from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
 from symlift.paper.figures.neural import standard_scores
-from symlift.paper.jobs import clipped_jobs, covariance_jobs, printed_jobs, training_jobs
+from symlift.paper.jobs import (
+    clipped_jobs,
+    covariance_jobs,
+    printed_jobs,
+    tabled_jobs,
+    training_jobs,
+)
 from symlift.paper.runner import peak_rss_mb, signal_figures
 from symlift.paper.store import Archive, made_entry
 from symlift.paper.studies import ablation_jobs
@@ -192,7 +198,8 @@ def printed(
         "curve": curve,
     }
     print(write(label, result))
-    for job in (*printed_jobs(experiment), *clipped_jobs(experiment), *ablation_jobs()):
+    tables = (printed_jobs, clipped_jobs, tabled_jobs)
+    for job in (*(job for jobs in tables for job in jobs(experiment)), *ablation_jobs()):
         # a run of the tables, too
         if (
             job.experiment.name == name

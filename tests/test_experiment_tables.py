@@ -24,6 +24,7 @@ from symlift.paper.jobs import (
     covariance_jobs,
     printed_jobs,
     solver_jobs,
+    tabled_jobs,
     training_jobs,
 )
 from symlift.paper.prices import PRINTED_STEPS, estimate, job_price, printed_price
@@ -158,7 +159,8 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     assert ours["ours, trained"] == "not run"
     assert ours["as printed"] == "not run: 1.7 days"
     assert ours["as printed, clipped"] == "not run: 1.7 days"
-    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 0 / 3", "– / – / – / – / 11")
+    assert ours["clipped, steps of its table"] == "not run: 1.7 days"
+    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 0 / 0 / 3", "– / – / – / – / – / 11")
     assert repr(similarity["fast"]) == "0.9000 (0.9000)"
     assert repr(glasso["one alignment"]) == "0.100 (0.100)"
     assert repr(glasso["baseline here"]) == "0.200 (0.100)"
@@ -192,6 +194,10 @@ def test_table_1_puts_training_beside_the_fast_solver():
             lambda *_: {"similarity_exact": [0.97], "r_paper": 0.4, "r": 0.3},
         )
         | entries(
+            tabled_jobs(ring)[:1],
+            lambda *_: {"similarity_exact": [0.96], "r_paper": 0.4, "r": 0.3},
+        )
+        | entries(
             solver_jobs(images)[:1], lambda *_: {"similarity": [0.8, 0.6], "r_paper": 1.0, "r": 1.0}
         )
         | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
@@ -202,10 +208,11 @@ def test_table_1_puts_training_beside_the_fast_solver():
     first = rows["gsn15-continuous", "S exact"]
     assert repr(first["ours, trained"]) == "0.9910 (0.9900)"
     assert repr(first["fast"]) == "1.0000 (1.0000)"
-    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 1 / 3 / 1 / 3")
+    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 1 / 1 / 3 / 1 / 3")
     assert repr(first["ours, from the covariance"]) == "0.9800"
     assert repr(first["as printed"]) == "0.5500 (0.5000)"
     assert repr(first["as printed, clipped"]) == "0.9700"
+    assert repr(first["clipped, steps of its table"]) == "0.9600"
     assert repr(rows["gsn15-continuous", "S exact, liegan"]["baseline here"]) == "0.400"
     assert rows["gsn15-continuous", "S exact, liegan"]["paper"] == 0.4533
     assert repr(rows["mnist15-shuffled", "S"]["fast"]) == "0.7000"
@@ -221,7 +228,10 @@ def test_table_1_takes_training_of_any_seed_but_not_of_earlier_versions():
     ) | entries([earlier], lambda *_: {"similarity_exact": [0.1]})
     row = table1([ring], found).rows[0]
     assert repr(row["ours, trained"]) == "0.9250 (0.9000)"
-    assert (row["seeds"], row["seconds"]) == ("0 / 0 / 2 / 0 / 0", "– / – / 3 / – / –")
+    assert (row["seeds"], row["seconds"]) == ("0 / 0 / 0 / 2 / 0 / 0", "– / – / – / 3 / – / –")
+    # what was not run has its price, over 150,000 steps and over those of the paper's table
+    assert row["as printed"] == row["as printed, clipped"] == "not run: 9 min a seed"
+    assert row["clipped, steps of its table"] == "not run: 26 min a seed"
 
 
 def test_table_1_forgets_results_of_other_definitions():
@@ -237,6 +247,9 @@ def test_the_clipped_training_differs_from_the_printed_one_in_its_clip_alone():
         assert clipped.settings == plain.settings | {"clip": 0.5}
         assert clipped.key != plain.key
         assert clipped.model_copy(update={"settings": plain.settings}) == plain
+    (tabled,) = tabled_jobs(ring)
+    assert tabled.settings == {"steps": 450_000, "clip": 0.5}
+    assert tabled.key != clipped_jobs(ring)[0].key
 
 
 def test_the_full_table_is_the_cheap_one_and_more():
@@ -252,18 +265,20 @@ def test_prices_are_those_of_the_printed_steps():
         grid = Grid(row.shape, row.periodic)
         assert _settings("paper", {}, grid, columns).steps == steps
         assert printed_price(row) == step * (row.printed.steps if row.printed else steps)
+        assert printed_price(row, tabled=True) == step * steps
+        assert row.tabled is None or row.tabled.steps == steps
 
 
 def test_an_estimate_adds_up_and_says_what_is_longest():
     ring = EXPERIMENTS["gsn15-fft"]
     lines = estimate([*solver_jobs(ring), *printed_jobs(ring)], workers=2)
     assert lines == [
-        "neural, as printed: 3 runs, 1.1 h of one core",
+        "neural, as printed: 3 runs, 26 min of one core",
         "fast: 3 runs, 3 s of one core",
-        "together: 6 runs, 1.1 h of one core, about 34 min with 2 at a time",
+        "together: 6 runs, 26 min of one core, about 13 min with 2 at a time",
     ]
     # the longest run cannot be shared
-    assert estimate(printed_jobs(ring)[:1], 8)[-1].endswith("about 22 min with 8 at a time")
+    assert estimate(printed_jobs(ring)[:1], 8)[-1].endswith("about 9 min with 8 at a time")
     (searched,) = baseline_jobs(ring, slow=True)[:1]
     assert job_price(searched) == pytest.approx(127.5)
     (ablated, *_) = [j for j in ablation_jobs() if j.experiment.name.startswith("gsn63")]
@@ -276,7 +291,7 @@ def test_an_estimate_adds_up_and_says_what_is_longest():
 def test_the_ablation_removes_each_term_once():
     jobs = ablation_jobs()
     assert len(jobs) == 4 * 3 + 4 + 4
-    assert jobs[:3] == clipped_jobs(EXPERIMENTS["gsn15-continuous"])
+    assert jobs[:3] == tabled_jobs(EXPERIMENTS["gsn15-continuous"])
     # variants of a row differ in the one weight only: one start, one clock, one number of steps, no
     # jump, the last model
     for row in {job.experiment.name for job in jobs}:
@@ -500,8 +515,8 @@ def test_the_page_names_machine_versions_and_what_was_not_run():
     found = entries(solver_jobs(experiment), lambda *_: {"r": 0.9, "r_paper": 0.9})
     page = results_page([experiment], found)
     assert (
-        "| mnist15-bits | r | 0.944 | not run: 3.9 days | not run: 3.9 days | not run"
-        " | other rows only | 0.9000" in page
+        "| mnist15-bits | r | 0.944 | not run: 3.9 days | not run: 3.9 days | not run: 3.9 days"
+        " | not run | other rows only | 0.9000" in page
     )
     assert "abacus, 2 cores, Python 3.11, symlift 0.1.0: 3 runs, 2026-01-02 to 2026-01-02" in page
     assert page.count("Not run:") == len(STUDIES) + 1  # every study, and the effects

@@ -14,6 +14,7 @@ from symlift.paper.jobs import (
     covariance_jobs,
     printed_jobs,
     solver_jobs,
+    tabled_jobs,
     training_jobs,
 )
 from symlift.paper.prices import duration, printed_price
@@ -24,6 +25,7 @@ from symlift.paper.tables import ResultTable, spread
 __all__ = ["table1", "table1_jobs"]
 
 PRINTED, CLIPPED = "as printed", "as printed, clipped"
+TABLED = "clipped, steps of its table"
 TRAINED, COVARIANCE = "ours, trained", "ours, from the covariance"
 COLUMNS = (
     "experiment",
@@ -31,6 +33,7 @@ COLUMNS = (
     "paper",
     PRINTED,
     CLIPPED,
+    TABLED,
     TRAINED,
     COVARIANCE,
     "fast",
@@ -44,6 +47,7 @@ COLUMNS = (
 METHODS: dict[str, Callable[[Experiment], list[Job]]] = {
     PRINTED: printed_jobs,
     CLIPPED: clipped_jobs,
+    TABLED: tabled_jobs,
     TRAINED: training_jobs,
     COVARIANCE: covariance_jobs,
     "fast": solver_jobs,
@@ -104,6 +108,7 @@ def _slow_jobs(experiment: Experiment) -> list[Job]:
         *covariance_jobs(experiment),
         *printed_jobs(experiment),
         *clipped_jobs(experiment),
+        *tabled_jobs(experiment),
         *baseline_jobs(experiment, slow=True),
     ]
 
@@ -176,12 +181,12 @@ def _why_empty(experiment: Experiment, column: str) -> str | None:
     """The reason why a cell of ours has no number."""
     if column == "fast" or experiment.block == "own":
         return None
-    if METHODS[column](experiment):
-        price = printed_price(experiment) if column in (PRINTED, CLIPPED) else None
-        return "not run" if price is None else f"not run: {duration(price)} a seed"
-    if column in (PRINTED, CLIPPED):
-        price = printed_price(experiment)
-        return None if price is None else f"not run: {duration(price)}"
+    asked = bool(METHODS[column](experiment))
+    if column in (PRINTED, CLIPPED, TABLED):
+        price = printed_price(experiment, tabled=column == TABLED)
+        return None if price is None else f"not run: {duration(price)}{' a seed' * asked}"
+    if asked:
+        return "not run"
     return NOT_TRAINED.get(experiment.name, "not run") if column == TRAINED else "other rows only"
 
 

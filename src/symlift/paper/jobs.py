@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from symlift.paper.baselines import SLOW
-from symlift.paper.registry import AUTHORS, Experiment, Training
+from symlift.paper.registry import AUTHORS, Experiment, Printed, Training
 from symlift.paper.runner import run_baseline, run_experiment, run_inverse
 from symlift.solvers.registry import DEFAULT, TRAINED
 
@@ -26,6 +26,7 @@ __all__ = [
     "covariance_jobs",
     "printed_jobs",
     "solver_jobs",
+    "tabled_jobs",
     "training_jobs",
 ]
 
@@ -74,7 +75,7 @@ class Job(BaseModel):
         """
         content = self.model_dump(mode="json", exclude={"experiment"}, exclude_none=True)
         descriptive = {"title", "block", "paper", "cost", "seeds", "training", "covariance"}
-        descriptive |= {"printed", "solver"}
+        descriptive |= {"printed", "tabled", "solver"}
         if self.kind != "baseline":
             descriptive |= {"baselines", "baseline_n"}
         content["experiment"] = self.experiment.model_dump(
@@ -185,16 +186,25 @@ def _trained(
 
 def printed_jobs(experiment: Experiment) -> list[Job]:
     """The paper's training as printed, where the experiment asks for it."""
-    return _printed(experiment, {})
+    return _printed(experiment, experiment.printed, {})
 
 
 def clipped_jobs(experiment: Experiment) -> list[Job]:
     """The same with gradients clipped as in the authors' code; the text has no word of it."""
-    return _printed(experiment, {"clip": CODE_CLIP})
+    return _printed(experiment, experiment.printed, {"clip": CODE_CLIP})
 
 
-def _printed(experiment: Experiment, settings: dict[str, Any]) -> list[Job]:
-    if experiment.printed is None:
+def tabled_jobs(experiment: Experiment) -> list[Job]:
+    """The clipped training over the steps of the paper's training table, where the experiment asks
+    for it.
+    """
+    return _printed(experiment, experiment.tabled, {"clip": CODE_CLIP})
+
+
+def _printed(
+    experiment: Experiment, printed: Printed | None, settings: dict[str, Any]
+) -> list[Job]:
+    if printed is None:
         return []
     return [
         Job(
@@ -202,10 +212,10 @@ def _printed(experiment: Experiment, settings: dict[str, Any]) -> list[Job]:
             kind="solver",
             method="neural",
             seed=seed,
-            settings={"steps": experiment.printed.steps} | settings,
+            settings={"steps": printed.steps} | settings,
             preset="paper",
         )
-        for seed in experiment.printed.seeds
+        for seed in printed.seeds
     ]
 
 

@@ -130,6 +130,8 @@ class Experiment(_Frozen):
         Our training from planes of the covariance instead of random ones.
     printed : Printed, optional
         The paper's training as printed: its seeds and steps.
+    tabled : Printed, optional
+        The same with gradients clipped, over the steps of the paper's training table.
     paper : PaperValues
         What the paper reports.
     cost : dict of str to float
@@ -165,6 +167,7 @@ class Experiment(_Frozen):
     training: Training | None = None
     covariance: Training | None = None
     printed: Printed | None = None
+    tabled: Printed | None = None
     paper: PaperValues = PaperValues()
     #: method → seconds that one seed takes, for planning only
     cost: dict[str, PositiveFloat] = Field(default_factory=dict)
