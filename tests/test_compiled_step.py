@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from symlift.core.grid import Grid
-from symlift.errors import FitWarning
+from symlift.errors import FitWarning, TrainingError
 from symlift.solvers.neural import compiled
 from symlift.solvers.neural.compiled import CompiledStep
 from symlift.solvers.neural.objective.convolution import Layer
@@ -161,6 +161,10 @@ def raises(*_: object) -> torch.Tensor:
     raise torch._dynamo.exc.TorchDynamoException("inductor raised:\nno compiler\nmore lines")
 
 
+def does_not_run(*_: object) -> torch.Tensor:
+    raise RuntimeError
+
+
 def is_wrong(x: torch.Tensor, noise: object, rank: object, draws: object, state, adam):
     for average in adam[0]:
         average.add_(0.1)
@@ -171,7 +175,11 @@ def is_wrong(x: torch.Tensor, noise: object, rank: object, draws: object, state,
 
 @pytest.mark.parametrize(
     ("broken", "told"),
-    [(raises, "inductor raised: no compiler"), (is_wrong, "not those of a plain one")],
+    [
+        (raises, "inductor raised: no compiler"),
+        (does_not_run, "its code does not run here"),
+        (is_wrong, "not those of a plain one"),
+    ],
 )
 def test_where_compiling_fails_plain_steps_go_on(monkeypatch, broken, told):
     monkeypatch.setattr(compiled.torch, "compile", lambda function, **_: broken)
@@ -182,3 +190,17 @@ def test_where_compiling_fails_plain_steps_go_on(monkeypatch, broken, told):
     tensors, others = plain.state()[0], other.state()[0]
     assert tensors.keys() == others.keys()
     assert all(torch.equal(others[name], value) for name, value in tensors.items())
+
+
+def test_compiled_code_that_fails_later_names_what_is_not_finite(monkeypatch):
+    """Compiled code raises an error without a word where a decomposition fails."""
+    call_it_as_it_is(monkeypatch)
+    trainer = take_steps(trainer_of(RING, settings_of(RING), compile_steps=True), 3)
+    trainer.learners.compiled_step._compiled = does_not_run
+    with pytest.raises(RuntimeError) as raised:
+        trainer.step()
+    assert type(raised.value) is RuntimeError
+    with torch.no_grad():
+        trainer.network.filter.fill_(math.nan)
+    with pytest.raises(TrainingError, match="not finite at step 4: there is no checkpoint"):
+        trainer.run()

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from symlift.solvers.neural.network import LiftingNetwork
 from symlift.solvers.neural.objective.batch import Lifted, Workers
@@ -168,6 +169,14 @@ class CompiledStep:
                     )
             except torch._dynamo.exc.TorchDynamoException as error:
                 raise CompileError(" ".join(str(error).split("\n")[:2])) from None
+            except RuntimeError as error:
+                # code from the compiler's cache that was made for another processor, or a
+                # decomposition of what is not finite: compiled code says neither
+                if first:
+                    raise CompileError(str(error) or "its code does not run here") from None
+                if all(torch.isfinite(p).all() for p in self.net.values()):
+                    raise
+                raise LinAlgError("a parameter is not finite") from None
             torch._foreach_add_(steps, 1)
         return values
 
