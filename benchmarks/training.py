@@ -48,6 +48,7 @@ from symlift.paper import EXPERIMENTS
 from symlift.paper.figures.neural import standard_scores
 from symlift.paper.jobs import (
     clipped_jobs,
+    clipped_tabled_jobs,
     covariance_jobs,
     printed_jobs,
     tabled_jobs,
@@ -198,7 +199,7 @@ def printed(
         "curve": curve,
     }
     print(write(label, result))
-    tables = (printed_jobs, clipped_jobs, tabled_jobs)
+    tables = (printed_jobs, clipped_jobs, tabled_jobs, clipped_tabled_jobs)
     for job in (*(job for jobs in tables for job in jobs(experiment)), *ablation_jobs()):
         # a run of the tables, too
         if (

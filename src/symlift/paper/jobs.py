@@ -23,6 +23,7 @@ __all__ = [
     "baseline_jobs",
     "ceiling_jobs",
     "clipped_jobs",
+    "clipped_tabled_jobs",
     "covariance_jobs",
     "printed_jobs",
     "solver_jobs",
@@ -195,9 +196,12 @@ def clipped_jobs(experiment: Experiment) -> list[Job]:
 
 
 def tabled_jobs(experiment: Experiment) -> list[Job]:
-    """The clipped training over the steps of the paper's training table, where the experiment asks
-    for it.
-    """
+    """As printed over the steps of the paper's training table, where the experiment asks for it."""
+    return _printed(experiment, experiment.tabled, {})
+
+
+def clipped_tabled_jobs(experiment: Experiment) -> list[Job]:
+    """The same with gradients clipped."""
     return _printed(experiment, experiment.tabled, {"clip": CODE_CLIP})
 
 

@@ -131,7 +131,7 @@ class Experiment(_Frozen):
     printed : Printed, optional
         The paper's training as printed: its seeds and steps.
     tabled : Printed, optional
-        The same with gradients clipped, over the steps of the paper's training table.
+        The same over the steps of the paper's training table, clipped or not.
     paper : PaperValues
         What the paper reports.
     cost : dict of str to float
