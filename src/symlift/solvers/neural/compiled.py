@@ -1,4 +1,4 @@
-"""A training step as one compiled function: the same numbers up to rounding, in half of the time.
+"""A training step as one compiled function: the same numbers up to rounding in a third of the time.
 
 On small grids most of a step is what the interpreter and autograd spend on hundreds of small
 operations. Traced once, they become a few loops. Compiling takes the better part of a minute and a

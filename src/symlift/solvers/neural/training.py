@@ -73,7 +73,7 @@ def solve(
     initialisation. ``steps`` and ``seconds`` bound each restart. With ``folder``, checkpoints are
     written there and a run that was killed goes on from them; ``tensorboard`` adds its event files
     (``pip install tensorboard``). ``compile`` makes one compiled function of a step where critics
-    alone measure stationarity, as in ``preset="paper"``: half of the time, after a minute.
+    alone measure stationarity, as in ``preset="paper"``: a third of the time, after a minute.
     """
     small = grid
     if preset in ("ours", "auto") and start is None:
