@@ -336,11 +336,12 @@ def test_the_ablation_removes_each_term_once():
             "similarity": [0.5],
             "similarity_exact": [0.6],
             "r_paper": 0.1 + 0.1 * job.seed,
+            "r": 0.3,
             "steps": 4000,
         },
     )
     table = ablation_table(found)
-    assert len(table.rows) == 3 * 4 * 2
+    assert len(table.rows) == 3 * 4 * 3
     assert table.notes == []
     assert repr(table.rows[0]["here"]) == "0.600 (0.600)"
     without = [
@@ -348,12 +349,16 @@ def test_the_ablation_removes_each_term_once():
         for row in table.rows
         if row["removed"] == "resolution" and row["experiment"].startswith("gsn63-leg")
     ]
-    assert [(row["measure"], row["paper"]) for row in without] == [("S", 0.058), ("r", 0.010)]
-    assert repr(without[1]["here"]) == "0.100"
+    assert [(row["measure"], row["paper"]) for row in without] == [
+        ("S", 0.058),
+        ("r", 0.010),
+        ("r, one alignment", None),
+    ]
+    assert [repr(row["here"]) for row in without[1:]] == ["0.100", "0.300"]
     gaussian = [
         row for row in table.rows if row["removed"] == "infomax" and "gaussian" in row["experiment"]
     ]
-    assert [row["paper"] for row in gaussian] == [0.992, 0.932]
+    assert [row["paper"] for row in gaussian] == [0.992, 0.932, None]
 
 
 def test_elementary_effects_of_a_linear_model_are_its_coefficients():

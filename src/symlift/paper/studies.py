@@ -104,14 +104,16 @@ def ablation_table(entries: Entries) -> ResultTable:
         printed = ABLATED[name][0] == "paper"
         training = "as printed, clipped" if printed else "ours, printed clock"
         first = ("S exact", "similarity_exact") if ring else ("S", "similarity")
-        for place, (figure, key) in enumerate((first, ("r", "r_paper"))):
+        reported = (None, None) if ring else PAPER_ABLATION[term]["gaussian" in name]
+        figures = (first, ("r", "r_paper"), ("r, one alignment", "r"))
+        for (figure, key), paper in zip(figures, (*reported, None), strict=True):
             rows.append(
                 {
                     "experiment": name,
                     "training": training,
                     "removed": term,
                     "measure": figure,
-                    "paper": None if ring else PAPER_ABLATION[term]["gaussian" in name][place],
+                    "paper": paper,
                     "here": spread((run[key] for run in runs), 3),
                     "steps": counts_text(max(run["steps"] for run in runs)),
                     "seconds": counts_text(median_seconds(runs)),
