@@ -281,18 +281,16 @@ def _stochastic_pool(
     """
     critics, n, width = values.shape
     parts = values.view(critics, n, members, width // members)
-    with torch.no_grad():
-        edges = parts.clamp_min(1e-8)
-        if workers is None:
-            share = edges.div_(edges.sum(dim=2, keepdim=True))
     if workers is None:
-        return (share * parts).sum(dim=2)
+        positive = parts.detach().clamp_min(1e-8)
+        return (positive / positive.sum(dim=2, keepdim=True) * parts).sum(dim=2)
     # each block of rows is a batch of its own
     draw = workers.uniform(critics, n // blocks, width // members, values, blocks)
     if torch.compiler.is_compiling():
         return _compiled_choice(parts.unbind(dim=2), draw)
     with torch.no_grad():
         # each member has a stretch of a line, and a level on it chooses
+        edges = parts.clamp_min(1e-8)
         *inner, end = edges.unbind(dim=2)
         for left, right in itertools.pairwise([*inner, end]):
             right.add_(left)
