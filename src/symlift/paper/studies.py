@@ -78,9 +78,8 @@ def ablation_jobs() -> list[Job]:
     """Each term removed, and none: one objective, one start and one budget for all four.
 
     On 15 points that is the training as printed with gradients clipped, over the steps of its
-    table (without the one or with a third of the others it does not converge), so that "none" is
-    what Table 1 has for it; on 63 points, our estimators and batch under the printed clock, at a
-    sixth of the cost.
+    table (over a third of them it does not converge), so that "none" is what Table 1 has for it; on
+    63 points, our estimators and batch under the printed clock, at a sixth of the cost.
     """
     return [
         _ablation_job(name, term, seed)
