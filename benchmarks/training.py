@@ -46,14 +46,8 @@ from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
 from symlift.paper.figures.neural import standard_scores
-from symlift.paper.jobs import (
-    clipped_jobs,
-    clipped_tabled_jobs,
-    covariance_jobs,
-    printed_jobs,
-    tabled_jobs,
-    training_jobs,
-)
+from symlift.paper.first_table import table1_jobs
+from symlift.paper.jobs import covariance_jobs, training_jobs
 from symlift.paper.runner import peak_rss_mb, signal_figures
 from symlift.paper.store import Archive, made_entry
 from symlift.paper.studies import ablation_jobs
@@ -199,22 +193,16 @@ def printed(
         "curve": curve,
     }
     print(write(label, result))
-    tables = (printed_jobs, clipped_jobs, tabled_jobs, clipped_tabled_jobs)
-    for job in (*(job for jobs in tables for job in jobs(experiment)), *ablation_jobs()):
-        # a run of the tables, too
-        if (
-            job.experiment.name == name
-            and job.seed == seed
-            and job.settings == settings
-            and training.ended == "finished"
-        ):
-            figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
-            ended = {
-                "ended": training.ended,
-                "steps": training.steps,
-                "seconds": round(training.seconds, 1),
-            }
-            Archive(RESULTS / "experiments").add([made_entry(job, figures | ended)])
+    of_tables = [
+        job
+        for job in (*table1_jobs([experiment], full=True), *ablation_jobs())
+        if (job.preset, job.experiment.name, job.seed, job.settings)
+        == ("paper", name, seed, settings)
+    ]
+    if of_tables and training.ended == "finished":  # a run of the tables, too
+        figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
+        ended = {key: result[key] for key in ("ended", "steps", "seconds")}
+        Archive(RESULTS / "experiments").add([made_entry(of_tables[0], figures | ended)])
     return result
 
 

@@ -190,12 +190,12 @@ class CompiledStep:
         workers.generator.set_state(state)
         return noted.asked
 
-    @staticmethod
-    def _draw(kind: str, sizes: tuple[int, ...], workers: Workers, like: Tensor) -> Tensor:
+    def _draw(self, kind: str, sizes: tuple[int, ...], workers: Workers, like: Tensor) -> Tensor:
         if kind == "uniform":
             groups, rows, width, blocks = sizes
             drawn = workers.uniform(groups, rows, width, like, blocks)
-            return drawn.mT.contiguous().mT  # in memory as what it decides on
+            # in memory as what it decides on: on lines, rows come last
+            return drawn.mT.contiguous().mT if self.network.grid.ndim == 1 else drawn
         high, rows = sizes
         return workers.integers(high, rows, like.device)
 

@@ -176,7 +176,7 @@ class Convolution(nn.Module):
         if self.last:
             return values
         critics, n = values.shape[:2]
-        if torch.compiler.is_compiling() and self.pools == 1:
+        if torch.compiler.is_compiling() and self.pools == 1 and workers is not None:
             return self._compiled_activation(values[:, :, 0].mT, workers, blocks).mT[:, :, None]
         flat = values.reshape(critics, n * self.pools, -1)
         if self.members == 1:
@@ -187,9 +187,9 @@ class Convolution(nn.Module):
             flat = functional.elu(_stochastic_pool(flat, self.members, workers, blocks))
         return flat.view(critics, n, self.pools, -1)
 
-    def _compiled_activation(self, values: Tensor, workers: Workers | None, blocks: int) -> Tensor:
+    def _compiled_activation(self, values: Tensor, workers: Workers, blocks: int) -> Tensor:
         """The same of a line's columns (critics, columns, n)."""
-        if self.members > 1 and workers is not None:
+        if self.members > 1:
             critics, columns, n = values.shape
             width = columns // self.members
             draw = workers.uniform(critics, n // blocks, width, values, blocks)
