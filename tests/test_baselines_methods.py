@@ -20,7 +20,7 @@ from symlift.paper.baselines import get_baseline, score, tune
 from symlift.paper.baselines.covariance import smooth_spectrum
 from symlift.paper.baselines.embedding import isomap_plane
 from symlift.paper.baselines.glasso import _precision, precision_graph
-from symlift.paper.baselines.liegan import exponentials
+from symlift.paper.baselines.liegan import _discriminate, _layers, exponentials
 from symlift.paper.baselines.spectra import adjacency, eigenbasis, loaded_covariance
 from symlift.paper.baselines.tica import pooled_energy, pooling
 from symlift.paper.baselines.topology import (
@@ -370,6 +370,34 @@ def test_exponentials_share_powers_of_one_matrix():
     torch.testing.assert_close(
         exponentials(z, 0 * L), torch.eye(6, dtype=torch.float64).expand(20, 6, 6)
     )
+
+
+def test_exponentials_have_the_gradient_of_their_series():
+    random = torch.Generator().manual_seed(1)
+    z = torch.randn(5, generator=random, dtype=torch.float64)
+    for size in (0.1, 2.0):
+        L = (size * torch.randn(4, 4, generator=random, dtype=torch.float64)).requires_grad_()
+        assert torch.autograd.gradcheck(lambda L: exponentials(z, L), [L])
+
+
+def test_one_pass_gives_a_discriminator_both_of_its_gradients():
+    random = torch.Generator().manual_seed(0)
+    parameters = _layers((3, 8, 8, 1), random)
+    x = torch.randn(6, 3, generator=random).requires_grad_()
+    rows = torch.randn(6, 1, generator=random)
+    out = x
+    for weight, bias in zip(parameters[:-2:2], parameters[1:-2:2], strict=True):
+        out = torch.nn.functional.leaky_relu(out @ weight.T + bias, 0.2)
+    expected = out @ parameters[-2].T + parameters[-1]
+    logit, by_input, gradients = _discriminate(x.detach(), parameters)
+    torch.testing.assert_close(logit, expected)
+    torch.testing.assert_close(
+        by_input, torch.autograd.grad(expected.sum(), x, retain_graph=True)[0]
+    )
+    for found, wanted in zip(
+        gradients(rows), torch.autograd.grad((rows * expected).sum(), parameters), strict=True
+    ):
+        torch.testing.assert_close(found, wanted)
 
 
 def test_liegan_finds_a_rotation_and_fails_where_every_rotation_is_a_symmetry(rng):

@@ -37,6 +37,7 @@ from symlift.paper.studies import (
     STUDIES,
     ablation_jobs,
     ablation_table,
+    chosen_liegan_jobs,
     effects_table,
     liegan_jobs,
     liegan_table,
@@ -47,6 +48,7 @@ from symlift.paper.studies import (
     tica_table,
 )
 from symlift.paper.tables import ResultTable, Spread, spread
+from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.training import _settings
 
 runner = CliRunner()
@@ -382,11 +384,27 @@ def test_elementary_effects_of_a_linear_model_are_its_coefficients():
         assert rows[name, "S exact"]["μ*"] == 0
     assert rows["resolution", "r"]["paper μ*"] == 0.0059
     assert rows["stationarity", "S exact"]["paper μ*"] == 0.0052
-    # with a run missing there are no effects, and that is said
+    assert effects_table(found).notes == []
+    # with a run missing its trajectory does not count, and that is said
     missing = dict(list(found.items())[1:])
-    assert effects_table(missing).rows == []
-    assert effects_table(missing).notes
     assert len(morris_table(missing).rows) == 35
+    assert effects_table(missing).rows == effects_table(found).rows
+    assert effects_table(missing).notes[0] == "From 5 of 6 trajectories."
+    assert "1 of 36" in effects_table(missing).notes[1]
+    # of one trajectory there is no deviation
+    single = dict(list(found.items())[:11])
+    assert effects_table(single).rows == []
+
+
+def test_the_morris_runs_are_those_of_the_paper():
+    for job in morris_jobs():
+        assert job.preset == "paper"
+        assert job.settings["steps"] == 150_000
+        assert "clip" not in job.settings
+    # the bounds enclose the settings of its training table
+    settings = PRINTED["paper-gsn15"]
+    for name, (low, high) in MORRIS.items():
+        assert low < getattr(settings, name) < high
 
 
 #: the paper's 36 runs: five settings, r, S
@@ -505,8 +523,44 @@ def test_the_liegan_table_marks_what_loss_and_truth_choose():
     )
     table = liegan_table(found)
     assert [row["chosen by"] for row in table.rows] == ["", "", "", "", "truth", "", "", "", "loss"]
-    assert table.notes == []
+    # both are wanted on the two other regimes
+    wanted = chosen_liegan_jobs(found)
+    assert table.notes == [
+        "Not run: gsn15-discrete / liegan (2 of 2), gsn15-fft / liegan (2 of 2)."
+    ]
+    assert {job.experiment.name for job in wanted} == {"gsn15-fft", "gsn15-discrete"}
+    assert [job.settings for job in wanted] == 2 * [jobs[8].settings, jobs[4].settings]
+    all_of_them = found | entries(wanted, lambda *_: {"loss": 0.5, "similarity_exact": [0.7]})
+    last = liegan_table(all_of_them)
+    assert last.notes == []
+    assert [(row["chosen by"], row["paper"]) for row in last.rows[9:]] == [
+        ("loss", 0.9999),
+        ("truth", 0.9999),
+        ("loss", 0.4277),
+        ("truth", 0.4277),
+    ]
     assert liegan_table({}).rows == []
+    # a search with a run missing has no best
+    assert chosen_liegan_jobs(dict(list(found.items())[1:])) == []
+
+
+def test_a_search_goes_on_with_its_best_on_other_rows(monkeypatch, tmp_path):
+    ran = []
+
+    def run(self, folder=None):
+        ran.append(self)
+        figures = {"loss": self.settings["penalty"], "similarity_exact": [self.settings["penalty"]]}
+        return entry(self, **figures)["result"]
+
+    monkeypatch.setattr(Job, "run", run)
+    filled = fill_tables(["liegan"], cache=tmp_path)
+    assert [job.experiment.name for job in ran].count("gsn15-continuous") == 9
+    assert len(ran) == 9 + 4
+    assert len(filled.tables[0].rows) == 13
+    assert fill_tables(["liegan"], cache=tmp_path).outcome == filled.outcome
+    assert len(ran) == 13
+    fill_tables(["liegan"], cache=tmp_path, fresh=True)
+    assert len(ran) == 26
 
 
 def test_a_liegan_run_leaves_out_its_beginning(rng):

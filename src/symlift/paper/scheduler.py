@@ -28,6 +28,13 @@ class Outcome:
     left_out: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
+    def __or__(self, later: Outcome) -> Outcome:
+        return Outcome(
+            self.entries | later.entries,
+            self.left_out | later.left_out,
+            self.failed | later.failed,
+        )
+
 
 def by_turns(jobs: Sequence[Job]) -> list[Job]:
     """Order jobs by seed, then by cost: first one seed of everything, cheap jobs first.
