@@ -28,7 +28,7 @@ from symlift.paper.jobs import (
     tabled_jobs,
     training_jobs,
 )
-from symlift.paper.prices import PRINTED_STEPS, estimate, job_price, printed_price
+from symlift.paper.prices import PRINTED_STEPS, estimate, printed_price
 from symlift.paper.results import fill_tables, one_experiment, results_page
 from symlift.paper.store import Archive
 from symlift.paper.studies import (
@@ -297,9 +297,9 @@ def test_an_estimate_adds_up_and_says_what_is_longest():
     # the longest run cannot be shared
     assert estimate(printed_jobs(ring)[:1], 8)[-1].endswith("about 9 min with 8 at a time")
     (searched,) = baseline_jobs(ring, slow=True)[:1]
-    assert job_price(searched) == pytest.approx(127.5)
+    assert searched.cost == pytest.approx(127.5)
     (ablated, *_) = [j for j in ablation_jobs() if j.experiment.name.startswith("gsn63")]
-    assert job_price(ablated) == pytest.approx(1620)
+    assert ablated.cost == pytest.approx(1620)
 
 
 # -- studies ---------------------------------------------------------------------------------------
@@ -401,6 +401,8 @@ def test_the_morris_runs_are_those_of_the_paper():
         assert job.preset == "paper"
         assert job.settings["steps"] == 150_000
         assert "clip" not in job.settings
+        # a budget of minutes starts none of them
+        assert job.cost == pytest.approx(525)
     # the bounds enclose the settings of its training table
     settings = PRINTED["paper-gsn15"]
     for name, (low, high) in MORRIS.items():
@@ -516,7 +518,7 @@ def test_the_liegan_table_marks_what_loss_and_truth_choose():
     jobs = liegan_jobs()
     assert len({job.key for job in jobs}) == 9
     assert {job.settings["steps"] for job in jobs} == {150_000}
-    assert job_price(jobs[0]) == pytest.approx(1275)
+    assert jobs[0].cost == pytest.approx(1275)
     # the loss falls along the list; the truth prefers the fifth
     found = entries(
         jobs, lambda i, _: {"loss": 1 - i / 10, "similarity_exact": [0.9 if i == 4 else 0.1]}

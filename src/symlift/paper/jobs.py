@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from symlift.paper.baselines import SLOW
+from symlift.paper.prices import steps_price
 from symlift.paper.registry import AUTHORS, Experiment, Printed, Training
 from symlift.paper.runner import run_baseline, run_experiment, run_inverse
 from symlift.solvers.registry import DEFAULT, TRAINED
@@ -96,11 +97,21 @@ class Job(BaseModel):
         return f"{self.experiment.name}, {self.method}, seed {self.seed}{settings}"
 
     @property
+    def method_text(self) -> str:
+        """The method, and which training it is."""
+        printed = ", as printed" if self.preset == "paper" else ""
+        return self.method + printed + (", clipped" if printed and "clip" in self.settings else "")
+
+    @property
     def cost(self) -> float:
-        """Seconds that it will take, as far as the registry knows."""
-        known = self.experiment.cost.get(
-            self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST
+        """Seconds of one core that it will take, as far as known."""
+        known = steps_price(
+            self.experiment, self.method, self.preset, self.settings.get("steps") or self.steps
         )
+        if known is None:
+            known = self.experiment.cost.get(
+                self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST
+            )
         return known if self.seconds is None else min(known, self.seconds)
 
     def run(self, folder: Path | None = None) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from symlift.paper.jobs import Job
-from symlift.paper.records import method_text
 from symlift.paper.registry import Experiment
 
-__all__ = ["PRINTED_STEPS", "duration", "estimate", "job_price", "printed_price"]
+if TYPE_CHECKING:  # a job asks here for its own price
+    from symlift.paper.jobs import Job
+
+__all__ = ["PRINTED_STEPS", "duration", "estimate", "printed_price", "steps_price"]
 
 #: row → seconds of one core for one step of the training as printed, and the steps of the paper's
 #: training table (docs/training.md); compiled on the ring, where that pays
@@ -58,29 +59,25 @@ def printed_price(experiment: Experiment, tabled: bool = False) -> float | None:
     return step * (steps if tabled or experiment.printed is None else experiment.printed.steps)
 
 
-def job_price(job: Job) -> float:
-    """Seconds of one core that a job will take, as far as known.
+def steps_price(
+    experiment: Experiment, method: str, preset: str | None, steps: int | None
+) -> float | None:
+    """Seconds of one core that so many steps of a method take; None if the price of a step is not
+    known.
 
     >>> from symlift.paper import EXPERIMENTS
-    >>> ring = EXPERIMENTS["gsn15-fft"]
-    >>> settings = {"steps": 150_000}
-    >>> printed = Job(
-    ...     experiment=ring, kind="solver", method="neural", settings=settings, preset="paper"
-    ... )
-    >>> duration(job_price(printed))
+    >>> duration(steps_price(EXPERIMENTS["gsn15-fft"], "neural", "paper", 150_000))
     '9 min'
     """
-    settings: dict[str, Any] = job.settings
-    steps = settings.get("steps")
-    if job.method == "liegan":
-        searched = job.experiment.baselines.get("liegan", {})
-        return LIEGAN_STEP * (steps or sum(searched.get("steps", [150_000])))
-    if job.method == "neural" and job.preset == "paper" and steps:
-        return PRINTED_STEPS[job.experiment.name][0] * int(steps)
-    points = job.experiment.shape[0]
-    if job.method == "neural" and (steps or job.steps) and points in STEP_BY_POINTS:
-        return STEP_BY_POINTS[points] * int(steps or job.steps or 0)
-    return job.cost
+    if method == "liegan":
+        searched = experiment.baselines.get("liegan", {}).get("steps", [150_000])
+        return LIEGAN_STEP * (steps or sum(searched))
+    if method != "neural" or not steps:
+        return None
+    points = experiment.shape[0]
+    if preset == "paper" and experiment.name in PRINTED_STEPS:
+        return PRINTED_STEPS[experiment.name][0] * steps
+    return STEP_BY_POINTS[points] * steps if points in STEP_BY_POINTS else None
 
 
 def estimate(jobs: Sequence[Job], workers: int = 1) -> list[str]:
@@ -90,7 +87,7 @@ def estimate(jobs: Sequence[Job], workers: int = 1) -> list[str]:
     """
     groups: dict[str, list[float]] = {}
     for job in jobs:
-        groups.setdefault(method_text(job), []).append(job_price(job))
+        groups.setdefault(job.method_text, []).append(job.cost)
     lines = [
         f"{name}: {len(prices)} run{'s' * (len(prices) > 1)}, {duration(sum(prices))} of one core"
         for name, prices in sorted(groups.items(), key=lambda item: -sum(item[1]))

@@ -9,7 +9,7 @@ from symlift.paper.jobs import Job
 from symlift.paper.store import Entry
 from symlift.paper.tables import Spread
 
-__all__ = ["Entries", "counts_text", "median_seconds", "method_text", "missing_note", "results_of"]
+__all__ = ["Entries", "counts_text", "median_seconds", "missing_note", "results_of"]
 
 Entries = Mapping[str, Entry]
 
@@ -19,17 +19,11 @@ def results_of(jobs: Sequence[Job], entries: Entries) -> list[dict[str, Any]]:
     return [entries[job.key]["result"] for job in jobs if job.key in entries]
 
 
-def method_text(job: Job) -> str:
-    """The method, and which training it is."""
-    printed = ", as printed" if job.preset == "paper" else ""
-    return job.method + printed + (", clipped" if printed and "clip" in job.settings else "")
-
-
 def missing_note(jobs: Sequence[Job], entries: Entries) -> list[str]:
     """One note for all that has not been run."""
     counts: dict[str, list[bool]] = {}
     for job in jobs:
-        counts.setdefault(f"{job.experiment.name} / {method_text(job)}", []).append(
+        counts.setdefault(f"{job.experiment.name} / {job.method_text}", []).append(
             job.key in entries
         )
     left = [
