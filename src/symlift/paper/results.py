@@ -164,7 +164,7 @@ baselines, `make reproduce-full` the rest, and both write this page from the res
 
 **Which training.**  **as printed** is the paper's training as its text and tables have it (`preset="paper"`, over 150,000 steps on
 50,000 samples); **as printed, clipped** is the same with gradients clipped to a norm of 0.5, which the authors' code does and the
-text does not say; **steps of its table** stands for either over the steps that the paper's training table implies (450,000 on the
+text does not say; **steps of its table** means either of them over the steps that the paper's training table implies (450,000 on the
 ring of 15) instead of the 150,000 of its LieGAN section ([what both change](decisions/0010-as-printed.md)).  **ours, trained** starts where the paper starts, with the
 paper's objective, and from there goes its own way: a rank that waits for the fit, then the nearest exact model, and an end on all
 rows at once, with the three terms in closed form ([training](training.md)).  **ours, from the covariance** does the same from planes that neighbours in the data's spectrum span,
@@ -179,7 +179,9 @@ instead of random ones.  **fast** is the default solver, which does not train.
   “Measured apart”: on [square roots of the counts](decisions/0009-closed-forms-of-other-rows.md#measured).
   The start from the covariance is compared with the paper's on two rows only.
 - **perfect inverse** is no method: it is what the inverse of the true transform reads on the same noisy vectors.  Under the paper's
-  protocol that is well below 1 on Gaussian shot noise, because some windows are nearly empty, and noise alone follows nothing.
+  protocol that is well below 1 on Gaussian shot noise, because some windows are nearly empty: only noise is left there, and it correlates
+  with nothing.  The paper's own 0.982 is above it, so it was made with one alignment; ours, trained, is above it, too: it is
+  no exact inverse.
 - **Baselines are tuned with the truth**, as in the paper: every number is the best of a search that knew the answer.  Solvers
   see the vectors and the grid, nothing else.  **baseline here** is our search on the row's own data.  **baseline, authors'
   settings** is on the data and with the searches and scores that the authors had, one trial: waveforms of 63 points in every row,
@@ -190,14 +192,14 @@ instead of random ones.  **fast** is the default solver, which does not train.
   other row has the form over all pairs.  The same phases read very differently under the two, and halves of the recording
   disagree: [Recordings](recordings.md) explains why the larger number is not evidence of a ring.  The paper has
   static gratings, here they drift.
-- Seconds are those of one core for one seed, a baseline's for its whole search; of our training, processor time, since the machine
-  was busy with other work; so it was for the two recordings.
+- Seconds are those of one core for one seed, a baseline's for its whole search; those of our training are processor time, because the machine
+  was busy with other work.  It was busy during the two recordings, too, whose times are therefore too long.
 - In rows with the identity transform, columns are permuted by the seed before anything is run.
 - **Topographic ICA reads so low** in the paper because a batch of 250 has one alignment and signed correlations are averaged: a random
   rotation reads about as much (**authors' scoring** in its table).
 - LieGAN has one configuration here at a tenth of the paper's steps, not its search; its result depends on its start.
-- The ablation gives all four variants of a row one objective, one start, one clock (the printed one) and the same number of steps,
-  without going over to an exact model; the last model is scored.  On the ring of 15 gradients are clipped and the steps are those of the paper's
+- The ablation runs all four variants of an experiment from the same start, with the same clock (the printed one) and the same number of steps,
+  without going over to an exact model: they differ in the term that is left out only.  The last model is scored.  On the ring of 15 gradients are clipped and the steps are those of the paper's
   table, with which the full objective converges ([what it shows](decisions/0010-as-printed.md#ablation-on-the-ring)).  What has not been run is listed below the table.
 - The Morris runs are the training as printed over 150,000 steps (1,500 epochs of 50,000 samples), over which it arrives on some
   draws only ([how many](decisions/0010-as-printed.md)): what a setting changes cannot be told from what another seed changes.
@@ -213,7 +215,8 @@ def _measured(entries: Iterable[Entry]) -> str:
         machine = entry["machine"]
         versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
         where = (
-            f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']},"
+            f"{machine['processor']}, {machine['cores']} core{'s' * (machine['cores'] != 1)},"
+            f" Python {machine['python']},"
             f" {versions}"
         )
         groups.setdefault(where, []).append(entry["date"])
