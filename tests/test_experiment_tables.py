@@ -596,7 +596,7 @@ def test_the_page_names_machine_versions_and_what_was_not_run():
         " | not run | other rows only | 0.9000" in page
     )
     assert "abacus, 2 cores, Python 3.11, symlift 0.1.0: 3 runs, 2026-01-02 to 2026-01-02" in page
-    assert page.count("Not run:") == len(STUDIES) + 1  # every study, and the effects
+    assert page.count("Not run:") == len(STUDIES) + 2  # every study, the effects, our training
 
 
 # -- commands --------------------------------------------------------------------------------------
