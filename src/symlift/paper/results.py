@@ -197,7 +197,8 @@ instead of random ones.  **fast** is the default solver, which does not train.
 - In rows with the identity transform, columns are permuted by the seed before anything is run.
 - **Topographic ICA reads so low** in the paper because a batch of 250 has one alignment and signed correlations are averaged: a random
   rotation reads about as much (**authors' scoring** in its table).
-- LieGAN has one configuration here at a tenth of the paper's steps, not its search; its result depends on its start.
+- LieGAN has one configuration in the first table, at a tenth of the paper's steps, and its result depends on its start; its search over all of the
+  paper's steps has a table of its own.
 - The ablation runs all four variants of an experiment from the same start, with the same clock (the printed one) and the same number of steps,
   without going over to an exact model: they differ in the term that is left out only.  The last model is scored.  On the ring of 15 gradients are clipped and the steps are those of the paper's
   table, with which the full objective converges ([what it shows](decisions/0010-as-printed.md#ablation-on-the-ring)).  What has not been run is listed below the table.
