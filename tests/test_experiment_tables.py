@@ -299,7 +299,7 @@ def test_an_estimate_adds_up_and_says_what_is_longest():
     (searched,) = baseline_jobs(ring, slow=True)[:1]
     assert searched.cost == pytest.approx(127.5)
     (ablated, *_) = [j for j in ablation_jobs() if j.experiment.name.startswith("gsn63")]
-    assert ablated.cost == pytest.approx(1620)
+    assert ablated.cost == pytest.approx(990)
 
 
 # -- studies ---------------------------------------------------------------------------------------

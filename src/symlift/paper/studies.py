@@ -62,13 +62,18 @@ ABLATED: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "gsn63-legendre-identity": ("ours", 60_000, (0,)),
     "gsn63-gaussian-identity": ("ours", 60_000, (0,)),
 }
+#: the rank that is opened on 63 points: with all 63 the fit does not follow the clock (r = 0.18)
+ABLATED_RANK = 32
 
 
 def _ablation_job(name: str, term: str, seed: int) -> Job:
     preset, steps, _ = ABLATED[name]
     # the paper's clock opens the rank independently of the fit, and never changes to an exact model
     settings: dict[str, Any] = {"steps": steps}
-    settings |= {"clip": CODE_CLIP} if preset == "paper" else {"clock": "paper", "keep": "last"}
+    if preset == "paper":
+        settings |= {"clip": CODE_CLIP}
+    else:
+        settings |= {"clock": "paper", "keep": "last", "rank_limit": ABLATED_RANK}
     settings |= {} if term == "none" else {term: 0.0}
     return Job(
         experiment=EXPERIMENTS[name], kind="solver", method="neural", seed=seed, settings=settings,
@@ -81,7 +86,7 @@ def ablation_jobs() -> list[Job]:
 
     On 15 points that is the training as printed with gradients clipped, over the steps of its
     table (over a third of them it does not converge), so that "none" is what Table 1 has for it; on
-    63 points, our estimators and batch under the printed clock, at a sixth of the cost.
+    63 points, our estimators and batch under the printed clock, which opens half of the rank.
     """
     return [
         _ablation_job(name, term, seed)
@@ -103,7 +108,7 @@ def ablation_table(entries: Entries) -> ResultTable:
             continue
         ring = name == RING
         printed = ABLATED[name][0] == "paper"
-        training = "as printed, clipped" if printed else "ours, printed clock"
+        training = "as printed, clipped" if printed else f"ours, printed clock to {ABLATED_RANK}"
         first = ("S exact", "similarity_exact") if ring else ("S", "similarity")
         reported = (None, None) if ring else PAPER_ABLATION[term]["gaussian" in name]
         figures = (first, ("r", "r_paper"), ("r, one alignment", "r"))
