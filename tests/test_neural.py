@@ -789,11 +789,14 @@ def test_without_resolution_nothing_puts_the_phases_right(solved):
 # -- several processes -----------------------------------------------------------------------------
 
 _WORKER = """
-import sys, torch
+import atexit, os, pathlib, sys, torch
 sys.path.insert(0, sys.argv[1])
 from test_neural import shared_run
 from symlift.solvers.neural.distributed import join_processes
 torch.set_num_threads(1)
+left = pathlib.Path(sys.argv[2], f"left-{os.environ['RANK']}")
+# what is registered first runs last
+atexit.register(lambda: torch.distributed.is_initialized() or left.touch())
 shared_run(sys.argv[2], *join_processes())
 """
 
@@ -831,6 +834,7 @@ def test_two_processes_with_half_a_batch_each_match_one(tmp_path):
     ]
     shared_run(str(tmp_path), 0, 1)
     assert [p.wait(timeout=600) for p in both] == [0, 0]
+    assert all((tmp_path / f"left-{rank}").exists() for rank in (0, 1))
     one, first, second = (
         load_file(tmp_path / f"{name}.safetensors") for name in ("1-0", "2-0", "2-1")
     )

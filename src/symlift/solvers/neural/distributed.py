@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 
 __all__ = ["is_follower", "join_processes", "wait_for_all"]
@@ -28,7 +29,16 @@ def join_processes() -> tuple[int, int]:
         return 0, 1
     if not distributed.is_initialized():
         distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        # threads of the group that outlive the interpreter can end a finished process with SIGABRT
+        atexit.register(_leave)
     return distributed.get_rank(), distributed.get_world_size()
+
+
+def _leave() -> None:
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def wait_for_all() -> None:
