@@ -243,6 +243,7 @@ def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("symlift.solvers.neural.trainer.SAVE", 1)
     one.model_copy(update={"steps": 50}).run(training)  # the first half, as far as it came
     assert (training / CHECKPOINT).is_file()
+    (training / "spent.json").write_text('{"seconds": 1000.0}\n', encoding="utf-8")
     steps = []
     from symlift.solvers.neural.trainer import Trainer
 
@@ -252,6 +253,8 @@ def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch):
     assert len(steps) == 50
     assert not training.exists()
     assert entry["result"]["steps"] == 100
+    # the first half counts
+    assert min(entry["result"][key] for key in ("seconds", "cpu_seconds")) > 1000
     assert figures(entry) == figures(whole.run(one))
 
 

@@ -78,6 +78,9 @@ def run_experiment(
     training = estimator.trace_.training
     ended: dict[str, Any] = {}
     if training is not None:
+        # a training that was stopped and went on has taken more than what was measured here
+        before = max(0.0, training.seconds - seconds)
+        seconds, used = seconds + before, used + before
         ended = {key: getattr(training, key) for key in _TRACED} | {"cpu_seconds": round(used, 1)}
     return {
         "experiment": experiment.name,
