@@ -97,6 +97,12 @@ class Job(BaseModel):
         return f"{self.experiment.name}, {self.method}, seed {self.seed}{settings}"
 
     @property
+    def _steps(self) -> int | None:
+        """Of a training or a baseline that has them: a bound, or those of its settings."""
+        steps: int | None = self.steps or self.settings.get("steps")
+        return steps
+
+    @property
     def method_text(self) -> str:
         """The method, and which training it is."""
         printed = ", as printed" if self.preset == "paper" else ""
@@ -105,9 +111,7 @@ class Job(BaseModel):
     @property
     def cost(self) -> float:
         """Seconds of one core that it will take, as far as known."""
-        known = steps_price(
-            self.experiment, self.method, self.preset, self.settings.get("steps") or self.steps
-        )
+        known = steps_price(self.experiment, self.method, self.preset, self._steps)
         if known is None:
             known = self.experiment.cost.get(
                 self.method, 5.0 if self.kind == "ceiling" else UNKNOWN_COST
@@ -136,10 +140,9 @@ class Job(BaseModel):
         """Whether a training is long enough for a compiled step, and there is a compiler for it;
         the result is the same up to rounding.
         """
-        steps = self.steps or self.settings.get("steps", 0)
         return (
             self.settings.get("clock", self.preset) == "paper"
-            and steps >= 20_000
+            and (self._steps or 0) >= 20_000
             and _has_compiler()
         )
 

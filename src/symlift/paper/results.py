@@ -218,8 +218,7 @@ def _measured(entries: Iterable[Entry]) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
         where = (
             f"{machine['processor']}, {machine['cores']} core{'s' * (machine['cores'] != 1)},"
-            f" Python {machine['python']},"
-            f" {versions}"
+            f" Python {machine['python']}, {versions}"
         )
         groups.setdefault(where, []).append(entry["date"])
     lines = [

@@ -65,8 +65,8 @@ def _discriminate(
 def exponentials(z: Tensor, L: Tensor) -> Tensor:
     """``exp(z_b L)`` for every number z_b, (b, d, d), with shared powers of L.
 
-    A Taylor series to order 16 of ``zL/2^s``, of norm at most 2, squared s times: this takes a
-    third of the time of ``torch.matrix_exp``, which treats a batch as unrelated matrices.
+    A Taylor series to order 16 of ``zL/2^s``, of norm at most 2, squared s times: faster than
+    ``torch.matrix_exp``, which treats a batch as unrelated matrices.
     """
     size = float((z.abs().max() * torch.linalg.matrix_norm(L)).detach())
     squarings = min(40, max(0, math.ceil(math.log2(size)) - 1)) if 0 < size < math.inf else 0
@@ -75,9 +75,8 @@ def exponentials(z: Tensor, L: Tensor) -> Tensor:
     for _ in range(4):  # 1, 2, 4, 8, 16 powers
         powers = torch.cat([powers, powers @ powers[-1]])
     coefficients = (z[:, None] / torch.arange(1, 17, dtype=L.dtype)).cumprod(dim=1)
-    out = torch.eye(len(L), dtype=L.dtype) + (coefficients @ powers.flatten(1)).unflatten(
-        1, L.shape
-    )
+    series = (coefficients @ powers.flatten(1)).unflatten(1, L.shape)
+    out = torch.eye(len(L), dtype=L.dtype) + series
     for _ in range(squarings):
         out = out @ out
     return out
