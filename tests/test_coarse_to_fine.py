@@ -43,7 +43,8 @@ def test_which_grids_are_trained_coarsely():
     assert coarse_grid(Grid((15, 15)), 225).shape == (7, 7)
     assert coarse_grid(Grid((15, 15)), 1800).shape == (7, 7)
     assert coarse_grid(Grid((10, 20)), 200).shape == (4, 9)
-    for grid in (Grid((7, 7)), Grid((255,)), Grid((27, 27)), Grid((15, 15), periodic=True)):
+    assert coarse_grid(Grid((27, 27)), 5832).shape == (7, 7)
+    for grid in (Grid((7, 7)), Grid((255,)), Grid((40, 40)), Grid((15, 15), periodic=True)):
         assert coarse_grid(grid, grid.size) == grid
 
 
@@ -65,6 +66,40 @@ def test_weak_modes_are_put_in_place_on_the_fine_grid(blobs):
     recovered = signal_recovery(field, X @ closing.W.T, FINE)
     assert recovered.r > 0.98
     assert recovered.r_detail > 0.95
+
+
+def test_more_points_than_third_moments_pixels_go_to_their_points(blobs, monkeypatch):
+    monkeypatch.setattr(coarse_to_fine, "_MOST", 25)
+    field, _ = blobs
+    rng = np.random.default_rng(1)
+    order, sign = rng.permutation(36), rng.choice([-1.0, 1.0], 36)
+    X = field[:, order] * sign
+    closing = close_finer(coarse_map(field, X), X, SMALL, FINE)
+    assert closing.arrived
+    assert np.count_nonzero(closing.W) == 36
+    assert signal_recovery(field, X @ closing.W.T, FINE).r > 0.9999
+
+
+def test_more_points_than_third_moments_other_mixings_keep_an_isometry(blobs, monkeypatch):
+    monkeypatch.setattr(coarse_to_fine, "_MOST", 25)
+    field, X = blobs
+    closing = close_finer(coarse_map(field, X), X, SMALL, FINE)
+    np.testing.assert_allclose(closing.W @ closing.W.T, np.eye(36), atol=1e-6)
+    assert np.count_nonzero(np.abs(closing.W) > 0.01) > 360
+    assert signal_recovery(field, X @ closing.W.T, FINE).r > 0.9
+
+
+def test_more_points_than_third_moments_bits_go_to_one_point_each(blobs, monkeypatch):
+    monkeypatch.setattr(coarse_to_fine, "_MOST", 25)
+    field, _ = blobs
+    levels = np.digitize(field, np.quantile(field, [0.5, 0.75, 0.9]))
+    bits = ((levels[:, :, None] >> np.arange(2)) & 1).reshape(len(field), -1).astype(float)
+    X = (bits - bits.mean(axis=0)) / bits.std()
+    closing = close_finer(coarse_map(field, X), X, SMALL, FINE)
+    # too coarse a frame to place them right, but there is one point for each, and two for a point
+    np.testing.assert_array_equal(np.count_nonzero(closing.W, axis=0), 1)
+    np.testing.assert_array_equal(np.count_nonzero(closing.W, axis=1), 2)
+    assert closing.gap > 0
 
 
 def test_a_run_ends_on_the_grid_that_was_asked_for(blobs, monkeypatch):

@@ -18,16 +18,14 @@ from symlift.core.grid import Grid
 from symlift.solvers.fast.bit_places import plane_correlations
 from symlift.solvers.fast.bits import Neighbourhoods, assign_classes, bit_weights, number_map
 
-__all__ = ["local_map", "most_correlated"]
+__all__ = ["column_map", "local_map", "most_correlated"]
 
 
 def local_map(W: NDArray, Z: NDArray, grid: Grid) -> NDArray[np.float64]:
     """The lifting map (points, d) with one point and one weight for each of the two-valued columns
     of the centred rows ``Z`` (n, d), from the map ``W`` (points, d).
     """
-    Y = Z @ W.T
-    spread = np.outer(Z.std(axis=0), Y.std(axis=0))
-    C = Z.T @ (Y - Y.mean(axis=0)) / len(Z) / np.maximum(spread, 1e-300)
+    C = _correlations(Z, Z @ W.T)
     point = most_correlated(C)
     sign = np.where(C[np.arange(len(C)), point] < 0, -1.0, 1.0)
     planes = np.ascontiguousarray((Z > 0).T).astype(np.uint8) ^ (sign < 0)[:, None]
@@ -37,6 +35,23 @@ def local_map(W: NDArray, Z: NDArray, grid: Grid) -> NDArray[np.float64]:
     weights = bit_weights(planes, near, classes)
     deviation = planes.std(axis=1, dtype=np.float32)
     return number_map(between, deviation, near, classes, weights) * sign
+
+
+def column_map(W: NDArray, Z: NDArray) -> NDArray[np.float64]:
+    """The lifting map (points, d) that puts each column of the centred rows ``Z`` (n, d) at one
+    point, with a sign, from the map ``W`` (points, d).
+    """
+    C = _correlations(Z, Z @ W.T)
+    point, columns = most_correlated(C), np.arange(len(C))
+    out = np.zeros(W.shape)
+    out[point, columns] = np.where(C[columns, point] < 0, -1.0, 1.0)
+    return out
+
+
+def _correlations(Z: NDArray, Y: NDArray) -> NDArray[np.float64]:
+    """Of centred columns ``Z`` (n, d) with the points of a field ``Y`` (n, points)."""
+    spread = np.outer(Z.std(axis=0), Y.std(axis=0))
+    return np.asarray(Z.T @ (Y - Y.mean(axis=0)) / len(Z) / np.maximum(spread, 1e-300))
 
 
 def most_correlated(C: NDArray) -> NDArray[np.int64]:

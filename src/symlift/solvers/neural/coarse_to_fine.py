@@ -7,11 +7,18 @@ modes. On the fine grid the same waves (cosines, as many along each axis as the 
 points) carry it on; weaker modes begin at faster waves, in the order of variance and with random
 signs, and stationarity of second and third moments along a path of partial whitenings puts them in
 place.
+
+Third moments of more than 256 points take gigabytes. There the strongest modes go on to a grid of
+at most that many, and their field, drawn on the fine grid, shows where each column belongs if
+columns are pixels or bits. Of any other mixing, weak modes have to be found by second moments and
+the entropy of the marginal alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +30,22 @@ from symlift.solvers.fast.bits import two_valued
 from symlift.solvers.fast.edges import finer_frame
 from symlift.solvers.fast.eigenbasis import coarser, in_data
 from symlift.solvers.fast.mode_moments import mode_moments
-from symlift.solvers.fast.sharpen import sharpen
-from symlift.solvers.fast.stationary import minimise_over_rotations
-from symlift.solvers.neural.bit_columns import local_map
+from symlift.solvers.fast.planes import Planes
+from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
+from symlift.solvers.fast.stationary import (
+    covariance_gap,
+    minimise_over_rotations,
+    second_moment,
+)
+from symlift.solvers.neural.bit_columns import column_map, local_map
 from symlift.solvers.neural.data import strongest_modes
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 
 __all__ = ["close_finer", "coarse_grid"]
 
-#: the largest number of points whose third moments are kept in single precision, and about how many
-#: the coarse grid has
-_MOST, _COARSE = 256, 49
+#: the largest number of points whose third moments are kept in single precision, about how many the
+#: coarse grid has, and the most that are closed at all
+_MOST, _COARSE, _LARGEST = 256, 49, 1024
 #: partial whitenings, the most steps at each, and the relative gain of ten steps that ends them
 _PATH, _STEPS, _GAIN = (0.0, 0.5, 0.75), 60, 1e-4
 #: weight of the entropy in units of the gap's noise, its steps and its rows
@@ -50,43 +62,96 @@ def coarse_grid(grid: Grid, columns: int) -> Grid:
     ('7x7', '7x7')
     """
     image = grid.ndim > 1 and not any(grid.periodic) and columns >= grid.size
-    if not image or FullBatch.suits(grid, columns) or grid.size > _MOST:
+    if not image or FullBatch.suits(grid, columns) or grid.size > _LARGEST:
         return grid
     return coarser(grid, _COARSE)
 
 
 def close_finer(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
-    """The closing on ``grid`` of centred rows ``X`` (n, d) from a lifting map (coarse points, d) on
-    the grid ``small``; of more columns than points, that of the strongest modes, and each bit at
-    its point.
+    """The closing on ``grid`` of centred rows ``X`` (n, d) of unit deviation from a lifting map
+    (coarse points, d) on the grid ``small``; of more columns than points, that of the strongest
+    modes, and each bit at its point.
     """
+    if grid.size > _MOST:
+        return _close_large(W, X, small, grid)
     if X.shape[1] == grid.size:
-        return _isometry(W, X, small, grid)
-    strongest = strongest_modes(X.T @ X, grid.size)
-    closing = _isometry(W @ strongest.T, X @ strongest.T, small, grid)
-    V = closing.W @ strongest
+        return _sharpened(W, X, small, grid)
+    modes = strongest_modes(X.T @ X, grid.size)
+    closing = _sharpened(W @ modes.T, X @ modes.T, small, grid)
+    V = closing.W @ modes
     return replace(closing, W=local_map(V, X, grid) if two_valued(X) else V)
 
 
-def _isometry(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
+def _sharpened(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
+    """An isometry by second and third moments, and by the entropy at the end."""
+    modes, lags = mode_moments(X, single=True), LagClasses(grid)
+    path = [_Whitened(*modes.gap(a, lags), modes.planes(a)) for a in _PATH]
+    frame = _stationary(polar(W @ modes.basis[: small.size].T), path, small, grid).W
+    gap, noise, planes = path[-1]
+    in_columns, curvature = in_data(gap, modes.basis), planes.in_data(modes.basis)
+    start = frame @ modes.basis
+    W = sharpen(start, X[:_SHARP_ROWS], in_columns, _SHARP * noise, _SHARP_STEPS, curvature)
+    return Closing(W, in_columns(W)[0] / noise)
+
+
+class _Whitened(NamedTuple):
+    """The gap of modes at one whitening, what sampling adds to it, and its curvatures."""
+
+    gap: Callable[[NDArray], tuple[float, NDArray]]
+    noise: float
+    curvature: Planes
+
+
+def _stationary(strong: NDArray, path: list[_Whitened], small: Grid, grid: Grid) -> Closing:
+    """A frame of modes on ``grid``, by second and third moments along whitenings, from that of the
+    ``strong`` ones on the grid ``small``.
+    """
     rng = np.random.default_rng(0)
-    lags = LagClasses(grid)
-    modes = mode_moments(X, single=True)
-    strong = polar(W @ modes.basis[: small.size].T)
-    gaps = [(*modes.gap(a, lags), modes.planes(a)) for a in _PATH]
-    gap, noise, planes = gaps[-1]
     best: Closing | None = None
     for _ in range(_DRAWS):
         frame = polar(finer_frame(strong, small, grid, rng))
-        for one, _, curvature in gaps:
-            frame, value = minimise_over_rotations(one, frame, _STEPS, _GAIN, curvature)
-        if best is None or value / noise < best.gap:
-            best = Closing(frame @ modes.basis, value / noise)
+        for gap, noise, curvature in path:
+            frame, value = minimise_over_rotations(gap, frame, _STEPS, _GAIN, curvature)
+            left = value / noise
+        if best is None or left < best.gap:
+            best = Closing(frame, left)
         if best.arrived:
             break
     assert best is not None  # noqa: S101 - there is at least one draw
+    return best
 
-    in_columns = in_data(gap, modes.basis)
-    curvature = planes.in_data(modes.basis)
-    W = sharpen(best.W, X[:_SHARP_ROWS], in_columns, _SHARP * noise, _SHARP_STEPS, curvature)
-    return Closing(W, in_columns(W)[0] / noise)
+
+# -- more points than third moments are kept of ----------------------------------------------------
+
+
+def _close_large(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
+    """The closing from the strongest modes on a grid of fewer points."""
+    middle = coarser(grid, _MOST)
+    modes = strongest_modes(X.T @ X, grid.size)
+    strong = modes[: middle.size]
+    moments = mode_moments(X @ strong.T, single=True)
+    # what is left out of the field is weak, but not where it is whitened
+    first = _Whitened(*moments.gap(_PATH[0], LagClasses(middle)), moments.planes(_PATH[0]))
+    known = polar(W @ strong.T @ moments.basis[: small.size].T)
+    frame = _stationary(known, [first], small, middle).W @ moments.basis
+    frame = finer_frame(frame, middle, grid, np.random.default_rng(0))
+    slow = frame[:, : middle.size] @ strong
+    V = polar(frame) @ modes
+    bits = two_valued(X)
+    if bits or X.shape[1] == grid.size:
+        P = local_map(slow, X, grid) if bits else column_map(slow, X)
+        placed, some = Closing(P, _second_gap(X @ P.T, grid)), X[:_SHARP_ROWS]
+        # of pixels, the marginal has far less entropy than that of waves
+        pixels = placed.arrived and pooled_entropy(some @ P.T)[0] < pooled_entropy(some @ V.T)[0]
+        if bits or pixels:
+            return placed
+    second, noise = second_moment(X)
+    gap = covariance_gap(second, LagClasses(grid))
+    V = sharpen(V, X[:_SHARP_ROWS], gap, _SHARP * noise, _SHARP_STEPS)
+    return Closing(V, gap(V)[0] / noise)
+
+
+def _second_gap(Y: NDArray, grid: Grid) -> float:
+    """The gap of the second moment of a field (n, points), over its sampling noise."""
+    second, noise = second_moment(Y - Y.mean(axis=0))
+    return covariance_gap(second, LagClasses(grid))(np.eye(grid.size))[0] / max(noise, 1e-300)

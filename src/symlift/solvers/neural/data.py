@@ -5,6 +5,7 @@ noised.
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -17,6 +18,8 @@ __all__ = ["TrainingRows", "covariance_of", "input_statistics", "split_held_out"
 # row by row
 _IN_MEMORY = 250_000_000
 _STATISTICS = 20_000_000
+#: columns from which on it is faster to find the strongest modes alone
+_MANY_COLUMNS = 2_000
 
 
 def input_statistics(X: NDArray) -> tuple[float, float]:
@@ -38,7 +41,11 @@ def covariance_of(X: NDArray) -> NDArray[np.float64]:
 
 def strongest_modes(covariance: NDArray, count: int) -> NDArray[np.float64]:
     """The ``count`` eigenvectors of largest variance, as rows (count, d), strongest first."""
-    vectors = np.linalg.eigh(covariance)[1]
+    if len(covariance) > _MANY_COLUMNS:
+        which = (len(covariance) - count, len(covariance) - 1)
+        vectors = scipy.linalg.eigh(covariance, subset_by_index=which)[1]
+    else:
+        vectors = np.linalg.eigh(covariance)[1]
     return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
 
 

@@ -206,7 +206,7 @@ class Trainer:
         """The same on all rows at once, which ends the run where two such closings agree."""
         if not self.full_batch.applies:
             return
-        closing = self.full_batch.close(self.network.model().lifting_map())
+        closing = self.full_batch.close(np.asarray(self.network.model().map))
         if closing.agrees(self.clock.closed):
             self._end_near(closing, watch, finished=True, closed=closing.gap)
         else:

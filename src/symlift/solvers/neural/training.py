@@ -135,11 +135,12 @@ def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel
     """A model of a coarse grid carried on to the ``grid`` that was asked for, and its gap over its
     sampling noise.
     """
-    rows = np.asarray(rows, dtype=np.float64)
-    mean = rows.mean(axis=0)
-    Z = rows - mean
+    Z = rows.astype(np.float64)
+    mean = Z.mean(axis=0)
+    Z -= mean
     scale = float(Z.std())
-    closing = close_finer(model.lifting_map(), Z / scale, model.grid, grid)
+    Z /= scale
+    closing = close_finer(np.asarray(model.map), Z, model.grid, grid)
     return LiftedModel.from_lifting_map(closing.W / scale, grid, mean), closing.gap
 
 
