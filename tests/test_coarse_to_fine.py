@@ -9,7 +9,7 @@ from symlift import Grid
 from symlift.core.linalg import polar
 from symlift.metrics import signal_recovery
 from symlift.solvers.fast.edges import finer_frame
-from symlift.solvers.neural import coarse_to_fine
+from symlift.solvers.neural import coarse_to_fine, data
 from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
 from symlift.solvers.neural.training import solve
 
@@ -115,3 +115,26 @@ def test_a_run_ends_on_the_grid_that_was_asked_for(blobs, monkeypatch):
     last = solution.trace.stages[-1]
     assert last.name == "finer grid"
     assert last.values["gap"] > 0
+
+
+def test_rows_of_gigabytes_are_centred_in_single_precision(monkeypatch):
+    X = np.random.default_rng(0).normal(3, 2, size=(50, 4)).astype(np.float32)
+    double, mean = data.centred(X)
+    monkeypatch.setattr(data, "_SINGLE", 100)
+    single, same = data.centred(X)
+    assert (double.dtype, single.dtype) == (np.float64, np.float32)
+    np.testing.assert_allclose(mean, same, rtol=1e-6)
+    np.testing.assert_allclose(single, X - mean, atol=1e-5)
+    assert X.mean() > 2  # the caller's rows stay what they were
+
+
+def test_the_strongest_of_many_columns_are_found_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(9, 9)))[0]
+    C = (Q * np.arange(1, 10)) @ Q.T
+    all_modes = data.strongest_modes(C, 4)
+    monkeypatch.setattr(data, "_MANY_COLUMNS", 5)
+    some = data.strongest_modes(C, 4)
+    assert some.shape == (4, 9)
+    np.testing.assert_allclose(np.abs(some @ all_modes.T), np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(np.abs(some @ Q)[:, :4:-1], np.eye(4), atol=1e-9)

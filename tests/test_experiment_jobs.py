@@ -170,7 +170,7 @@ def test_jobs_of_an_experiment():
     assert {j.method for j in training_jobs(RING)} == {"neural"}
     (from_covariance, *_) = covariance_jobs(EXPERIMENTS["gsn15-continuous"])
     assert from_covariance.settings == {"start": "covariance"}
-    assert training_jobs(EXPERIMENTS["mnist27-bits"]) == []
+    assert covariance_jobs(EXPERIMENTS["mnist27-bits"]) == []
 
 
 def test_a_perfect_inverse_reads_what_the_noise_leaves():

@@ -129,18 +129,19 @@ def _close_large(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     middle = coarser(grid, _MOST)
     modes = strongest_modes(X.T @ X, grid.size)
     strong = modes[: middle.size]
-    moments = mode_moments(X @ strong.T, single=True)
+    moments = mode_moments(np.asarray(X @ strong.T, dtype=np.float64), single=True)
     # what is left out of the field is weak, but not where it is whitened
     first = _Whitened(*moments.gap(_PATH[0], LagClasses(middle)), moments.planes(_PATH[0]))
     known = polar(W @ strong.T @ moments.basis[: small.size].T)
     frame = _stationary(known, [first], small, middle).W @ moments.basis
     frame = finer_frame(frame, middle, grid, np.random.default_rng(0))
-    slow = frame[:, : middle.size] @ strong
+    slow = frame[:, : middle.size].astype(X.dtype) @ strong
     V = polar(frame) @ modes
-    bits = two_valued(X)
+    bits = X.shape[1] > grid.size and two_valued(X)
     if bits or X.shape[1] == grid.size:
         P = local_map(slow, X, grid) if bits else column_map(slow, X)
-        placed, some = Closing(P, _second_gap(X @ P.T, grid)), X[:_SHARP_ROWS]
+        placed = Closing(P, _second_gap(X @ P.T.astype(X.dtype), grid))
+        some = X[:_SHARP_ROWS]
         # of pixels, the marginal has far less entropy than that of waves
         pixels = placed.arrived and pooled_entropy(some @ P.T)[0] < pooled_entropy(some @ V.T)[0]
         if bits or pixels:

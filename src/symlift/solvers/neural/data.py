@@ -18,6 +18,8 @@ __all__ = ["TrainingRows", "covariance_of", "input_statistics", "split_held_out"
 # row by row
 _IN_MEMORY = 250_000_000
 _STATISTICS = 20_000_000
+#: numbers from which on single precision has to do
+_SINGLE = 150_000_000
 #: columns from which on it is faster to find the strongest modes alone
 _MANY_COLUMNS = 2_000
 
@@ -32,6 +34,14 @@ def input_statistics(X: NDArray) -> tuple[float, float]:
     return mean, max(float(np.sqrt(np.mean((rows - mean) ** 2))), 1e-300)
 
 
+def centred(X: NDArray) -> tuple[NDArray, NDArray[np.float64]]:
+    """Rows minus their mean, and the mean; in single precision where the rows take gigabytes."""
+    Z = np.array(X, dtype=np.float32 if X.size > _SINGLE else np.float64)
+    mean = Z.mean(axis=0, dtype=np.float64)
+    np.subtract(Z, mean, out=Z, casting="same_kind")
+    return Z, mean
+
+
 def covariance_of(X: NDArray) -> NDArray[np.float64]:
     """Covariance (d, d) of the columns of X, of as many rows as its statistics are taken of."""
     rows = np.asarray(X[:: max(1, X.size // _STATISTICS)], dtype=np.float64)
@@ -39,8 +49,10 @@ def covariance_of(X: NDArray) -> NDArray[np.float64]:
     return np.asarray(rows.T @ rows / len(rows), dtype=np.float64)
 
 
-def strongest_modes(covariance: NDArray, count: int) -> NDArray[np.float64]:
-    """The ``count`` eigenvectors of largest variance, as rows (count, d), strongest first."""
+def strongest_modes(covariance: NDArray, count: int) -> NDArray:
+    """The ``count`` eigenvectors of largest variance, as rows (count, d), strongest first, in the
+    precision of the covariance.
+    """
     if len(covariance) > _MANY_COLUMNS:
         which = (len(covariance) - count, len(covariance) - 1)
         vectors = scipy.linalg.eigh(covariance, subset_by_index=which)[1]

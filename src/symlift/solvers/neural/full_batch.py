@@ -32,7 +32,7 @@ from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments
 from symlift.solvers.fast.sharpen import sharpen
 from symlift.solvers.fast.stationary import minimise_over_rotations
 from symlift.solvers.neural.bit_columns import local_map
-from symlift.solvers.neural.data import strongest_modes
+from symlift.solvers.neural.data import centred, strongest_modes
 
 __all__ = ["Closing", "FullBatch", "most_local"]
 
@@ -90,15 +90,14 @@ class FullBatch:
     """
 
     def __init__(self, X: NDArray, grid: Grid) -> None:
-        Z = np.asarray(X, dtype=np.float64)
-        Z = Z - Z.mean(axis=0)
+        Z, _ = centred(X)
         self.strongest: NDArray | None = None
         self.bits: NDArray | None = None
         if Z.shape[1] > grid.size:
             few = Z.shape[1] <= _MOST_BITS * grid.size
             self.bits = Z if few and two_valued(Z) else None
             self.strongest = strongest_modes(Z.T @ Z, grid.size)
-            Z = Z @ self.strongest.T
+            Z = np.asarray(Z @ self.strongest.T, dtype=np.float64)
             Z = Z / Z.std()
         self.rows = Z[:_SHARP_ROWS]
         self.lags = LagClasses(grid)

@@ -32,6 +32,7 @@ from symlift.solvers.contract import (
 from symlift.solvers.neural.board import Watch
 from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
 from symlift.solvers.neural.data import (
+    centred,
     covariance_of,
     input_statistics,
     split_held_out,
@@ -135,9 +136,7 @@ def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel
     """A model of a coarse grid carried on to the ``grid`` that was asked for, and its gap over its
     sampling noise.
     """
-    Z = rows.astype(np.float64)
-    mean = Z.mean(axis=0)
-    Z -= mean
+    Z, mean = centred(rows)
     scale = float(Z.std())
     Z /= scale
     closing = close_finer(np.asarray(model.map), Z, model.grid, grid)
