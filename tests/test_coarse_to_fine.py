@@ -107,9 +107,17 @@ def test_a_run_ends_on_the_grid_that_was_asked_for(blobs, monkeypatch):
     monkeypatch.setattr(
         coarse_to_fine.FullBatch, "suits", staticmethod(lambda grid, _: grid.size < 20)
     )
+    seen = []
     solution = solve(
-        blobs[1], FINE, np.random.default_rng(0), settings={"batch": 20}, steps=50, device="cpu"
+        blobs[1],
+        FINE,
+        np.random.default_rng(0),
+        lambda stage, _: seen.append(stage),
+        settings={"batch": 20},
+        steps=50,
+        device="cpu",
     )
+    assert seen[-1] == "closing on the grid 6x6"
     assert solution.model.grid == FINE
     assert solution.model.lifting_map().shape == (36, 36)
     last = solution.trace.stages[-1]

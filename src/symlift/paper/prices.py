@@ -30,8 +30,8 @@ PRINTED_STEPS = {
 }
 #: seconds of one core for one step of our training under the printed clock, by points; 63: compiled
 STEP_BY_POINTS = {15: 0.008, 63: 0.0165}
-#: seconds of one core for one step of LieGAN on 15 columns, two at a time on one machine
-LIEGAN_STEP = 0.0085
+#: seconds of one core for one step of LieGAN on 15 columns, with another run on the other core
+LIEGAN_STEP = 0.0046
 
 
 def duration(seconds: float) -> str:

@@ -123,6 +123,7 @@ def solve(
     model = best.best_model() if chosen.keep == "best" else best.network.model()
     if small != grid:
         began = time.perf_counter()
+        progress(f"closing on the grid {grid}", None)
         model, gap = _on_grid(model, X[split[0]], grid)
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": gap}),)
     return Solution(
