@@ -136,15 +136,15 @@ def _close_large(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     frame = _stationary(known, [first], small, middle).W @ moments.basis
     frame = finer_frame(frame, middle, grid, np.random.default_rng(0))
     slow = frame[:, : middle.size].astype(X.dtype) @ strong
+    if X.shape[1] > grid.size and two_valued(X):
+        P = local_map(slow, X, grid)
+        return Closing(P, _second_gap(X @ P.T.astype(X.dtype), grid))
     V = polar(frame) @ modes
-    bits = X.shape[1] > grid.size and two_valued(X)
-    if bits or X.shape[1] == grid.size:
-        P = local_map(slow, X, grid) if bits else column_map(slow, X)
-        placed = Closing(P, _second_gap(X @ P.T.astype(X.dtype), grid))
-        some = X[:_SHARP_ROWS]
+    if X.shape[1] == grid.size:
+        P = column_map(slow, X)
+        placed, some = Closing(P, _second_gap(X @ P.T, grid)), X[:_SHARP_ROWS]
         # of pixels, the marginal has far less entropy than that of waves
-        pixels = placed.arrived and pooled_entropy(some @ P.T)[0] < pooled_entropy(some @ V.T)[0]
-        if bits or pixels:
+        if placed.arrived and pooled_entropy(some @ P.T)[0] < pooled_entropy(some @ V.T)[0]:
             return placed
     second, noise = second_moment(X)
     gap = covariance_gap(second, LagClasses(grid))
