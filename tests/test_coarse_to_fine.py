@@ -89,6 +89,21 @@ def test_more_points_than_third_moments_other_mixings_keep_an_isometry(blobs, mo
     assert signal_recovery(field, X @ closing.W.T, FINE).r > 0.9
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_rectifier_guesses_weak_modes_from_strong_ones(blobs, sign):
+    field, X = sign * blobs[0], sign * blobs[1]
+    modes = np.linalg.eigh(X.T @ X)[1][:, ::-1].T
+    truth = np.linalg.lstsq(X, field, rcond=None)[0].T @ modes.T  # (points, modes)
+    rng = np.random.default_rng(0)
+    frame = np.concatenate([truth[:, :16], rng.normal(size=(36, 20))], axis=1)
+    W = coarse_to_fine._rectified(frame, modes, X, 16)
+    np.testing.assert_allclose(W @ W.T, np.eye(36), atol=1e-6)
+    np.testing.assert_allclose((W @ modes.T)[:, :16], truth[:, :16], atol=1e-6)
+    weak = np.sum((W @ modes.T) * truth, axis=0)[16:]  # cosines with the true waves
+    assert np.median(weak) > 0.5
+    assert weak.mean() > 0.3
+
+
 def test_more_points_than_third_moments_bits_go_to_one_point_each(blobs, monkeypatch):
     monkeypatch.setattr(coarse_to_fine, "_MOST", 25)
     field, _ = blobs

@@ -10,8 +10,8 @@ place.
 
 Third moments of more than 256 points take gigabytes. There the strongest modes go on to a grid of
 at most that many, and their field, drawn on the fine grid, shows where each column belongs if
-columns are pixels or bits. Of any other mixing, weak modes have to be found by second moments and
-the entropy of the marginal alone.
+columns are pixels or bits. Of any other mixing, weak modes begin where the rectified field has them,
+and second moments and the entropy of the marginal have to do the rest.
 """
 
 from __future__ import annotations
@@ -139,17 +139,39 @@ def _close_large(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     if X.shape[1] > grid.size and two_valued(X):
         P = local_map(slow, X, grid)
         return Closing(P, _second_gap(X @ P.T.astype(X.dtype), grid))
-    V = polar(frame) @ modes
+    some = X[:_SHARP_ROWS]
+
+    def entropy(W: NDArray) -> float:
+        return pooled_entropy(some @ W.T)[0]
+
+    V = min((polar(frame) @ modes, _rectified(frame, modes, some, middle.size)), key=entropy)
     if X.shape[1] == grid.size:
         P = column_map(slow, X)
-        placed, some = Closing(P, _second_gap(X @ P.T, grid)), X[:_SHARP_ROWS]
+        placed = Closing(P, _second_gap(X @ P.T, grid))
         # of pixels, the marginal has far less entropy than that of waves
-        if placed.arrived and pooled_entropy(some @ P.T)[0] < pooled_entropy(some @ V.T)[0]:
+        if placed.arrived and entropy(P) < entropy(V):
             return placed
     second, noise = second_moment(X)
     gap = covariance_gap(second, LagClasses(grid))
-    V = sharpen(V, X[:_SHARP_ROWS], gap, _SHARP * noise, _SHARP_STEPS)
+    V = sharpen(V, some, gap, _SHARP * noise, _SHARP_STEPS)
     return Closing(V, gap(V)[0] / noise)
+
+
+def _rectified(frame: NDArray, modes: NDArray, X: NDArray, known: int) -> NDArray[np.float64]:
+    """The isometry whose first ``known`` modes are those of ``frame``, and whose weak ones are
+    where the rectified field of the others correlates with them.
+
+    Signals that are sharp on one side, such as strokes or spots, have their fast waves where the
+    slow ones add up: a rectifier makes a guess of these from the slow field.
+    """
+    slow = frame[:, :known]
+    Z = X @ modes.T
+    Y = Z[:, :known] @ slow.T
+    sign = 1.0 if np.mean(Y**3) > 0 else -1.0
+    guess = sign * np.maximum(sign * Y, 0)
+    A = (guess - guess.mean(axis=0)).T @ Z[:, known:]
+    weak = polar(A - slow @ (slow.T @ A))
+    return np.asarray(np.concatenate([slow, weak], axis=1) @ modes, dtype=np.float64)
 
 
 def _second_gap(Y: NDArray, grid: Grid) -> float:
