@@ -197,8 +197,9 @@ instead of random ones.  **fast** is the default solver, which does not train.
 - In rows with the identity transform, columns are permuted by the seed before anything is run.
 - **Topographic ICA reads so low** in the paper because a batch of 250 has one alignment and signed correlations are averaged: a random
   rotation reads about as much (**authors' scoring** in its table).
-- LieGAN has one configuration in the first table, at a tenth of the paper's steps, and its result depends on its start; its search over all of the
-  paper's steps has a table of its own.
+- LieGAN has one configuration in the first table, at a tenth of the paper's steps, and its result depends on its start.  Its search over all of the
+  paper's steps has a table of its own: the least loss is that of the identity, and the truth chooses another configuration
+  ([why](baselines.md)).
 - The ablation runs all four variants of an experiment from the same start, with the same clock (the printed one) and the same number of steps,
   without going over to an exact model: they differ in the term that is left out only.  The last model is scored.  On the ring of 15 gradients are clipped and the steps are those of the paper's
   table, with which the full objective converges; on 63 points the clock opens 32 of the 63 dimensions, with which it converges, too

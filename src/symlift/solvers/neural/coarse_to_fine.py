@@ -10,8 +10,8 @@ place.
 
 Third moments of more than 256 points take gigabytes. There the strongest modes go on to a grid of
 at most that many, and their field, drawn on the fine grid, shows where each column belongs if
-columns are pixels or bits. Of any other mixing, weak modes begin where the rectified field has them,
-and second moments and the entropy of the marginal have to do the rest.
+columns are pixels or bits. Of any other mixing, weak modes begin where the rectified field has
+them, and second moments and the entropy of the marginal have to do the rest.
 """
 
 from __future__ import annotations
