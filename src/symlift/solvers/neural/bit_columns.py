@@ -1,5 +1,5 @@
-"""Two-valued columns, several for each grid point: from a lifting map that is nearly right to one
-that puts each column at one point.
+"""Columns that belong to one grid point each, as bits do, several to a point: from a lifting map
+that is nearly right to one that puts each column at one point.
 
 The strongest modes of bits hold the low frequencies of their field; in the high ones, single bits
 drown each other, and an isometry of so many modes as there are points ends at r = 0.92. But its
@@ -25,9 +25,7 @@ def local_map(W: NDArray, Z: NDArray, grid: Grid) -> NDArray[np.float64]:
     """The lifting map (points, d) with one point and one weight for each of the two-valued columns
     of the centred rows ``Z`` (n, d), from the map ``W`` (points, d).
     """
-    C = _correlations(Z, Z @ W.T)
-    point = most_correlated(C)
-    sign = np.where(C[np.arange(len(C)), point] < 0, -1.0, 1.0)
+    point, sign = _places(W, Z)
     planes = np.ascontiguousarray((Z > 0).T).astype(np.uint8) ^ (sign < 0)[:, None]
     between = plane_correlations(planes)
     near = Neighbourhoods(point, grid)
@@ -41,17 +39,19 @@ def column_map(W: NDArray, Z: NDArray) -> NDArray[np.float64]:
     """The lifting map (points, d) that puts each column of the centred rows ``Z`` (n, d) at one
     point, with a sign, from the map ``W`` (points, d).
     """
-    C = _correlations(Z, Z @ W.T)
-    point, columns = most_correlated(C), np.arange(len(C))
+    point, sign = _places(W, Z)
     out = np.zeros(W.shape)
-    out[point, columns] = np.where(C[columns, point] < 0, -1.0, 1.0)
+    out[point, np.arange(len(point))] = sign
     return out
 
 
-def _correlations(Z: NDArray, Y: NDArray) -> NDArray[np.float64]:
-    """Of centred columns ``Z`` (n, d) with the points of a field ``Y`` (n, points)."""
+def _places(W: NDArray, Z: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The point and the sign of each column of ``Z`` (n, d) in the field of the map ``W``."""
+    Y = Z @ W.T
     spread = np.outer(Z.std(axis=0), Y.std(axis=0))
-    return np.asarray(Z.T @ (Y - Y.mean(axis=0)) / len(Z) / np.maximum(spread, 1e-300))
+    C = Z.T @ (Y - Y.mean(axis=0)) / len(Z) / np.maximum(spread, 1e-300)
+    point = most_correlated(C)
+    return point, np.where(C[np.arange(len(C)), point] < 0, -1.0, 1.0)
 
 
 def most_correlated(C: NDArray) -> NDArray[np.int64]:
