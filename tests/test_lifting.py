@@ -15,9 +15,10 @@ from scipy.stats import ortho_group
 
 from symlift import Grid, InputError, LatentDomain, LiftedModel
 from symlift.core.differentiable import lifting_map
+from symlift.core.embedding import embedding_matrix
 from symlift.core.fourier import regular_frequencies
 from symlift.core.group import TranslationGroup
-from symlift.core.model import MAX_DENSE, embedding_matrix
+from symlift.core.model import MAX_DENSE
 from symlift.core.torus import TorusGroup
 from symlift.storage.atomic import write_atomically
 from symlift.storage.model_file import load_model, save_model
@@ -480,7 +481,7 @@ def test_models_of_version_0_1_give_what_they_gave():
     [
         (lambda m: m.lift(np.ones((2, 3))), r"\(n, 4\)"),
         (lambda m: m.lift(np.ones(4)), r"\(n, 4\)"),
-        (lambda m: m.lift(np.array([[1.0, np.nan, 0, 0]])), "row 0 holds NaN"),
+        (lambda m: m.lift(np.array([[1.0, np.nan, 0, 0]])), "row 1 holds NaN"),
         (lambda m: m.lift(np.array([["a"] * 4])), "dtype"),
         (lambda m: m.act(np.ones((2, 4)), [1.0, 2.0]), "1 finite numbers"),
         (lambda m: m.act(np.ones((2, 4)), [np.inf]), "1 finite numbers"),

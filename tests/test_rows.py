@@ -9,10 +9,19 @@ import mmap
 import numpy as np
 import pytest
 
-from symlift import InputError, LatentDomain
+from symlift import Grid, InputError, LatentDomain, LiftedModel
 from symlift.core import rows as rows_module
-from symlift.core.rows import ColumnsOf, check_finite, forget_pages, survey, take_rows
+from symlift.core.rows import (
+    ColumnsOf,
+    batches_of,
+    check_finite,
+    forget_pages,
+    survey,
+    take_rows,
+)
 from symlift.datasets import gsn
+from symlift.errors import RowError
+from symlift.runs.signals import lift_to_file
 
 
 @pytest.fixture
@@ -164,8 +173,21 @@ def test_a_row_that_overflows_is_named(rng):
     X = edge(rng, 1.0)
     est = LatentDomain((9,), solver="random", random_state=0).fit(X)
     X[5] = 1.7e308
-    with pytest.raises(InputError, match="row 5 is so large that its signal overflows"):
+    with pytest.raises(InputError, match="row 6 is so large that its signal overflows"):
         est.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(1.7e308, "is so large"), (np.nan, "holds NaN or infinity")]
+)
+def test_a_row_is_named_by_its_place_in_the_file(rng, tmp_path, small, value, what):
+    model = LiftedModel.from_lifting_map(3 * np.eye(9), Grid(9))
+    X = rng.normal(size=(3000, 9))
+    X[1499] = value
+    assert len(list(batches_of(X))) > 1
+    with pytest.raises(RowError, match=f"^row 1,500 {what}"):
+        lift_to_file(model, X, tmp_path / "signals.npy")
+    assert not list(tmp_path.iterdir())  # nothing half-written
 
 
 def test_a_file_that_is_cut_short_while_it_is_read_is_named(small, tmp_path):

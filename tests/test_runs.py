@@ -490,10 +490,10 @@ def test_resume_keeps_the_mixing(here):
 SLOW = """
 import sys, time
 import symlift.solvers.random as fast
-import symlift.core.model as lifting
+import symlift.core.rows as rows
 from symlift.runs import recover as runs
 from pathlib import Path
-solve, replace, batches = fast.solve, Path.replace, lifting.row_batches
+solve, replace, batches = fast.solve, Path.replace, rows.row_batches
 def slow_solve(X, grid, rng, *_, **__):
     time.sleep(0.15)
     return solve(X, grid, rng)
@@ -501,8 +501,8 @@ def slow_replace(self, target):
     time.sleep(0.04)
     return replace(self, target)
 fast.solve, Path.replace = slow_solve, slow_replace
-lifting.row_batches = lambda n, width: (time.sleep(0.02) or part for part in batches(n, width))
-lifting._BATCH_NUMBERS = 1200
+rows.row_batches = lambda n, width: (time.sleep(0.02) or part for part in batches(n, width))
+rows._BATCH = 1200
 print("go", flush=True)
 settings = {"grid": "3x4", "solver": "random", "seed": 7, "signals": True}
 runs.recover(Path("x.npy"), Path("run"), resume=len(sys.argv) > 1, **settings)

@@ -14,6 +14,22 @@ class InputError(SymliftError, ValueError):
     """
 
 
+class RowError(InputError):
+    """A row that cannot be used.
+
+    Parameters
+    ----------
+    row : int
+        Its index; the message counts from 1.
+    what : str
+        What is wrong with it, and a remedy.
+    """
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(f"row {row + 1:,} {what}")
+        self.row, self.what = row, what
+
+
 class MissingDataError(InputError):
     """Data that are not part of symlift and were not found on this machine."""
 

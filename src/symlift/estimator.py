@@ -21,7 +21,6 @@ from symlift._watch import refit_words, watching
 from symlift.core.angles import fundamental, fundamentals
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
-from symlift.core.model import varying
 from symlift.core.rows import (
     ColumnsOf,
     Survey,
@@ -30,6 +29,7 @@ from symlift.core.rows import (
     column_of,
     float_type,
     survey,
+    varying,
 )
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import FitWarning, InputError

@@ -15,89 +15,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from symlift.core.embedding import (
+    EmbeddingKind,
+    embed_rows,
+    embedding_matrix,
+    pseudo_inverse,
+    times,
+)
 from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup, plane_basis, spread_filter
-from symlift.core.rows import check_pages, float_type, forget_pages
+from symlift.core.rows import apply_to_rows
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
 if TYPE_CHECKING:
     from symlift.core.differentiable import FixedLift, LiftedModule
 
-__all__ = [
-    "MAX_DENSE",
-    "EmbeddingKind",
-    "LiftedModel",
-    "embedding_matrix",
-    "has_gaps",
-    "row_batches",
-    "varying",
-]
-
-EmbeddingKind = Literal["identity", "zero-pad", "linear"]
+__all__ = ["MAX_DENSE", "LiftedModel"]
 
 #: maps and generators of more columns than this are not built as matrices
 MAX_DENSE = 4096
 # for grids of more points than this, only the shape of the torus is stored, not its Fourier planes
 _MAX_EXPLICIT = 1024
-# rows are lifted in slices of about this many numbers: large enough for BLAS, small enough for any
-# laptop
-_BATCH_NUMBERS = 4_000_000
-_RCOND = 1e-10
 # an embedding with a larger share of entries than this gains nothing from being sparse
 _SPARSE = 0.1
-
-
-def embedding_matrix(kind: EmbeddingKind, d: int, dimension: int) -> NDArray[np.float64]:
-    """E of the two fixed kinds: the identity, or zeros below it up to ``dimension`` rows.
-
-    >>> embedding_matrix("zero-pad", 2, 3)
-    array([[1., 0.],
-           [0., 1.],
-           [0., 0.]])
-    """
-    if kind == "identity" and dimension != d:
-        raise InputError(
-            f"the identity embedding keeps d = {d} dimensions, but {dimension} are asked for: use"
-            " 'zero-pad'"
-        )
-    if kind == "linear" or dimension < d:
-        raise InputError(
-            f"a {kind} embedding of {d} into {dimension} dimensions has to be given as a matrix"
-        )
-    return np.eye(dimension, d)
-
-
-def row_batches(n: int, width: int) -> Iterator[slice]:
-    """Slices of ``n`` rows of ``width`` numbers, each slice of a few million numbers."""
-    rows = max(1, _BATCH_NUMBERS // max(1, width))
-    yield from (slice(start, min(n, start + rows)) for start in range(0, n, rows))
-
-
-def has_gaps(X: NDArray) -> bool:
-    """Whether any entry is NaN; rows are read in batches, so that a memory map is never copied.
-
-    >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.array([[1, 2]]))
-    (True, False)
-    """
-    return X.dtype.kind == "f" and any(
-        bool(np.isnan(X[part]).any()) for part in row_batches(*X.shape)
-    )
-
-
-def varying(X: NDArray) -> NDArray[np.bool_]:
-    """Columns that take more than one value, (d,); gaps do not count as values.
-
-    >>> varying(np.array([[1.0, 2.0, np.nan], [1.0, 3.0, 4.0]]))
-    array([False,  True, False])
-    """
-    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-    return np.nan_to_num(high) > np.nan_to_num(low)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +203,7 @@ class LiftedModel:
         scale = float(np.sqrt(min(d, W.shape[0])) / np.linalg.norm(values))
         torus = torus_around(grid, padding)
         if sparse or grid.size > _MAX_EXPLICIT:
-            E = _embed_rows(scale * W, torus.flat(grid.indices()), torus.size, channels)
+            E = embed_rows(scale * W, torus.flat(grid.indices()), torus.size, channels)
             E = E if sparse or E.nnz < _SPARSE * np.prod(E.shape) else E.toarray()
             return cls(
                 grid, offset, scale, E, TorusGroup(torus.shape), np.zeros(0), "linear", channels
@@ -325,14 +271,14 @@ class LiftedModel:
 
     @cached_property
     def _inverse_map(self) -> Callable[[NDArray], NDArray]:
-        return _pseudo_inverse(self.map)
+        return pseudo_inverse(self.map)
 
     @cached_property
     def _inverse_embedding(self) -> Callable[[NDArray], NDArray]:
         return (
             (lambda rows: rows[:, : self.n_features])
             if self.kind != "linear"
-            else _pseudo_inverse(self.E)
+            else pseudo_inverse(self.E)
         )
 
     def _check_dense(self, what: str) -> None:
@@ -452,7 +398,7 @@ class LiftedModel:
 
     def _blocks(self, centred: NDArray) -> NDArray:
         """E x of each row, one row for each channel: (n · channels, D)."""
-        return _times(centred, self.E).reshape(len(centred) * self.channels, self.group.dimension)
+        return times(centred, self.E).reshape(len(centred) * self.channels, self.group.dimension)
 
     def _joined(self, blocks: NDArray) -> NDArray:
         return blocks.reshape(-1, self.channels * self.group.dimension)
@@ -479,9 +425,9 @@ class LiftedModel:
         """
 
         def step(x: NDArray) -> NDArray:
-            return _times(x - self.mean.astype(x.dtype), self.map.astype(x.dtype))
+            return times(x - self.mean.astype(x.dtype), self.map.astype(x.dtype))
 
-        return self._stream(X, self.n_features, step, self.n_outputs, out)
+        return apply_to_rows(X, self.n_features, step, self.n_outputs, out)
 
     def unlift(self, Y: ArrayLike, out: NDArray | None = None) -> NDArray:
         """Map signals back to observations: X = mean + Y W⁺ᵀ with the Moore–Penrose inverse.
@@ -500,7 +446,7 @@ class LiftedModel:
         ndarray of shape (n, d)
             Observations; ``out`` if it is given.
         """
-        return self._stream(
+        return apply_to_rows(
             Y, self.n_outputs, lambda y: self.mean + self._inverse_map(y), self.n_features, out
         )
 
@@ -546,41 +492,7 @@ class LiftedModel:
                 moved[:, self.unseen] = x[:, self.unseen]
             return moved
 
-        return self._stream(X, self.n_features, step, self.n_features, out)
-
-    def _stream(
-        self,
-        X: ArrayLike,
-        columns: int,
-        step: Callable[[NDArray], NDArray],
-        width: int,
-        out: NDArray | None,
-    ) -> NDArray:
-        """Apply ``step`` to slices of rows, in the rows' own precision."""
-        rows = _check_rows(np.asanyarray(X), columns)
-        dtype = float_type(rows.dtype)
-        result = np.empty((len(rows), width), dtype=dtype) if out is None else out
-        if result.shape != (len(rows), width):
-            raise InputError(f"out has shape {result.shape}: it must be ({len(rows)}, {width})")
-        for part in row_batches(len(rows), max(columns, width)):
-            check_pages(rows)
-            batch = np.array(rows[part], dtype=dtype, order="C")
-            finite = np.isfinite(batch).all(axis=1)
-            if not finite.all():
-                bad = part.start + int(np.argmin(finite))
-                raise InputError(f"row {bad} holds NaN or infinity: drop or impute it first")
-            with np.errstate(over="ignore", invalid="ignore"):
-                block = step(batch)
-            finite = np.isfinite(block).all(axis=1)
-            if not finite.all():
-                bad = part.start + int(np.argmin(finite))
-                raise InputError(
-                    f"row {bad} is so large that its signal overflows: drop it, or divide the rows"
-                    " by a constant"
-                )
-            result[part] = block
-            forget_pages(rows)
-        return result
+        return apply_to_rows(X, self.n_features, step, self.n_features, out)
 
     def to(self, dtype: DTypeLike) -> LiftedModel:
         """Convert the parameters to another precision.
@@ -632,46 +544,3 @@ class LiftedModel:
                 "to_torch needs PyTorch, which is not installed: pip install 'symlift[train]'"
             ) from error
         return LiftedModule(self) if trainable else FixedLift(self)
-
-
-def _embed_rows(V: Any, window: NDArray, size: int, channels: int) -> Any:
-    """Sparse E (channels · size, d) with the rows of V (window · channels, d) at ``window``."""
-    from scipy.sparse import coo_array, csr_array
-
-    V = coo_array(V)
-    point, channel = np.divmod(V.row, channels)
-    return csr_array(
-        (V.data, (channel * size + window[point], V.col)), shape=(channels * size, V.shape[1])
-    )
-
-
-def _pseudo_inverse(M: Any) -> Callable[[NDArray], NDArray]:
-    """Rows z ↦ rows M⁺ z.  Rows of M that are zero throughout are left out of the work."""
-    used = np.flatnonzero(np.asarray(np.abs(M).sum(axis=1)).reshape(-1))
-    part = M[used]
-    if not hasattr(M, "tocsr"):
-        inverse = np.linalg.pinv(part, rcond=_RCOND).T
-        return lambda rows: rows[:, used] @ inverse
-    from scipy.sparse import eye_array
-    from scipy.sparse.linalg import splu
-
-    # normal equations: a tiny ridge replaces the Moore–Penrose rule where columns are unseen or
-    # proportional
-    gram = (part.T @ part).tocsc()
-    solver = splu((gram + 1e-9 * gram.diagonal().max() * eye_array(gram.shape[0])).tocsc())
-    return lambda rows: (
-        solver.solve(np.ascontiguousarray(part.T @ rows[:, used].T.astype(np.float64))).T
-    )
-
-
-def _times(rows: NDArray, M: Any) -> NDArray:
-    """rows Mᵀ, whether M is sparse or not."""
-    return np.asarray((M @ rows.T).T) if hasattr(M, "tocsr") else rows @ M.T
-
-
-def _check_rows(X: NDArray, columns: int) -> NDArray:
-    if X.ndim != 2 or X.shape[1] != columns:
-        raise InputError(f"an array of shape {X.shape} was given where (n, {columns}) is needed")
-    if X.dtype.kind not in "fiub":
-        raise InputError(f"an array of dtype {X.dtype} was given where numbers are needed")
-    return X

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from symlift.errors import InputError
+from symlift.errors import InputError, RowError
 
 __all__ = [
     "MAX_SAMPLE",
     "ColumnsOf",
     "Survey",
+    "apply_to_rows",
     "batches_of",
     "check_enough",
     "check_finite",
     "column_of",
     "float_type",
     "forget_pages",
+    "has_gaps",
+    "row_batches",
     "survey",
     "take_rows",
+    "varying",
 ]
 
 #: arrays of more numbers than this are sampled for a fit, to about so many numbers and at least
 #: so many rows; only training uses more rows
 MAX_SAMPLE, _SAMPLED, _LEAST_ROWS = 32_000_000, 16_000_000, 65_536
-# rows are read in batches of about this many numbers
+# rows are read in batches of about this many numbers: large enough for BLAS, small enough for any
+# laptop
 _BATCH = 4_000_000
 # Fourth and sixth powers of the data must neither overflow nor underflow; in single precision, only
 # their squares.
@@ -84,15 +89,19 @@ def check_pages(X: Any) -> None:
         raise InputError(f"{mapped.filename} was cut short while it was read: write it again")
 
 
+def row_batches(n: int, width: int) -> Iterator[slice]:
+    """Slices of ``n`` rows of ``width`` numbers, each slice of a few million numbers."""
+    rows = max(1, _BATCH // max(1, width))
+    yield from (slice(start, min(n, start + rows)) for start in range(0, n, rows))
+
+
 def batches_of(X: NDArray) -> Iterator[tuple[slice, NDArray]]:
     """Yield (rows, numbers) of X (n, d) in batches, in the precision of `float_type`.
 
     Pages of a memory map are released after each batch.
     """
-    step = max(1, _BATCH // max(1, X.shape[1]))
     dtype = float_type(X.dtype)
-    for start in range(0, len(X), step):
-        part = slice(start, min(len(X), start + step))
+    for part in row_batches(*X.shape):
         check_pages(X)
         yield part, np.asarray(X[part], dtype=dtype)
         forget_pages(X)
@@ -109,6 +118,72 @@ def take_rows(X: Any, index: NDArray[np.int64]) -> NDArray:
         out[start : start + step] = X[index[start : start + step]]
         forget_pages(X)
     return out
+
+
+def apply_to_rows(
+    X: ArrayLike,
+    columns: int,
+    step: Callable[[NDArray], NDArray],
+    width: int,
+    out: NDArray | None,
+) -> NDArray:
+    """The rows X (n, columns) after ``step``, (n, width), slice by slice in the precision of
+    `float_type`; written to ``out`` if it is given.
+    """
+    rows = _numbers(np.asanyarray(X), columns)
+    dtype = float_type(rows.dtype)
+    result = np.empty((len(rows), width), dtype=dtype) if out is None else out
+    if result.shape != (len(rows), width):
+        raise InputError(f"out has shape {result.shape}: it must be ({len(rows)}, {width})")
+    for part in row_batches(len(rows), max(columns, width)):
+        check_pages(rows)
+        batch = np.array(rows[part], dtype=dtype, order="C")
+        _check_rows(batch, part.start, "holds NaN or infinity: drop or impute it first")
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = step(batch)
+        _check_rows(
+            block,
+            part.start,
+            "is so large that its signal overflows: drop it, or divide the rows by a constant",
+        )
+        result[part] = block
+        forget_pages(rows)
+    return result
+
+
+def _check_rows(batch: NDArray, start: int, what: str) -> None:
+    finite = np.isfinite(batch).all(axis=1)
+    if not finite.all():
+        raise RowError(start + int(np.argmin(finite)), what)
+
+
+def _numbers(X: NDArray, columns: int) -> NDArray:
+    if X.ndim != 2 or X.shape[1] != columns:
+        raise InputError(f"an array of shape {X.shape} was given where (n, {columns}) is needed")
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"an array of dtype {X.dtype} was given where numbers are needed")
+    return X
+
+
+def has_gaps(X: NDArray) -> bool:
+    """Whether any entry is NaN; rows are read in batches, so that a memory map is never copied.
+
+    >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.array([[1, 2]]))
+    (True, False)
+    """
+    return X.dtype.kind == "f" and any(
+        bool(np.isnan(X[part]).any()) for part in row_batches(*X.shape)
+    )
+
+
+def varying(X: NDArray) -> NDArray[np.bool_]:
+    """Columns that take more than one value, (d,); gaps do not count as values.
+
+    >>> varying(np.array([[1.0, 2.0, np.nan], [1.0, 3.0, 4.0]]))
+    array([False,  True, False])
+    """
+    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    return np.nan_to_num(high) > np.nan_to_num(low)
 
 
 class ColumnsOf:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.model import row_batches
+from symlift.core.rows import row_batches
 from symlift.runs.readers import ReadOptions, Table, read_table
 from symlift.runs.readers.bounds import size_of
 from symlift.runs.readers.gaps import count_gaps

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.model import LiftedModel, has_gaps
-from symlift.core.rows import batches_of, float_type
-from symlift.errors import InputError
+from symlift.core.model import LiftedModel
+from symlift.core.rows import batches_of, float_type, has_gaps
+from symlift.errors import InputError, RowError
 from symlift.estimator import load
 from symlift.runs.folder import is_run, settled
 from symlift.runs.readers import of_no_use, read_table
@@ -48,11 +47,8 @@ def lift_to_file(
                 block = filler.fill(block)
             try:
                 sink[part] = model.lift(block)
-            except InputError:
-                bad = part.start + int(np.argmin(np.isfinite(block).all(axis=1)))
-                raise InputError(
-                    f"row {bad + 1:,} holds NaN or infinity: drop or impute it first"
-                ) from None
+            except RowError as error:
+                raise RowError(part.start + error.row, error.what) from None
             progress("writing", sink.done / len(rows))
 
 

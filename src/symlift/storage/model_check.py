@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from symlift.core.embedding import EmbeddingKind
 from symlift.core.grid import MAX_AXES, Grid
 from symlift.core.group import TranslationGroup
-from symlift.core.model import EmbeddingKind, LiftedModel
+from symlift.core.model import LiftedModel
 from symlift.core.torus import TorusGroup
 from symlift.errors import InputError
 

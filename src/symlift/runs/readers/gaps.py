@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.model import row_batches
+from symlift.core.rows import row_batches
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import column_name

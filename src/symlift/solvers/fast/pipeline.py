@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
-from symlift.core.model import LiftedModel, has_gaps
+from symlift.core.model import LiftedModel
+from symlift.core.rows import has_gaps
 from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.candidates import component_candidates

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid, grid_words
 from symlift.core.lags import LagClasses
-from symlift.core.model import has_gaps
+from symlift.core.rows import has_gaps
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_similarities, independent_components

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from symlift.core.differentiable import lifting_map, rotate_planes
+from symlift.core.embedding import EmbeddingKind
 from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup, spread_filter
 from symlift.core.linalg import polar
-from symlift.core.model import EmbeddingKind, LiftedModel
+from symlift.core.model import LiftedModel
 from symlift.errors import InputError
 
 __all__ = [

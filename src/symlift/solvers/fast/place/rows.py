@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from symlift.core.model import varying
+from symlift.core.rows import varying
 from symlift.errors import InputError
 from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.statistics.dependence import independent_rows
