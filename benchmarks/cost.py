@@ -1,7 +1,8 @@
 """What a step of training and a fit cost against the number of points, and the picture of it.
 
     python benchmarks/cost.py steps      seconds per step: as printed, ours, the diagonalisations
-    python benchmarks/cost.py images     seconds per step on 27x27 images and their bits
+    python benchmarks/cost.py images [mnist27-bits]
+                                         the first 200 printed steps on 27x27 images and their bits
     python benchmarks/cost.py fits       seconds per fit of the fast solver
     python benchmarks/cost.py picture    docs/images/figures/cost.png from results/cost.json
 
@@ -29,6 +30,7 @@ from symlift.datasets import gsn
 from symlift.paper import EXPERIMENTS
 from symlift.plotting import new_figure, styled, write_figure
 from symlift.solvers.neural.data import split_held_out
+from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import _settings, starting_model
 
@@ -37,8 +39,8 @@ SECTIONS = ("steps", "images", "fits")
 BATCH, ROWS = 1_000, 5_000
 SIZES = (15, 31, 63, 127, 255, 511)
 KINDS = {"as printed": "paper-gsn63", "ours": "gsn63"}
-#: rows of images and the steps that count: 200 of them would take 25 minutes of a core as printed
-IMAGES = {"mnist27-shuffled": 10, "mnist27-bits": 5}
+#: rows of images, and the steps that are taken on each (25 minutes of a core as printed)
+IMAGES, IMAGE_STEPS = ("mnist27-shuffled", "mnist27-bits"), {"as printed": 200, "ours": 10}
 FITS = {"random rotation": (15, 31, 63), "permuted columns": (15, 31, 63, 127, 255)}
 
 
@@ -65,15 +67,35 @@ def step_seconds(preset: str, d: int) -> float:
     return spent(trainer.step, 9 if d < 100 else 5)
 
 
-def image_step_seconds(preset: str, name: str) -> float:
-    """One step on a row of images, with the batch that the preset has."""
+def image_steps(preset: str, name: str, count: int) -> dict[str, Any]:
+    """The first ``count`` steps on a row of images, with the batch that the preset has: processor
+    seconds of one (median and slowest) and of all, and the terms' means over the last ten.
+    """
     data = EXPERIMENTS[name].observe(0, n=ROWS)
     settings = _settings(preset, None, data.grid, data.X.shape[1])
     start = starting_model(data.X, data.grid, settings, seed=0)
     split = split_held_out(len(data.X), np.random.default_rng(0))
     trainer = Trainer(data.X, *split, start, settings, 0)
     trainer._set_rates()
-    return spent(trainer.step, IMAGES[name])
+    times = []
+    for step in range(count):
+        if step == count - 10:
+            trainer.sums.zero_()
+        begin = time.process_time()
+        trainer.step()
+        times.append(time.process_time() - begin)
+    if not all(bool(p.isfinite().all()) for p in trainer.network.parameters()):
+        raise SystemExit(f"{preset} on {name}: parameters are not finite after {count} steps")
+    return {
+        "steps": count,
+        "seconds_per_step": float(f"{statistics.median(times):.4g}"),
+        "slowest": float(f"{max(times):.4g}"),
+        "seconds": round(sum(times), 1),
+        "terms": {
+            term: float(f"{value / 10:.4g}")
+            for term, value in zip(Objective.names, trainer.sums.tolist(), strict=True)
+        },
+    }
 
 
 def diagonalisations(d: int) -> float:
@@ -101,11 +123,11 @@ def stored_results() -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def keep(section: str, curve: str, size: int | str, seconds: float) -> None:
+def keep(section: str, curve: str, size: int | str, seconds: float | dict[str, Any]) -> None:
     result = {key: value for key, value in stored_results().items() if key in SECTIONS}
     result.setdefault(section, {}).setdefault(curve, {})[str(size)] = seconds
     write(NAME, result)
-    print(f"{section}: {curve}, {size}: {seconds} s", flush=True)
+    print(f"{section}: {curve}, {size}: {seconds}", flush=True)
 
 
 def done(section: str, curve: str, size: int | str) -> bool:
@@ -122,12 +144,12 @@ def run_steps() -> None:
             keep("steps", "two diagonalisations alone", d, diagonalisations(d))
 
 
-def run_images() -> None:
+def run_images(names: tuple[str, ...] = IMAGES) -> None:
     torch.set_num_threads(1)
-    for name in IMAGES:
+    for name in names:
         for curve, preset in (("as printed", "paper"), ("ours", "ours")):
             if not done("images", curve, name):
-                keep("images", curve, name, image_step_seconds(preset, name))
+                keep("images", curve, name, image_steps(preset, name, IMAGE_STEPS[curve]))
 
 
 def run_fits() -> None:
@@ -176,9 +198,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    runs = {"steps": run_steps, "images": run_images, "fits": run_fits, "picture": picture}
-    parser.add_argument("what", choices=tuple(runs))
-    runs[parser.parse_args().what]()
+    runs = {"steps": run_steps, "fits": run_fits, "picture": picture}
+    parser.add_argument("what", choices=(*runs, "images"))
+    parser.add_argument("row", nargs="?", choices=IMAGES, help="the only row that `images` takes")
+    args = parser.parse_args()
+    if args.what == "images":
+        run_images((args.row,) if args.row else IMAGES)
+    else:
+        runs[args.what]()
 
 
 if __name__ == "__main__":
