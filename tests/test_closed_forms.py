@@ -169,6 +169,7 @@ def test_the_centre_of_a_closing_is_that_of_the_model():
     )
     fit.fit(2.0 * X + 3.0)
     assert fit.trace_.training.ended == "finished"
+    assert fit.evidence_.found
     assert abs(circular_correlation(angle, fit.phase(2.0 * X + 3.0))) > 0.98
 
 

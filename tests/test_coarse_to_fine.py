@@ -138,6 +138,7 @@ def test_a_run_ends_on_the_grid_that_was_asked_for(blobs, monkeypatch):
     last = solution.trace.stages[-1]
     assert last.name == "finer grid"
     assert last.values["gap"] > 0
+    assert not solution.evidence.found  # after 50 steps
 
 
 def test_rows_of_gigabytes_are_centred_in_single_precision(monkeypatch):

@@ -49,8 +49,6 @@ __all__ = ["LatentDomain", "load"]
 # many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
-_NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not trust the result; "
-
 
 class LatentDomain(TransformerMixin, BaseEstimator):
     r"""Find the grid that vectors were measured on, its translation symmetry, and the signals.
@@ -231,7 +229,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self.samples_ = self._some(rows)
         self.diagnosis_: Diagnosis | None = None
         if doubts:
-            warnings.warn(_NOT_FOUND + doubts, FitWarning, stacklevel=3)
+            warnings.warn(doubts, FitWarning, stacklevel=3)
 
     def _asked(self) -> Asked:
         return Asked(

@@ -25,6 +25,11 @@ from symlift.statistics.selection import HeldOut
 __all__ = ["check_fit", "check_request", "diagnose"]
 
 _ROWS = 30_000
+_NOT_FOUND = "held-out rows show no identifiable domain on this grid: do not trust the result; "
+_NOT_CONVERGED = (
+    "training ended before it had converged: do not trust the result; give it more steps or"
+    " seconds, or another random_state, and look at diagnose"
+)
 
 
 def check_request(level: str, blocks: Any, rows: int) -> None:
@@ -43,13 +48,13 @@ def check_fit(
     """A fit that has just ended, with its probability and that of each column, and a warning if it
     should not be trusted.
 
-    There is no warning for solvers that report no evidence: those that train, and the random
-    baseline.
+    Solvers that report no evidence, those that train and the random baseline, are believed; but
+    training knows by itself where it has not converged.
     """
     silent = solution.evidence.explained is None and solution.evidence.agreement is None
     # a refined model has the evidence of its start
     if silent or asked.solver in TRAINED:
-        return solution, ""
+        return solution, _NOT_CONVERGED if silent and not solution.evidence.found else ""
     # products of small matrices become slower with a second thread
     with threadpool_limits(limits=1):
         sample = take_sample(X)
@@ -61,7 +66,7 @@ def check_fit(
     doubts = (
         ""
         if diagnosis.verdict in (Verdict.PRESENT, Verdict.ORDERED)
-        else diagnosis.next_steps[0].text
+        else _NOT_FOUND + diagnosis.next_steps[0].text
     )
     return replace(solution, evidence=evidence, placement=placement), doubts
 

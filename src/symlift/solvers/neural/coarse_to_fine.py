@@ -39,7 +39,7 @@ from symlift.solvers.fast.stationary import (
 )
 from symlift.solvers.neural.bit_columns import column_map, local_map
 from symlift.solvers.neural.data import strongest_modes
-from symlift.solvers.neural.full_batch import Closing, FullBatch
+from symlift.solvers.neural.full_batch import TRUNCATED, Closing, FullBatch
 
 __all__ = ["close_finer", "coarse_grid"]
 
@@ -79,7 +79,8 @@ def close_finer(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     modes = strongest_modes(X.T @ X, grid.size)
     closing = _sharpened(W @ modes.T, X @ modes.T, small, grid)
     V = closing.W @ modes
-    return replace(closing, W=local_map(V, X, grid) if two_valued(X) else V)
+    W = local_map(V, X, grid) if two_valued(X) else V
+    return replace(closing, W=W, limit=TRUNCATED)
 
 
 def _sharpened(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:

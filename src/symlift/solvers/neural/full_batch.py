@@ -34,7 +34,7 @@ from symlift.solvers.fast.stationary import minimise_over_rotations
 from symlift.solvers.neural.bit_columns import local_map
 from symlift.solvers.neural.data import centred, strongest_modes
 
-__all__ = ["Closing", "FullBatch", "most_local"]
+__all__ = ["TRUNCATED", "Closing", "FullBatch", "most_local"]
 
 #: partial whitenings, in their order
 _PATH = (0.0, 0.5)
@@ -51,7 +51,7 @@ _ARRIVED, _SAME = 1.5, 0.05
 _SAME_BITS = 1.0
 #: the largest gap where modes are left out, since the rest is only nearly stationary, and the most
 #: bits of one point: where there are more, the grid is a coarse one
-_TRUNCATED, _MOST_BITS = 5.0, 16
+TRUNCATED, _MOST_BITS = 5.0, 16
 #: the largest number of points whose third moments are kept, and the largest share of sampling
 #: noise in them
 _POINTS, _NOISE = 128, 0.5
@@ -130,7 +130,7 @@ class FullBatch:
         if self.strongest is None:
             return self._close(polar(W))
         closing = self._close(polar(W @ self.strongest.T))
-        return Closing(closing.W @ self.strongest, closing.gap, _TRUNCATED)
+        return Closing(closing.W @ self.strongest, closing.gap, TRUNCATED)
 
     def _gap_of(self, Y: NDArray) -> float:
         """The gap of a field as it stands, over its sampling noise."""

@@ -153,6 +153,16 @@ class Trainer:
         """The objective, with its estimators."""
         return self.learners.objective
 
+    @property
+    def converged(self) -> bool:
+        """Whether two closings on all rows have agreed; True where none are asked for, or none
+        apply to these rows.
+        """
+        if self.given["full_batch_at"] is None:
+            return True
+        closed = self.clock.near and self.clock.closed is not None
+        return closed or not self.full_batch.applies
+
     def _draw_again(self) -> None:
         """Begin from another draw of the start; best model, history, the steps taken and the least
         gap of a closing stay.

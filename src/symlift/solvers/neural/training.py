@@ -39,7 +39,7 @@ from symlift.solvers.neural.data import (
     strongest_modes,
 )
 from symlift.solvers.neural.distributed import join_processes
-from symlift.solvers.neural.full_batch import FullBatch
+from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.printed import PRINTED
@@ -121,27 +121,29 @@ def solve(
     )
     stages = tuple(Stage("train", record["seconds"], record) for record in best.history)
     model = best.best_model() if chosen.keep == "best" else best.network.model()
+    found = best.converged
     if small != grid:
         began = time.perf_counter()
         progress(f"closing on the grid {grid}", None)
-        model, gap = _on_grid(model, X[split[0]], grid)
-        stages += (Stage("finer grid", time.perf_counter() - began, {"gap": gap}),)
+        model, closing = _on_grid(model, X[split[0]], grid)
+        found &= closing.arrived
+        stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
     return Solution(
         model,
-        Evidence(carried_by="training"),
+        Evidence(found=found, carried_by="training"),
         Trace(solver="neural", stages=stages, training=summary),
     )
 
 
-def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, float]:
-    """A model of a coarse grid carried on to the ``grid`` that was asked for, and its gap over its
-    sampling noise.
+def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
+    """A model of a coarse grid carried on to the ``grid`` that was asked for, and the closing
+    there.
     """
     Z, mean = centred(rows)
     scale = float(Z.std())
     Z /= scale
     closing = close_finer(np.asarray(model.map), Z, model.grid, grid)
-    return LiftedModel.from_lifting_map(closing.W / scale, grid, mean), closing.gap
+    return LiftedModel.from_lifting_map(closing.W / scale, grid, mean), closing
 
 
 def train(
