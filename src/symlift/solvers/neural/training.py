@@ -121,16 +121,16 @@ def solve(
     )
     stages = tuple(Stage("train", record["seconds"], record) for record in best.history)
     model = best.best_model() if chosen.keep == "best" else best.network.model()
-    found = best.converged
+    converged = best.converged
     if small != grid:
         began = time.perf_counter()
         progress(f"closing on the grid {grid}", None)
         model, closing = _on_grid(model, X[split[0]], grid)
-        found &= closing.arrived
+        converged = converged and closing.arrived
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
     return Solution(
         model,
-        Evidence(found=found, carried_by="training"),
+        Evidence(found=converged, carried_by="training"),
         Trace(solver="neural", stages=stages, training=summary),
     )
 
