@@ -193,7 +193,8 @@ instead of random ones.  **fast** is the default solver, which does not train.
   disagree: [Recordings](recordings.md) explains why the larger number is not evidence of a ring.  The paper has
   static gratings, here they drift.
 - Seconds are those of one core for one seed, a baseline's for its whole search; those of our training are processor time, because the machine
-  was busy with other work.  It was busy during the two recordings, too, whose times are therefore too long.
+  was busy with other work.  All others are wall time; the machine was busy during first seeds and the authors'
+  baselines, too, so that times of a single run can be too long.
 - In rows with the identity transform, columns are permuted by the seed before anything is run.
 - **Topographic ICA reads so low** in the paper because a batch of 250 has one alignment and signed correlations are averaged: a random
   rotation reads about as much (**authors' scoring** in its table).
@@ -202,7 +203,7 @@ instead of random ones.  **fast** is the default solver, which does not train.
   ([why](baselines.md)).
 - The ablation runs all four variants of an experiment from the same start, with the same clock (the printed one) and the same number of steps,
   without going over to an exact model: they differ in the term that is left out only.  The last model is scored.  On the ring of 15 gradients are clipped and the steps are those of the paper's
-  table, with which the full objective converges; on 63 points the clock opens 32 of the 63 dimensions, with which it converges, too
+  table, with which the full objective converges on all three seeds up to rank 13 of 15, and on one to the end; on 63 points the clock opens 32 of the 63 dimensions, with which it converges, too
   ([what it shows](decisions/0010-as-printed.md#ablation-on-the-ring), and where the paper's conclusions differ).  What has not been run is listed below the table.
 - The Morris runs are the training as printed over 150,000 steps (1,500 epochs of 50,000 samples), over which one of twelve arrives, and
   one of nine with the printed settings: what a setting changes cannot be distinguished from what another seed changes
