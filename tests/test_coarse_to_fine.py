@@ -11,6 +11,7 @@ from symlift.metrics import signal_recovery
 from symlift.solvers.fast.edges import finer_frame
 from symlift.solvers.neural import coarse_to_fine, data
 from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
+from symlift.solvers.neural.full_batch import TRUNCATED
 from symlift.solvers.neural.training import solve
 
 SMALL, FINE = Grid((4, 4)), Grid((6, 6))
@@ -66,6 +67,18 @@ def test_weak_modes_are_put_in_place_on_the_fine_grid(blobs):
     recovered = signal_recovery(field, X @ closing.W.T, FINE)
     assert recovered.r > 0.98
     assert recovered.r_detail > 0.95
+
+
+def test_of_more_columns_than_points_a_truncated_field_may_arrive(blobs):
+    """Each point twice, with noise of its own: the strongest modes are isometric to the field."""
+    field, X = blobs
+    rng = np.random.default_rng(2)
+    twice = np.concatenate([X, X], axis=1) + 0.05 * rng.normal(size=(len(X), 72))
+    twice = (twice - twice.mean(axis=0)) / twice.std()
+    closing = close_finer(coarse_map(field, twice), twice, SMALL, FINE)
+    assert closing.limit == TRUNCATED > close_finer(coarse_map(field, X), X, SMALL, FINE).limit
+    assert closing.arrived
+    assert signal_recovery(field, twice @ closing.W.T, FINE).r > 0.98
 
 
 def test_more_points_than_third_moments_pixels_go_to_their_points(blobs, monkeypatch):
