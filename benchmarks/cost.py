@@ -31,6 +31,7 @@ from symlift.paper import EXPERIMENTS
 from symlift.plotting import new_figure, styled, write_figure
 from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.objective.terms import Objective
+from symlift.solvers.neural.presets import Settings
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import _settings, starting_model
 
@@ -41,6 +42,8 @@ SIZES = (15, 31, 63, 127, 255, 511)
 KINDS = {"as printed": "paper-gsn63", "ours": "gsn63"}
 #: rows of images, and the steps that are taken on each (25 minutes of a core as printed)
 IMAGES, IMAGE_STEPS = ("mnist27-shuffled", "mnist27-bits"), {"as printed": 200, "ours": 10}
+#: the last steps, whose terms are kept
+LAST = 10
 FITS = {"random rotation": (15, 31, 63), "permuted columns": (15, 31, 63, 127, 255)}
 
 
@@ -55,31 +58,33 @@ def spent(call: Callable[[], object], repeats: int) -> float:
     return float(f"{statistics.median(times):.4g}")
 
 
+def begun(X: NDArray, grid: Grid, settings: Settings) -> Trainer:
+    """A trainer before its first step."""
+    start = starting_model(X, grid, settings, seed=0)
+    trainer = Trainer(X, *split_held_out(len(X), np.random.default_rng(0)), start, settings, 0)
+    trainer._set_rates()
+    return trainer
+
+
 def step_seconds(preset: str, d: int) -> float:
     """One step of the map and of all estimators."""
     grid, data = Grid(d), gsn(ROWS, d, transform="dst1", random_state=0)
     X: NDArray = np.asarray(data.X, dtype=np.float32)
     wider = d + 2 * round(18 * d / 63)  # 99 for 63
     settings = _settings(preset, {"batch": BATCH, "dimension": wider}, grid, d)
-    start = starting_model(X, grid, settings, seed=0)
-    trainer = Trainer(X, *split_held_out(len(X), np.random.default_rng(0)), start, settings, 0)
-    trainer._set_rates()
-    return spent(trainer.step, 9 if d < 100 else 5)
+    return spent(begun(X, grid, settings).step, 9 if d < 100 else 5)
 
 
 def image_steps(preset: str, name: str, count: int) -> dict[str, Any]:
     """The first ``count`` steps on a row of images, with the batch that the preset has: processor
-    seconds of one (median and slowest) and of all, and the terms' means over the last ten.
+    seconds of one (median and slowest) and of all, and the terms' means over the last few.
     """
     data = EXPERIMENTS[name].observe(0, n=ROWS)
     settings = _settings(preset, None, data.grid, data.X.shape[1])
-    start = starting_model(data.X, data.grid, settings, seed=0)
-    split = split_held_out(len(data.X), np.random.default_rng(0))
-    trainer = Trainer(data.X, *split, start, settings, 0)
-    trainer._set_rates()
+    trainer = begun(data.X, data.grid, settings)
     times = []
     for step in range(count):
-        if step == count - 10:
+        if step == count - LAST:
             trainer.sums.zero_()
         begin = time.process_time()
         trainer.step()
@@ -92,7 +97,7 @@ def image_steps(preset: str, name: str, count: int) -> dict[str, Any]:
         "slowest": float(f"{max(times):.4g}"),
         "seconds": round(sum(times), 1),
         "terms": {
-            term: float(f"{value / 10:.4g}")
+            term: float(f"{value / LAST:.4g}")
             for term, value in zip(Objective.names, trainer.sums.tolist(), strict=True)
         },
     }
