@@ -28,12 +28,12 @@ from symlift.diagnosis.steps import looks_tuned, next_steps
 from symlift.diagnosis.verdict import Further, further_probability, make_tests, verdict_of
 from symlift.errors import FitWarning, InputError
 from symlift.metrics.placement import placement_agreement
+from symlift.search.criterion import make_slots
+from symlift.search.problem import Halves
+from symlift.search.rows import score_rows
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Evidence
 from symlift.solvers.fast.place.engine import place_columns
-from symlift.solvers.fast.place.halves import Halves
-from symlift.solvers.fast.place.rows import score_rows
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import make_slots
 from symlift.statistics.selection import HeldOut
 
 pytestmark = pytest.mark.portable

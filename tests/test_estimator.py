@@ -209,6 +209,7 @@ def test_a_model_is_one_short_line(X):
 @pytest.mark.parametrize(
     ("seed", "kept"), [(7, 7), (np.int64(9), 9), (None, None), (np.random.RandomState(3), None)]
 )
+@pytest.mark.filterwarnings("ignore:mixing")  # which a random map ignores
 def test_the_seed_is_kept(X, tmp_path, seed, kept):
     random_fit(X, random_state=seed, periodic=True, mixing="orthogonal").save(tmp_path)
     again = load(tmp_path)

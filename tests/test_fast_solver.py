@@ -103,8 +103,10 @@ def test_where_there_is_nothing_to_find_the_fit_says_so(kind, rng):
         X, periodic = field @ random_orthogonal(15, random_state=0), True
     with pytest.warns(FitWarning, match="no identifiable domain"):
         est = LatentDomain(grid=(15,), periodic=periodic, random_state=0).fit(X)
-    evidence = est.evidence_
-    assert evidence.locality < 0.2 or evidence.nongaussianity < 5
+    # neither places nor an unmixing: the places are returned, for what they are worth
+    assert not est.evidence_.found
+    assert est.placement_ is not None
+    assert est.placement_.confidence.max() < 0.5
 
 
 def test_memory_does_not_grow_with_rows(tmp_path):

@@ -11,14 +11,14 @@ from scipy.stats import rankdata
 from symlift.core.grid import Grid
 from symlift.datasets import gsn, image_crops, load_mnist, random_orthogonal
 from symlift.errors import InputError
+from symlift.search.criterion import fit_lags, make_slots
+from symlift.search.moves.descent import changes, costs, refine
+from symlift.search.problem import Halves, split_halves
+from symlift.search.rows import _normal_scores, score_rows
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.contract import Placed
-from symlift.solvers.fast.place.embed import along_edges
 from symlift.solvers.fast.place.engine import _look_mixed, place_columns
-from symlift.solvers.fast.place.halves import Halves, split_halves
-from symlift.solvers.fast.place.refine import changes, costs, refine
-from symlift.solvers.fast.place.rows import _normal_scores, score_rows
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import fit_lags, make_slots
+from symlift.solvers.starts.graph import along_edges
 
 pytestmark = pytest.mark.portable
 
@@ -255,7 +255,7 @@ def test_mixtures_are_not_taken_for_places(kind):
 def halves_of(X: np.ndarray) -> Halves:
     settings = PlaceSettings()
     rows = score_rows(X, np.random.default_rng(0), settings)
-    return split_halves(rows, np.arange(X.shape[1]), np.random.default_rng(1), settings)
+    return split_halves(rows, np.arange(X.shape[1]), settings)
 
 
 @pytest.mark.parametrize("seed", [100, 101, 102])
@@ -267,7 +267,7 @@ def test_columns_behind_a_rotation_are_not_searched_again(
     def restart(*_: object) -> None:
         raise AssertionError("a restart for columns that have no places")
 
-    monkeypatch.setattr("symlift.solvers.fast.place.search.anneal", restart)
+    monkeypatch.setattr("symlift.search.schedule.anneal", restart)
     ring = gsn(20_000, 15, periodic=True, transform="orthogonal", random_state=seed)
     assert _look_mixed(halves_of(ring.X), PlaceSettings())
     assert not put(ring.X, ring.grid).statistics.accepted

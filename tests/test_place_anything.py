@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from symlift import LatentDomain
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning, InputError
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import REASONS
 from symlift.solvers.fast.place.engine import place_columns
-from symlift.solvers.fast.place.settings import PlaceSettings
 from symlift.solvers.fast.settings import DEFAULT
 
 DAMAGES = (

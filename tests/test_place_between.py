@@ -11,13 +11,13 @@ from sklearn.datasets import load_digits
 from symlift import LatentDomain
 from symlift.core.grid import Grid
 from symlift.datasets import gsn
+from symlift.search.criterion import make_slots
+from symlift.search.moves.blocks import local_value, search_slips, slips
+from symlift.search.problem import split_halves
+from symlift.search.rows import score_rows
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place import engine
 from symlift.solvers.fast.place.contract import Placed
-from symlift.solvers.fast.place.halves import split_halves
-from symlift.solvers.fast.place.rows import score_rows
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slips import local_value, search_slips, slips
-from symlift.solvers.fast.place.slots import make_slots
 from test_place import field, put, share_right, shuffled
 
 pytestmark = pytest.mark.portable
@@ -113,9 +113,9 @@ def test_a_part_that_slipped_comes_back() -> None:
     )  # one border column of the grid is empty: room to slip
     true, slots = point[keep], make_slots(grid)
     rng = np.random.default_rng(0)
-    S = split_halves(
-        score_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), rng, SETTINGS
-    ).partial[0]
+    S = split_halves(score_rows(X[:, keep], rng, SETTINGS), np.arange(len(keep)), SETTINGS).partial[
+        0
+    ]
     at = grid.indices()[true]
     at[at[:, 0] > 2, 1] += 1
     wrong = grid.flat(at)
@@ -133,7 +133,7 @@ def test_mixed_columns_have_no_few_partners() -> None:
     local = []
     for rows in (X, X @ rotation):
         rng = np.random.default_rng(0)
-        halves = split_halves(score_rows(rows, rng, SETTINGS), np.arange(64), rng, SETTINGS)
+        halves = split_halves(score_rows(rows, rng, SETTINGS), np.arange(64), SETTINGS)
         local.append(engine._predictable(halves, Grid((8, 8)), SETTINGS))
     assert local == [True, False]
 

@@ -97,7 +97,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     generators_ : ndarray of shape (axes, d, d)
         Translation generators in observation coordinates; computed on first access.
     evidence_ : Evidence
-        Numbers that support the result, on rows that it was not fitted to.
+        Numbers that support the result, on rows that were held out from the search.
     trace_ : Trace
         What each stage of the solver did.
     diagnosis_ : Diagnosis or None
@@ -241,6 +241,15 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _check_settings(self) -> None:
         check_solver(self.solver)
         check_mixing(self.mixing)
+        ignored = {"mixing": self.mixing, "channels": self.channels}
+        for name, value in ignored.items():
+            if canonical(self.solver) != "fast" and value != "auto":
+                warnings.warn(
+                    f"{name}={value!r} has no effect with solver={self.solver!r}: leave it out, or"
+                    ' use solver="fast"',
+                    FitWarning,
+                    stacklevel=3,
+                )
 
     @property
     def _places(self) -> bool:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.diagnosis.places import PlacedRows
-from symlift.solvers.fast.place.embed import starts_from
-from symlift.solvers.fast.place.judge import explained_elsewhere
+from symlift.search.criterion import make_slots
+from symlift.search.judge import explained_elsewhere
+from symlift.search.schedule import search
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.screen import steps_apart
-from symlift.solvers.fast.place.search import search
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import make_slots
-from symlift.solvers.fast.place.statistic import partial_correlations
+from symlift.solvers.starts.portfolio import starts_from
+from symlift.statistics.correlations import partial_correlations
 
 __all__ = ["Alternative", "alternatives", "other_shapes", "simpler"]
 

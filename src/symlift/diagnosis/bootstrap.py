@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from symlift.diagnosis.measures import DEPENDENT, Sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
+from symlift.search.criterion import fit_lags
+from symlift.search.judge import margins
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
-from symlift.solvers.fast.place.judge import margins
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import fit_lags
 
 __all__ = ["survival", "with_survival"]
 

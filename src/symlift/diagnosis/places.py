@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.metrics.placement import placement_agreement
-from symlift.solvers.contract import Placement, Solution
-from symlift.solvers.fast.place.gaps import can_move_gaps, gaps_between, move_gaps
-from symlift.solvers.fast.place.halves import Halves
-from symlift.solvers.fast.place.judge import (
+from symlift.search.criterion import Slots, fit_lags, make_slots
+from symlift.search.judge import (
     explained_elsewhere,
     margins,
     neighbour_prediction,
     next_to,
     partner_prediction,
 )
-from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.rows import ColumnRows, score_rows
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
-from symlift.solvers.fast.place.statistic import partial_correlations, statistics_of
+from symlift.search.moves.descent import refine
+from symlift.search.moves.gaps import can_move_gaps, gaps_between, move_gaps
+from symlift.search.problem import Halves
+from symlift.search.rows import ColumnRows, score_rows
+from symlift.search.settings import PlaceSettings
+from symlift.solvers.contract import Placement, Solution
+from symlift.statistics.correlations import partial_correlations, statistics_of
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import window_of
 

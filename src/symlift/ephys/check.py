@@ -16,11 +16,11 @@ from symlift.ephys.fields import Fields, best_contacts, contact_costs
 from symlift.ephys.motions import motions_of, turns
 from symlift.ephys.slips import filled
 from symlift.ephys.wiring import Channels
+from symlift.search.moves.descent import refine
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
-from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.statistic import fisher, partial_correlations
+from symlift.statistics.correlations import fisher, partial_correlations
 
 __all__ = ["Exchange", "find_exchanges"]
 

@@ -12,9 +12,9 @@ from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, contact_costs
 from symlift.ephys.levels import Levels, Parts, correlate, levels_of
 from symlift.errors import InputError
+from symlift.search.moves.descent import changes
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
-from symlift.solvers.fast.place.refine import changes
 
 __all__ = ["Channels", "Wiring", "match_contacts", "read_channels"]
 

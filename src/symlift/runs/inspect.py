@@ -16,7 +16,7 @@ from symlift.runs.readers.bounds import size_of
 from symlift.runs.readers.gaps import count_gaps
 from symlift.runs.readers.options import column_name, listed
 from symlift.runs.readers.table import SeveralError
-from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.search.settings import PlaceSettings
 from symlift.statistics.dependence import effective_rank, independent_rows
 
 __all__ = ["Inspection", "inspect"]

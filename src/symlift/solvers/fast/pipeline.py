@@ -21,6 +21,7 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import LiftedModel
 from symlift.core.rows import has_gaps
+from symlift.search.rows import FEWEST_BIT_ROWS
 from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.candidates import component_candidates
@@ -28,7 +29,6 @@ from symlift.solvers.fast.frames import nearest_in_turn
 from symlift.solvers.fast.phases import sharpest_phase
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
-from symlift.solvers.fast.place.rows import FEWEST_BIT_ROWS
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.selection import held_out, held_out_in_window
@@ -101,7 +101,11 @@ def _solve(
     work.progress(
         "the columns are not points of the grid: going on to independent components", None
     )
-    return _unmixed(X, placed, grid, rng, reach, mixing, work)
+    unmixed = _unmixed(X, placed, grid, rng, reach, mixing, work)
+    # an unmixing that did not convince must not hide where the columns may be
+    if unmixed.evidence.found or reach != "general" or mixing != "auto" or work.sharpest:
+        return unmixed
+    return _from_places(X, placed, work, "coordinates")
 
 
 def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:

@@ -102,7 +102,7 @@ def propose_grid(
     Columns themselves are tried first (shuffled pixels), then the energies of independent
     components (dense mixing).
     """
-    best = _among_columns(screen(X, rng, settings.place, settings.propose_rows, progress), settings)
+    best = _among_columns(screen(X, rng, settings.place, settings.propose_rows, progress))
     n, d = X.shape
     if (
         best is not None
@@ -121,19 +121,14 @@ def propose_grid(
     )
 
 
-def _among_columns(screened: list[Screened], settings: FastSettings) -> Proposal | None:
+def _among_columns(screened: list[Screened]) -> Proposal | None:
     """The simplest grid that explains the columns about as well as any, and how far it is ahead of
     the next one.
     """
     if not screened or not screened[0].accepted:
         return None
-    able = [
-        one
-        for one in screened
-        if one.accepted
-        and 1 - one.share <= settings.as_good_columns * (1 - screened[0].share) + 0.005
-    ]
-    chosen = min(able, key=lambda one: one.displacements)
+    able = [one for one in screened if one.accepted and one.as_good_as(screened[0])]
+    chosen = min(able, key=lambda one: one.simplicity)
     other = max((one.share for one in screened if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
     return _proposal(

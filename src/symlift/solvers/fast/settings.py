@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.search.settings import PlaceSettings
 
 __all__ = ["DEFAULT", "FastSettings"]
 
@@ -266,8 +266,6 @@ class FastSettings:
     margin: float = 0.15
     #: grids that leave at most this many times as much unexplained as the best one count as equal
     as_good: float = 1.25
-    #: the same for columns that were placed, whose share of the real part scatters less
-    as_good_columns: float = 1.1
     #: columns up to which components are tried: every grid is arranged then
     propose_columns: int = 150
 

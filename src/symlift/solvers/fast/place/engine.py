@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,28 +11,31 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
-from symlift.solvers.contract import Progress, no_progress
-from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
-from symlift.solvers.fast.place.embed import starts_from
-from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
-from symlift.solvers.fast.place.gaps import move_gaps
-from symlift.solvers.fast.place.halves import Halves, split_halves
-from symlift.solvers.fast.place.judge import (
+from symlift.errors import InputError
+from symlift.search.criterion import Slots, fit_lags, make_slots
+from symlift.search.judge import (
     explained_elsewhere,
+    held_out_score,
     links,
     margins,
     neighbour_prediction,
     partner_prediction,
 )
-from symlift.solvers.fast.place.large import place_large
-from symlift.solvers.fast.place.rows import ColumnRows, score_rows, split_rows
-from symlift.solvers.fast.place.scatter import scatter
-from symlift.solvers.fast.place.search import SearchResult, search
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.several import polarities, search_channels
-from symlift.solvers.fast.place.slips import PRIORS, search_slips
-from symlift.solvers.fast.place.slots import Slots, fit_lags, make_slots
-from symlift.solvers.fast.place.statistic import (
+from symlift.search.moves.blocks import PRIORS, search_slips
+from symlift.search.moves.gaps import move_gaps
+from symlift.search.problem import Halves, split_halves
+from symlift.search.rows import ColumnRows, score_rows, split_rows
+from symlift.search.schedule import SearchResult, search
+from symlift.search.settings import PlaceSettings
+from symlift.search.triage import Triage, triage
+from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
+from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
+from symlift.solvers.starts.portfolio import starts_from
+from symlift.solvers.starts.scattered import scatter
+from symlift.solvers.starts.several import polarities, search_channels
+from symlift.solvers.starts.sparse import place_large
+from symlift.statistics.correlations import (
     correlations,
     fisher,
     kurtosis_and_skewness,
@@ -40,7 +43,6 @@ from symlift.solvers.fast.place.statistic import (
     partial_statistics,
     statistics_of,
 )
-from symlift.solvers.fast.place.triage import Triage, triage
 
 __all__ = ["core_columns", "place_columns", "settle_single"]
 
@@ -103,8 +105,13 @@ def _settle(
         few = out.to_place[: grid.size]
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
     if len(out.to_place) > settings.dense:
+        if channels not in ("auto", 1):
+            raise InputError(
+                f"channels={channels} cannot be placed for {len(out.to_place):,} columns, at most"
+                f" {settings.dense:,}: fit the columns of a part of the grid, or one channel alone"
+            )
         return _settle_large(rows, c, out, grid, rng, settings)
-    halves = split_halves(rows, out.to_place, rng, settings)
+    halves = split_halves(rows, out.to_place, settings)
     depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
         several = _settle_channels(
@@ -158,7 +165,7 @@ def _settle_large(
     The result is judged by how well neighbours predict each column on held-out rows.
     """
     columns = out.to_place
-    _, held = split_rows(len(rows.scores), settings.held, rng)
+    _, held = split_rows(len(rows.scores), settings.held)
     c_held = correlations(*rows.take(held, columns))
     # the correlations of the other rows follow without another product: scores have mean 0
     share = len(held) / len(rows.scores)
@@ -219,7 +226,7 @@ def settle_single(
         explained, ceiling, _ = tried[kind][1]
         if explained > settings.convinced * ceiling:
             break
-    kind = _carried(tried, halves, slots.grid)
+    kind = max(tried, key=lambda one: _rated(halves, slots)(tried[one][0].slot))
     result, judged = tried[kind]
     # of all rows, held out or not: their plain correlations are c
     S = (
@@ -439,7 +446,15 @@ def _try(
     # with fewer rows, the held-out ones decide nothing
     enough = len(halves.rows.scores) >= settings.few_rows
     result = search(S, slots, starts, rng, settings, share, promising if enough else None)
+    result = result.judged(_rated(halves, slots))
     return result, judged(result.slot)
+
+
+def _rated(halves: Halves, slots: Slots) -> Callable[[NDArray], float]:
+    """What placements are compared by: the explained part of the common target, on held-out
+    rows.
+    """
+    return lambda slot: held_out_score(*halves.target, slot, slots).explained
 
 
 def _look_mixed(halves: Halves, settings: PlaceSettings) -> bool:
@@ -475,20 +490,6 @@ def _again(
         yield from starts_from(c, slots.grid, rng, settings)
 
     return search(S, slots, starts(), rng, settings, 0.5)
-
-
-def _carried(
-    tried: dict[str, tuple[SearchResult, tuple[float, float, float]]], halves: Halves, grid: Grid
-) -> str:
-    """The kind whose placement predicts columns from their neighbours best, on held-out rows."""
-    if len(tried) == 1:
-        return next(iter(tried))
-    c, c_held = halves.correlations
-    left = {
-        kind: float(neighbour_prediction(c, c_held, t[0].slot, grid).mean())
-        for kind, t in tried.items()
-    }
-    return min(left, key=lambda kind: left[kind])
 
 
 def _confidence(margin: NDArray, share: float, result: SearchResult) -> NDArray[np.float64]:

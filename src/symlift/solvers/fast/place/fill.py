@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
 
-from symlift.solvers.fast.place.slots import Slots, fit_lags
+from symlift.search.criterion import Slots, fit_lags
 
 __all__ = ["AROUND", "nearest", "placement_map", "prediction", "usual_scale"]
 

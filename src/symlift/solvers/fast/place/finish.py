@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.rows import row_batches
+from symlift.search.criterion import Slots
+from symlift.search.rows import ColumnRows
+from symlift.search.triage import Triage
 from symlift.solvers.contract import Placement
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.fill import placement_map
-from symlift.solvers.fast.place.rows import ColumnRows
-from symlift.solvers.fast.place.scatter import Scattered, scattered_map
-from symlift.solvers.fast.place.several import bit_number_map
-from symlift.solvers.fast.place.slots import Slots
-from symlift.solvers.fast.place.triage import Triage
+from symlift.solvers.starts.scattered import Scattered, scattered_map
+from symlift.solvers.starts.several import bit_number_map
 
 __all__ = ["Settled", "as_numbers", "finish"]
 

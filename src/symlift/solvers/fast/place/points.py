@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.solvers.fast.place.embed import (
+from symlift.search.moves.descent import refine
+from symlift.search.settings import PlaceSettings
+from symlift.solvers.starts.graph import (
     classical_scaling,
     neighbour_graph,
     paths_through,
     stress_majorisation,
 )
-from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.scatter import best_partners, monotone_scaling
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.statistic import partial_correlations, partial_statistics
+from symlift.solvers.starts.scattered import best_partners, monotone_scaling
+from symlift.statistics.correlations import partial_correlations, partial_statistics
 
 __all__ = ["PointSlots", "in_steps", "place_on_points", "point_slots"]
 

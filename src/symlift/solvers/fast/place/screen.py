@@ -18,56 +18,57 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from symlift.core.grid import Grid
+from symlift.search.criterion import make_slots
+from symlift.search.judge import PlaceScore, ahead, held_out_score
+from symlift.search.problem import split_halves
+from symlift.search.rows import score_rows
+from symlift.search.settings import PlaceSettings
+from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
-from symlift.solvers.fast.place.embed import neighbour_graph
 from symlift.solvers.fast.place.engine import core_columns, settle_single
-from symlift.solvers.fast.place.halves import split_halves
-from symlift.solvers.fast.place.judge import explained_elsewhere
-from symlift.solvers.fast.place.rows import score_rows
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import make_slots
-from symlift.solvers.fast.place.statistic import correlations, partial_correlations
-from symlift.solvers.fast.place.triage import triage
+from symlift.solvers.starts.graph import neighbour_graph
+from symlift.statistics.correlations import correlations, partial_correlations
 
 __all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps_apart"]
 
 # columns below which a grid cannot be distinguished from chance, the largest aspect ratio, and the
 # number of grids of each kind that are placed
 _FEWEST, _MAX_ASPECT = 6, 8
-_PLACED = {(1, False): 1, (1, True): 1, (2, False): 4, (2, True): 4, (3, False): 1}
+_PLACED = {(1, False): 1, (1, True): 1, (2, False): 4, (2, True): 2, (3, False): 1}
 # starts for each of them: on the right grid the first ones agree, on a wrong one none do
 _STARTS = 3
 # points that may be empty, as a share of the number of columns
 _HOLES = 0.06
-_KINDS = ("partial", "lags")
+# standard errors by which a grid must be ahead of a simpler one
+_ERRORS = 2.0
 _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 
 
 @dataclass(frozen=True)
 class Screened:
-    """A grid that was filled, and the shares of held-out statistics that are explained and real."""
+    """A grid that was filled, and what the judge says of it."""
 
     grid: Grid
-    explained: float
-    ceiling: float
+    score: PlaceScore
     accepted: bool
 
     @property
     def share(self) -> float:
         """The share of what is real in the statistics that the grid explains."""
-        return self.explained / self.ceiling if self.ceiling > 0 else 0.0
+        return self.score.share
 
     @property
-    def displacements(self) -> int:
-        """Number of distinct displacements: the simpler of two grids has fewer."""
-        return int(
-            np.prod(
-                [
-                    n if wraps else 2 * n - 1
-                    for n, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
-                ]
-            )
-        )
+    def simplicity(self) -> tuple[int, int, int]:
+        """Lines are simpler than rings, which have one link more, rings than rectangles, those
+        than tori; of two that are alike, the one with fewer points.
+        """
+        return self.grid.ndim, sum(self.grid.periodic), self.grid.size
+
+    def as_good_as(self, other: Screened) -> bool:
+        """Whether it explains as much as ``other``, within two standard errors."""
+        if self.score.fitted.shape != other.score.fitted.shape:
+            return self.share >= other.share
+        return ahead(other.score, self.score) < _ERRORS
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
@@ -143,7 +144,7 @@ def screen(
     quick = replace(settings, restarts=0, starts=_STARTS)
     # the same rows are held out for each grid, and where all columns fit, the statistics of the
     # previous grid are reused
-    halves = split_halves(read, columns, np.random.default_rng(0), settings)
+    halves = split_halves(read, columns, settings)
     screened = []
     for count, grid in enumerate(chosen):
         progress(f"grid {grid}, candidate {count + 1} of {len(chosen)}", count / len(chosen))
@@ -151,18 +152,8 @@ def screen(
         halves = halves if np.array_equal(core, halves.columns) else halves.of(core)
         slots = make_slots(grid)
         settled = settle_single(halves, c, slots, np.random.default_rng(0), quick)
-        # grids are compared by the same statistics, whichever gave the placement: a long rectangle
-        # placed as a line explains plain correlations (0.97), but not partial ones
-        parts = [
-            explained_elsewhere(
-                *halves.statistics(kind), settled.slot, slots, settings.prior_pairs
-            )[:2]
-            for kind in _KINDS
-        ]
-        explained, ceiling = np.mean(parts, axis=0)
-        screened.append(
-            Screened(grid, float(explained), float(ceiling), settled.statistics.accepted)
-        )
+        judged = held_out_score(*halves.target, settled.slot, slots, settings.prior_pairs)
+        screened.append(Screened(grid, judged, settled.statistics.accepted))
     return sorted(screened, key=lambda one: -one.share)
 
 

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.place.rows import ColumnRows, split_rows
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.statistic import (
+from symlift.search.rows import ColumnRows, split_rows
+from symlift.search.settings import PlaceSettings
+from symlift.statistics.correlations import (
     correlations,
     fisher,
     magnitudes,
@@ -59,6 +59,17 @@ class Halves:
         return first, second
 
     @cached_property
+    def target(self) -> Pair:
+        """What placements are compared by, whichever criterion found them: plain and partial
+        correlations.
+        """
+        first, second = (
+            np.concatenate([fisher(c)[None], partial])
+            for c, partial in zip(self.correlations, self.partial, strict=True)
+        )
+        return first, second
+
+    @cached_property
     def lags(self) -> Pair:
         pair = []
         for part, c in zip((self.fit, self.held), self.correlations, strict=True):
@@ -69,8 +80,6 @@ class Halves:
         return pair[0], pair[1]
 
 
-def split_halves(
-    rows: ColumnRows, columns: NDArray[np.int64], rng: np.random.Generator, settings: PlaceSettings
-) -> Halves:
-    """A random split of the rows, in blocks."""
-    return Halves(rows, columns, *split_rows(len(rows.scores), settings.held, rng), settings.ridges)
+def split_halves(rows: ColumnRows, columns: NDArray[np.int64], settings: PlaceSettings) -> Halves:
+    """The rows in stretches, most of them to fit and some held out."""
+    return Halves(rows, columns, *split_rows(len(rows.scores), settings.held), settings.ridges)

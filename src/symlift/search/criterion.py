@@ -19,10 +19,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
+from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
 
-__all__ = ["LagModel", "PairClasses", "Slots", "fit_lags", "make_slots", "misfit"]
+__all__ = [
+    "LagModel",
+    "PairClasses",
+    "Slots",
+    "fit_lags",
+    "make_slots",
+    "misfit",
+    "nearest_slots",
+]
 
 
 class PairClasses(Protocol):
@@ -138,3 +147,13 @@ def fit_lags(
 def misfit(S: NDArray, slot: NDArray, slots: Slots, prior: float = 4.0) -> float:
     """F of an arrangement."""
     return fit_lags(S, slot, slots, 0.0, prior).misfit
+
+
+def nearest_slots(y: NDArray, grid: Grid, depth: int = 1) -> NDArray[np.int64]:
+    """Slots of least squared (periodic) distance, one column each."""
+    apart = np.abs(y[:, None] - grid.indices()[None])
+    apart = np.where(
+        grid.periodic, np.abs(apart - np.array(grid.shape) * np.rint(apart / grid.shape)), apart
+    )
+    cost = np.repeat(np.sum(apart**2, axis=-1), depth, axis=1)
+    return linear_sum_assignment(cost)[1].astype(np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.solvers.fast.place.slots import LagModel, PairClasses, fit_lags
+from symlift.search.criterion import LagModel, PairClasses, fit_lags
 
 __all__ = ["costs", "exchanges", "refine"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from symlift.solvers.fast.place.slots import LagModel, Slots
+from symlift.search.criterion import LagModel, Slots
 
 __all__ = ["anneal", "shake"]
 

@@ -20,8 +20,8 @@ from sklearn.isotonic import IsotonicRegression
 
 from symlift.core.grid import Grid
 from symlift.solvers.fast.arrange import independent_axes
-from symlift.solvers.fast.place.embed import classical_scaling, stress_majorisation
 from symlift.solvers.fast.place.fill import AROUND, nearest, prediction, usual_scale
+from symlift.solvers.starts.graph import classical_scaling, stress_majorisation
 
 __all__ = ["Scattered", "best_partners", "in_box", "monotone_scaling", "scatter", "scattered_map"]
 

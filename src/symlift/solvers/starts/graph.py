@@ -5,29 +5,17 @@ Shortest paths, stress majorisation, axes along the edges, and a lattice fitted 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix, diags, triu
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree, shortest_path
 from scipy.sparse.linalg import splu
 
 from symlift.core.grid import Grid
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.statistic import partial_correlations
 
-__all__ = [
-    "coordinates_from",
-    "into_box",
-    "lattice",
-    "nearest_slots",
-    "neighbour_graph",
-    "starts_from",
-]
+__all__ = ["coordinates_from", "into_box", "lattice", "neighbour_graph", "spectral_coordinates"]
 
 _STRESS_ROUNDS = 60
 _LATTICE_ROUNDS = 15
@@ -218,7 +206,9 @@ def into_box(y: NDArray, grid: Grid) -> NDArray[np.float64]:
     for axis, (n, wraps) in enumerate(zip(grid.shape, grid.periodic, strict=True)):
         z = y[:, axis] - np.angle(np.exp(2j * np.pi * y[:, axis]).mean()) / (2 * np.pi)
         if not wraps:
-            whole = np.rint(z).astype(np.int64)
+            # columns that a broken graph leaves far outside must not decide how much is counted
+            middle = float(np.median(z))
+            whole = np.rint(np.clip(z, middle - 4 * n, middle + 4 * n)).astype(np.int64)
             counts = np.bincount(whole - whole.min())
             inside = np.convolve(counts, np.ones(n), "valid") if len(counts) > n else np.zeros(0)
             first = int(inside.argmax()) if len(inside) else -((n - len(counts)) // 2)
@@ -274,39 +264,9 @@ def spectral_coordinates(
     return grid_coordinates(independent_axes(y, rng), grid)
 
 
-def starts_from(
-    c: NDArray, grid: Grid, rng: np.random.Generator, settings: PlaceSettings
-) -> Iterator[NDArray[np.float64]]:
-    """Coordinates from several graphs over correlations c, the most reliable first."""
-    low, high = settings.ridges
-    partial = {r: partial_correlations(c, r) for r in (settings.start_ridge, low, high)}
-    faces = grid.ndim > 1
-    middle = settings.start_ridge
-    for ridge, squares in (
-        (middle, faces),
-        (low, False),
-        (high, faces),
-        (middle, False),
-        (low, faces),
-    ):
-        yield from coordinates_from(partial[ridge], grid, settings.edge, squares, rng)
-    yield from spectral_coordinates(c, grid, rng)
-    yield from coordinates_from(c, grid, settings.edge, faces, rng)
-
-
 def _axis_orders(y: NDArray, grid: Grid) -> list[list[int]]:
     """Orders of the axes that fit the grid: the longest extent on the longest axis."""
     extent = np.argsort(-np.ptp(y, axis=0), kind="stable")
     order = np.empty(grid.ndim, dtype=np.int64)
     order[np.argsort(-np.array(grid.shape), kind="stable")] = extent
     return [order.tolist()]
-
-
-def nearest_slots(y: NDArray, grid: Grid, depth: int = 1) -> NDArray[np.int64]:
-    """Slots of least squared (periodic) distance, one column each."""
-    apart = np.abs(y[:, None] - grid.indices()[None])
-    apart = np.where(
-        grid.periodic, np.abs(apart - np.array(grid.shape) * np.rint(apart / grid.shape)), apart
-    )
-    cost = np.repeat(np.sum(apart**2, axis=-1), depth, axis=1)
-    return linear_sum_assignment(cost)[1].astype(np.int64)

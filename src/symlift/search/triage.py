@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
-from symlift.solvers.fast.place.rows import ColumnRows
-from symlift.solvers.fast.place.settings import PlaceSettings
+from symlift.search.rows import ColumnRows
+from symlift.search.settings import PlaceSettings
 
 __all__ = ["Triage", "triage"]
 
@@ -125,6 +125,13 @@ def _strangers(
     worth = np.maximum(np.minimum(count[:, None], count[None]) * share - 3, 1)
     z = np.arctanh(np.minimum(size, 1 - 1e-6)) * np.sqrt(worth)
     best = z.max(axis=1)
-    strange = best < level
+    # what is not significant is not yet absent: a column is noise only if its strongest correlation
+    # would be unusually small among those of the others even at the end of its interval (of MEG,
+    # where few rows are independent, 175 of 248 columns were not, at 0.91 in the median)
+    strongest = size.max(axis=1)
+    own = np.take_along_axis(worth, z.argmax(axis=1)[:, None], axis=1)[:, 0]
+    least = np.arctanh(np.minimum(strongest, 1 - 1e-6)) + level / np.sqrt(own)
+    usual = np.arctanh(np.minimum(float(np.median(strongest)), 1 - 1e-6))
+    strange = (best < level) & (least < usual)
     # with too few rows nearly all columns look unrelated: set none aside
     return strange if strange.mean() < 0.9 else np.zeros(d, dtype=bool)

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.place.anneal import anneal, shake
-from symlift.solvers.fast.place.embed import nearest_slots
-from symlift.solvers.fast.place.judge import links
-from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.search import SAME, SearchResult, distinct
-from symlift.solvers.fast.place.slots import Slots, fit_lags, misfit
+from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
+from symlift.search.judge import links
+from symlift.search.moves.descent import refine
+from symlift.search.moves.restart import anneal, shake
+from symlift.search.schedule import SAME, SearchResult, distinct
 
 __all__ = ["local_value", "search_slips", "slips"]
 

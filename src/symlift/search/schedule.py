@@ -1,26 +1,29 @@
-"""Search from several starts: each is refined, the least misfit wins.
+"""Search from several starts: each is refined, and all that they reach stays in the pool.
 
-The search ends once two starts reach the same optimum.
+The search ends once two starts reach the same optimum. The least misfit leads the pool; which of
+it is returned is for the judge to say, on rows that the search has not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.place.anneal import anneal, shake
-from symlift.solvers.fast.place.embed import nearest_slots
-from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.settings import PlaceSettings
-from symlift.solvers.fast.place.slots import Slots, fit_lags
+from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
+from symlift.search.moves.descent import refine
+from symlift.search.moves.restart import anneal, shake
+from symlift.search.settings import PlaceSettings
 
 __all__ = ["SAME", "SearchResult", "distinct", "search"]
 
 SAME = 1e-6
-_POPULATION = 4
+_POPULATION, _POOL = 4, 12
+# starts on a line or ring that are compared before any agreement counts: they cost little, and two
+# may share a mistake (a line closed to a ring and cut elsewhere)
+_CHAINS = 5
 _MORE = 2
 # restarts that must return to the same optimum to end the search, and the slots up to which they do
 # not
@@ -29,12 +32,23 @@ _HITS, _SMALL = 4, 100
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best slots, their misfit, and how many starts were tried and ended there."""
+    """The slots of least misfit, how many starts were tried and ended there, and the distinct
+    results, (misfit, slots), of least misfit first.
+    """
 
     misfit: float
     slot: NDArray[np.int64]
     starts: int
     agreeing: int
+    pool: tuple[tuple[float, NDArray[np.int64]], ...] = ()
+
+    def judged(self, value: Callable[[NDArray], float]) -> SearchResult:
+        """The result of the pool that ``value``, a number from other rows, rates highest."""
+        if not self.pool:
+            return self
+        least, slot = max(self.pool, key=lambda one: value(one[1]))
+        same = abs(least - self.misfit) < SAME
+        return self if same else replace(self, misfit=least, slot=slot, agreeing=1)
 
 
 def search(
@@ -53,25 +67,22 @@ def search(
     whether restarts are worthwhile.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
+    begun: list[tuple[float, NDArray[np.int64]]] = []
+    fewest = _CHAINS if slots.grid.ndim == 1 else 1
     for y in starts:
-        results.append(
-            refine(
-                S,
-                nearest_slots(y, slots.grid, slots.depth),
-                slots,
-                settings.widths,
-                settings.prior_pairs,
-            )
-        )
-        if _agreeing(results) >= settings.agreeing or len(results) == settings.starts:
+        start = nearest_slots(y, slots.grid, slots.depth)
+        begun.append((misfit(S, start, slots, settings.prior_pairs), start))
+        results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
+        agree = _agreeing(results) >= settings.agreeing and len(results) >= fewest
+        if agree or len(results) == settings.starts:
             break
     # with free slots, starts may agree although two columns are separated by an empty slot: a few
     # more restarts correct that
     wanted = settings.agreeing + _MORE if _agreeing(results) >= settings.agreeing else _HITS
     if slots.size == S.shape[1] and _agreeing(results) >= settings.agreeing:
-        return _best(results)
-    if promising is not None and not promising(_best(results).slot):
-        return _best(results)
+        return _best(results, begun)
+    if promising is not None and not promising(_best(results, begun).slot):
+        return _best(results, begun)
     for _ in range(_restarts(slots.size, settings, share)):
         population = distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
@@ -83,7 +94,7 @@ def search(
         # on small grids a restart takes 15 ms, and a few returns to one optimum prove little
         if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
-    return _best(results)
+    return _best(results, begun)
 
 
 def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
@@ -99,16 +110,22 @@ def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:
 
 
 def distinct(
-    results: list[tuple[float, NDArray[np.int64]]],
+    results: list[tuple[float, NDArray[np.int64]]], most: int = _POPULATION
 ) -> list[tuple[float, NDArray[np.int64]]]:
     """The best few distinct results."""
     best: list[tuple[float, NDArray[np.int64]]] = []
     for value, slot in sorted(results, key=lambda r: r[0]):
         if not best or value > best[-1][0] + SAME:
             best.append((value, slot))
-    return best[:_POPULATION]
+    return best[:most]
 
 
-def _best(results: list[tuple[float, NDArray[np.int64]]]) -> SearchResult:
+def _best(
+    results: list[tuple[float, NDArray[np.int64]]], begun: list[tuple[float, NDArray[np.int64]]]
+) -> SearchResult:
+    """The least misfit, and the pool: what the starts and restarts reached, and, on a line or
+    ring, where they began. Chains are good orders as they stand, and the descent may harm them.
+    """
     value, slot = min(results, key=lambda r: r[0])
-    return SearchResult(value, slot, len(results), _agreeing(results))
+    pool = distinct(results, _POOL) + begun
+    return SearchResult(value, slot, len(results), _agreeing(results), tuple(pool))

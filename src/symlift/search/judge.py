@@ -2,23 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.solvers.fast.place.refine import changes, costs
-from symlift.solvers.fast.place.slots import LagModel, Slots, fit_lags
+from symlift.search.criterion import LagModel, Slots, fit_lags
+from symlift.search.moves.descent import changes, costs
 
 __all__ = [
+    "PlaceScore",
+    "ahead",
     "explained_elsewhere",
+    "held_out_score",
     "links",
     "margins",
     "neighbour_prediction",
     "next_to",
     "partner_prediction",
 ]
+
+
+@dataclass(frozen=True)
+class PlaceScore:
+    """What a placement explains of statistics of rows that nothing else has used.
+
+    ``fitted`` (m, d, d) are the weights whose product with the held-out statistics is
+    ``explained``, ``noise`` (m,) the sampling variance of those statistics, ``ceiling`` the part of
+    them that is real. All are sums over the statistics, so that one that is mostly noise counts
+    little.
+    """
+
+    explained: float
+    ceiling: float
+    fitted: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @property
+    def share(self) -> float:
+        """The part of what is real that is explained."""
+        return self.explained / self.ceiling if self.ceiling > 0 else 0.0
+
+
+def held_out_score(
+    S: NDArray, held: NDArray, slot: NDArray, slots: Slots, prior: float = 4.0
+) -> PlaceScore:
+    """The squared correlation of held-out statistics (m, d, d) with the means of their classes.
+
+    The means come from other rows, ``S``. A class with few pairs has a noisy mean, which lowers the
+    correlation: a domain with more classes has to earn them.
+    """
+    pairs = max(len(slot) * (len(slot) - 1), 1)
+    model = fit_lags(S, slot, slots, 0.0, prior)
+    index = slots.index[np.ix_(slot, slot)]
+    explained, ceiling, fitted, noise = 0.0, 0.0, [], []
+    for s, h, k in zip(S, held, model.K, strict=True):
+        mean = k[index]
+        np.fill_diagonal(mean, 0.0)
+        mean -= mean.sum() / pairs
+        np.fill_diagonal(mean, 0.0)
+        size = max(float(np.vdot(h, h)), 1e-12)
+        along = max(float(np.vdot(mean, h)), 0.0)
+        mean *= along / (max(float(np.vdot(mean, mean)), 1e-12) * size)
+        real = max(float(np.vdot(s, h)), 0.0) / size
+        explained += float(np.vdot(mean, h))
+        ceiling += real
+        fitted.append(mean)
+        noise.append(size / pairs * max(1 - real, 0.0))
+    return PlaceScore(explained, ceiling, np.stack(fitted), np.array(noise))
+
+
+def ahead(one: PlaceScore, other: PlaceScore) -> float:
+    """By how many standard errors ``one`` explains more of the same columns than ``other``.
+
+    Paired: sampling noise counts only where the two predict different values.
+    """
+    apart = one.fitted - other.fitted
+    # every pair of columns is there twice, with the same noise
+    error = np.sqrt(2 * float(np.einsum("mij,mij,m->", apart, apart, one.noise)))
+    return (one.explained - other.explained) / max(float(error), 1e-12)
 
 
 def explained_elsewhere(

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.solvers.fast.place.halves import Halves
-from symlift.solvers.fast.place.judge import explained_elsewhere
-from symlift.solvers.fast.place.slots import Slots, fit_lags
-from symlift.solvers.fast.place.statistic import fisher
+from symlift.search.criterion import Slots, fit_lags
+from symlift.search.judge import explained_elsewhere
+from symlift.search.problem import Halves
+from symlift.statistics.correlations import fisher
 
 __all__ = ["can_move_gaps", "gaps_between", "move_gaps"]
 

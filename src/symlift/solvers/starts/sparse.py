@@ -15,11 +15,11 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
+from symlift.search.judge import links, next_to
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
-from symlift.solvers.fast.place.embed import _axis_orders, along_edges, into_box, lattice
-from symlift.solvers.fast.place.judge import links, next_to
+from symlift.solvers.starts.graph import _axis_orders, along_edges, into_box, lattice
 
-__all__ = ["place_large"]
+__all__ = ["place_large", "sparse_coordinates"]
 
 _LANDMARKS = 300
 _DISPUTED = 1_500
@@ -34,6 +34,9 @@ def place_large(
     Also returns the mean over columns of the summed partial correlations with grid neighbours.
     """
     edges = _graph(p, 2 * grid.ndim, least)
+    if edges.nnz < len(p):  # hardly any links: noise, which has no order but the one it came in
+        point = np.where(np.arange(len(p)) < grid.size, np.arange(len(p)), -1)
+        return point, float(links(p, point, grid).mean())
     candidates: list[tuple[float, NDArray[np.int64]]] = []
     for start in _coordinates(edges, grid, rng):
         y = lattice(start, edges, grid)
@@ -42,6 +45,20 @@ def place_large(
         candidates.append((float(links(p, point, grid).mean()), point))
     value, point = max(candidates, key=lambda pair: pair[0])
     return point, value
+
+
+def sparse_coordinates(
+    p: NDArray, grid: Grid, least: float, rng: np.random.Generator
+) -> NDArray[np.float64] | None:
+    """The same as coordinates (d, P): columns without a point are at that of the column that they
+    are linked to most. None for so few columns that all would be neighbours.
+    """
+    if len(p) <= 2 * grid.ndim:
+        return None
+    point, _ = place_large(p, grid, least, rng)
+    placed = np.flatnonzero(point >= 0)
+    partner = placed[np.argmax(p[:, placed], axis=1)]
+    return grid.indices()[np.where(point >= 0, point, point[partner])].astype(np.float64)
 
 
 def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
@@ -103,6 +120,7 @@ def _cleaned(y: NDArray, edges: csr_matrix, p: NDArray, least: float, grid: Grid
     """Edges that the coordinates confirm, and those that they suggest."""
     box = [n if wraps else 1e9 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
     shifted = np.mod(y, box) if any(grid.periodic) else y - y.min(axis=0)
+    shifted = np.where(shifted < box, shifted, 0.0)  # the remainder of -1e-17 is rounded to the box
     tree = cKDTree(shifted, boxsize=np.array(box)) if any(grid.periodic) else cKDTree(shifted)
     pairs = tree.query_pairs(1.45, output_type="ndarray")
     v = shifted[pairs[:, 0]] - shifted[pairs[:, 1]]

@@ -17,12 +17,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import breadth_first_order
 
 from symlift.core.grid import Grid
+from symlift.search.criterion import make_slots, nearest_slots
+from symlift.search.judge import next_to
+from symlift.search.moves.descent import refine
 from symlift.solvers.fast import bit_places
-from symlift.solvers.fast.place.embed import into_box, nearest_slots
-from symlift.solvers.fast.place.judge import next_to
-from symlift.solvers.fast.place.refine import refine
-from symlift.solvers.fast.place.scatter import best_partners, in_box, monotone_scaling
-from symlift.solvers.fast.place.slots import make_slots
+from symlift.solvers.starts.graph import into_box
+from symlift.solvers.starts.scattered import best_partners, in_box, monotone_scaling
 
 __all__ = ["families", "matched_channels", "shared_places", "staggered_places"]
 

@@ -1,0 +1,1 @@
+"""Ways to begin: one file each, and none knows another."""
