@@ -19,6 +19,7 @@ from symlift.solvers.registry import MIXINGS, SOLVERS, canonical
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
 from symlift.storage.model_file import MODEL_FILES, save_model
+from symlift.storage.plain_files import NotPlainError, check_plain
 from symlift.storage.sample_file import Samples, write_samples
 from symlift.storage.strict_json import dumps, read_json
 
@@ -130,7 +131,7 @@ def write_estimator(record: EstimatorRecord, folder: str | os.PathLike[str]) -> 
 def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
     """Read what `write_estimator`, or symlift 0.1, wrote; a model alone has the defaults."""
     path = Path(folder) / ESTIMATOR_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return EstimatorRecord()
     try:
         raw = read_json(path)
@@ -147,6 +148,8 @@ def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
         AttributeError,
         OverflowError,
     ) as error:
+        if isinstance(error, NotPlainError):
+            raise
         raise InputError(
             f"{path} is damaged ({type(error).__name__}): save the model again"
         ) from None
@@ -218,9 +221,10 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
     from safetensors.numpy import load_file
 
     path = Path(folder) / GAPS_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
+        check_plain(path)
         parts = load_file(path)
         near, covariance = parts["near"].astype(np.int64), parts["covariance"].astype(np.float64)
         k = near.shape[1]
@@ -242,6 +246,8 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
         ValueError,
         AttributeError,
     ) as error:
+        if isinstance(error, NotPlainError):
+            raise
         raise InputError(
             f"{path} is damaged ({type(error).__name__}): save the model again"
         ) from None

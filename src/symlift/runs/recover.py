@@ -176,7 +176,7 @@ def recover(
     if is_follower():
         _follow(asked)
         return None
-    settled(out, to_write=True)
+    settled(out)
     before = asked.before()
     asked.settings(before)  # invalid requests are refused before anything is written
     if before is not None and before.record.status is Status.DONE and before.folder == out:

@@ -10,6 +10,8 @@ import socket
 import tempfile
 from pathlib import Path
 
+from symlift.storage.plain_files import open_plain
+
 __all__ = ["is_stale", "sha256_of", "sweep", "write_atomically"]
 
 # .NAME.HOST-PID-START-RANDOM
@@ -101,5 +103,5 @@ def _is_alive(pid: int) -> bool:
 
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
+    with os.fdopen(open_plain(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

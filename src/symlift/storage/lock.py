@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from symlift.errors import InputError
+from symlift.storage.plain_files import NotPlainError, open_plain
 
 try:
     import fcntl
@@ -41,7 +42,7 @@ class Lock:
     def __enter__(self) -> Self:
         end = time.monotonic() + self.patience
         while True:
-            file = self.path.open("a+", encoding="utf-8")
+            file = self._open()
             try:
                 if fcntl is not None:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,6 +58,7 @@ class Lock:
             if self._is_still_there(file):
                 break
             file.close()  # its last holder removed it between our opening and our locking it
+        self._refuse_foreign(file)
         file.seek(0)
         file.truncate()
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
@@ -64,9 +66,33 @@ class Lock:
         self.file = file
         return self
 
+    def _open(self) -> IO[str]:
+        """Open the file of the lock: never through a link, and never one with another name."""
+        descriptor = open_plain(self.path, os.O_RDWR | os.O_CREAT)
+        if os.fstat(descriptor).st_nlink > 1:
+            os.close(descriptor)
+            raise NotPlainError(
+                f"{self.path} is a hard link, so that writing it would change another file: remove"
+                " it"
+            )
+        return os.fdopen(descriptor, "r+", encoding="utf-8")
+
+    def _refuse_foreign(self, file: IO[str]) -> None:
+        """Refuse a file with content that another user left: it may not be a lock at all.
+
+        Where the system assigns other owners (squashed roots, mounts with ``uid=``), a new file
+        looks foreign as well, but is empty.
+        """
+        status = os.fstat(file.fileno())
+        if status.st_size and hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+            file.close()
+            raise NotPlainError(
+                f"{self.path} was left by another user (number {status.st_uid}): have it removed"
+            )
+
     def _is_still_there(self, file: IO[str]) -> bool:
         try:
-            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+            return os.path.samestat(os.fstat(file.fileno()), self.path.lstat())
         except FileNotFoundError:
             return False
 
@@ -82,7 +108,7 @@ def sweep_locks(folder: Path, pattern: str = ".*.lock") -> None:
     """Remove lock files in ``folder`` that nobody holds: what killed processes have left."""
     with contextlib.suppress(OSError):
         for path in folder.glob(pattern):
-            with contextlib.suppress(OSError, InUseError), Lock(path, path.name):
+            with contextlib.suppress(OSError, InputError), Lock(path, path.name):
                 pass
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from symlift.errors import InputError
 from symlift.storage.atomic import write_atomically
+from symlift.storage.plain_files import check_plain
 from symlift.storage.strict_json import loads
 
 __all__ = [
@@ -46,6 +47,7 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, A
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_checkpoint` wrote. Never runs code."""
     try:
+        check_plain(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != _FORMAT:
