@@ -17,7 +17,7 @@ from symlift import Diagnosis, InputError, LatentDomain, Verdict, load
 from symlift._estimator_file import read_estimator
 from symlift.datasets import gsn
 from symlift.diagnosis import NextStep, Test
-from symlift.errors import FitWarning
+from symlift.errors import FitWarning, SymliftError
 from symlift.runs.readers import ReadOptions
 from symlift.runs.record import Status, finished, open_run
 from symlift.runs.recover import RunFailedError, recover
@@ -272,8 +272,9 @@ def test_a_full_disk_is_a_failure_and_an_unwritable_place_bad_input(here, monkey
         with pytest.raises(RunFailedError, match="No space left"):
             fit(here, out=here / "run")
     monkeypatch.setattr("symlift.runs.record.Run.write", full)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(SymliftError, match="none cannot be written") as caught:
         fit(here, out=here / "none")
+    assert not isinstance(caught.value, InputError)  # exit code 1, not 2
     assert not (here / "none").exists()
 
 

@@ -204,7 +204,7 @@ def check_fits(
 
 def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
     """Write what predicts missing entries into ``folder``; single precision is enough for that."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     tensors = {
         "mean": filler.mean,
@@ -212,7 +212,9 @@ def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
         "covariance": filler.covariance.astype(np.float32),
     }
     with write_atomically(Path(folder) / GAPS_FILE) as temporary:
-        save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, temporary)
+        temporary.write_bytes(
+            save({name: np.ascontiguousarray(value) for name, value in tensors.items()})
+        )
 
 
 def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:

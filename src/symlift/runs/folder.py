@@ -16,7 +16,7 @@ from pathlib import Path
 from symlift.errors import InputError
 from symlift.runs.record import RECORD, Run, Status, open_run
 from symlift.solvers.registry import TRAINING_FILES
-from symlift.storage.atomic import is_stale, sweep, write_atomically
+from symlift.storage.atomic import remove_left, sweep, write_atomically, write_error
 from symlift.storage.lock import Lock
 from symlift.storage.plain_files import NotPlainError, is_plain_file, is_plain_folder, refuse_links
 
@@ -178,13 +178,9 @@ def _settle(folder: Path) -> None:
         sweep(place)
         sweep(place / TRAINING)
         for entry in place.iterdir() if place.is_dir() else ():
-            # temporary names of symlift 0.1 do not contain the process id
-            if (
-                entry.name not in (LOCK, NEXT, SWAP)
-                and _is_temporary(entry)
-                and is_stale(entry.name) is None
-            ):
-                entry.unlink()
+            # nobody else makes a run here, whatever the name says of its maker: the lock is ours
+            if entry.name not in (LOCK, NEXT, SWAP) and _is_temporary(entry):
+                remove_left(entry, alone=True)
     if (folder / SWAP).is_dir() or _is_whole(folder):
         _swap_in(folder)
     elif (folder / NEXT).is_dir() and not (folder / NEXT / RECORD).is_file():
@@ -262,9 +258,7 @@ class Claim:
         except OSError as error:
             self.release()
             self._remove_folders()
-            raise InputError(
-                f"{folder} cannot be written ({error.strerror}): choose another --out"
-            ) from None
+            raise write_error(folder, error, "choose another --out") from None
 
     def begin(self, run: Run) -> None:
         """Write the record of ``run``, which is new or continued."""
@@ -285,9 +279,7 @@ class Claim:
                 _remove_results(self.work)
         except OSError as error:
             self.undo()
-            raise InputError(
-                f"{self.folder} cannot be written ({error.strerror}): choose another --out"
-            ) from None
+            raise write_error(self.folder, error, "choose another --out") from None
 
     def clear(self) -> None:
         """Remove the results of an earlier attempt at this run, and no other files."""

@@ -45,7 +45,7 @@ from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.settings import DEFAULT as FAST
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
 from symlift.solvers.registry import canonical
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import write_atomically, write_error
 
 __all__ = ["RunFailedError", "recover"]
 
@@ -295,9 +295,7 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
         raise
     except OSError as error:
         claim.undo()
-        raise InputError(
-            f"{asked.out} cannot be written ({error.strerror}): choose another --out"
-        ) from None
+        raise write_error(asked.out, error, "choose another --out") from None
     notes = list(table.notes)
 
     def watch(stage: str, share: float | None) -> None:

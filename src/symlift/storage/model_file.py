@@ -56,15 +56,14 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['model.json', 'model.safetensors']
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with write_atomically(folder / "model.safetensors") as temporary:
-        save_file(
-            {name: np.ascontiguousarray(value) for name, value in _tensors(model).items()},
-            temporary,
-        )
+        # save_file would put another file in the place of the temporary one
+        tensors = {name: np.ascontiguousarray(value) for name, value in _tensors(model).items()}
+        temporary.write_bytes(save(tensors))
         digest = sha256_of(temporary)
     header = {
         "format": FORMAT,

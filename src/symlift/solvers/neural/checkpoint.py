@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from symlift.errors import InputError
@@ -37,11 +37,8 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, A
     """
     metadata = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": json.dumps(header)}
     with write_atomically(path) as temporary:
-        save_file(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-            temporary,
-            metadata=metadata,
-        )
+        here = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        temporary.write_bytes(save(here, metadata=metadata))
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
