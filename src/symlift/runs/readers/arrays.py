@@ -16,6 +16,7 @@ from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet, check_rows, choose_key, extra
+from symlift.storage.plain_files import is_plain_file, is_plain_folder
 
 __all__ = ["read_npy", "read_npz", "read_zarr"]
 
@@ -93,6 +94,7 @@ def read_npz(path: Path, options: ReadOptions) -> Sheet:
 
 
 def read_zarr(path: Path, options: ReadOptions) -> Sheet:
+    _check_contained(path)
     _check_codecs(path)
     zarr = extra("zarr", path)
     store = zarr.open(str(path), mode="r")
@@ -116,6 +118,16 @@ def read_zarr(path: Path, options: ReadOptions) -> Sheet:
     return Sheet.of(np.asarray(store[...]))
 
 
+def _check_contained(path: Path) -> None:
+    """Refuse what would lead out of the folder, or is no file: a link in it, a pipe."""
+    for entry in path.rglob("*"):
+        if not (is_plain_file(entry) or is_plain_folder(entry)):
+            raise InputError(
+                f"{path} holds {entry.relative_to(path)}, a link or a pipe, which is not followed:"
+                " copy the array with what it holds"
+            )
+
+
 def _check_codecs(path: Path) -> None:
     """A codec named in the metadata is run by the library: only those that are known, and never
     pickle.
@@ -125,6 +137,12 @@ def _check_codecs(path: Path) -> None:
             continue
         check_size(entry, 20 * entry.stat().st_size)
         meta = json.loads(entry.read_text(encoding="utf-8"))
+        # a separator goes into the names of files: "/../" would leave the folder
+        if any(mark not in (".", "/") for mark in _separators(meta)):
+            raise InputError(
+                f"{path} separates the numbers of its chunks by neither '.' nor '/': save the array"
+                " again"
+            )
         for codec in _codecs(meta):
             if "pickle" in codec:
                 raise InputError(
@@ -136,6 +154,18 @@ def _check_codecs(path: Path) -> None:
                     f"{path} is stored with {codec[:40]!r}, which is not read: save a plain array"
                     " of numbers"
                 )
+
+
+def _separators(meta: Any) -> Iterator[Any]:
+    """What separates the numbers in chunks' names, anywhere in the metadata of version 2 or 3."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            if key in ("dimension_separator", "separator") and value is not None:
+                yield value
+            yield from _separators(value)
+    elif isinstance(meta, list):
+        for value in meta:
+            yield from _separators(value)
 
 
 def _codecs(meta: Any) -> Iterator[str]:
