@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from symlift.errors import InputError
 from symlift.runs.readers.table import check_rows, extra
 from symlift.storage.atomic import write_atomically, write_folder_atomically
+from symlift.storage.csv_cells import safe_cell
 
 __all__ = ["WRITABLE", "RowSink", "check_writable", "open_rows", "write_rows"]
 
@@ -123,7 +124,9 @@ def _open_text(
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     if names is not None:
         line = io.StringIO()
-        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(names)
+        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(
+            [safe_cell(name) for name in names]
+        )
         file.write(line.getvalue().encode())
     return lambda block: np.savetxt(file, block, fmt=digits, delimiter=delimiter)
 

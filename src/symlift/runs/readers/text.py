@@ -21,6 +21,7 @@ from symlift.runs.readers.fields import entry_kind, find_decimal
 from symlift.runs.readers.header import is_header, is_units
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet
+from symlift.storage.csv_cells import plain_cell
 
 __all__ = ["layout_of", "read_text", "sheet_of"]
 
@@ -271,6 +272,8 @@ def layout_of(
     if decimal == "," and options.decimal is None:
         notes.append("numbers have decimal commas")
     names, skip, more = _names(path, records, comments, start, width, decimal, options)
+    if text and names is not None:
+        names = tuple(map(plain_cell, names))
     last = before[-1] if before else []
     if (
         names is None
