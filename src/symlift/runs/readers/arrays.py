@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.inflate import PACKERS, check_packed
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet, check_rows, choose_key, extra
 from symlift.storage.plain_files import is_plain_file, is_plain_folder
@@ -115,7 +116,23 @@ def read_zarr(path: Path, options: ReadOptions) -> Sheet:
         stored,
         what="the array in smaller chunks",
     )
+    _check_chunks(path)
     return Sheet.of(np.asarray(store[...]))
+
+
+def _check_chunks(path: Path) -> None:
+    """Refuse chunks that unpack to far more than their array declares."""
+    for header in path.rglob(".zarray"):
+        meta = json.loads(header.read_text(encoding="utf-8"))
+        if any(name in PACKERS for name in _codecs({"filters": meta.get("filters")})):
+            raise InputError(f"{path} is packed more than once: save the array again")
+        packer = next(_codecs({"compressor": meta.get("compressor")}), "")
+        if packer not in PACKERS:
+            continue
+        declared = math.prod(meta["chunks"]) * np.dtype(meta["dtype"]).itemsize
+        for entry in header.parent.rglob("*"):
+            if not entry.name.startswith(".") and entry.is_file():
+                check_packed(path, packer, entry.read_bytes(), declared)
 
 
 def _check_contained(path: Path) -> None:
