@@ -454,3 +454,27 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(tmp_path, monkeypatch
         fresh.save(tmp_path / "fresh")
     with pytest.raises(NotFittedError):
         fresh.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("names", "several columns have the name 'a'"),
+        ("sparse frame", "sparse data frame"),
+        ("sparse", r"X\.toarray\(\)"),
+        ("bfloat16", "convert it to float32"),
+    ],
+)
+def test_odd_rows_are_refused_in_one_line(kind, words):
+    from scipy.sparse import csr_array
+
+    X = gsn(60, (9,), random_state=0).X
+    rows = {
+        "names": lambda: pd.DataFrame(X, columns=list("aabcdefgh")),
+        "sparse frame": lambda: pd.DataFrame(X).astype(pd.SparseDtype(float)),
+        "sparse": lambda: csr_array(X),
+        "bfloat16": lambda: torch.tensor(X).to(torch.bfloat16),
+    }[kind]()
+    with pytest.raises(InputError, match=words) as caught:
+        LatentDomain((9,), True, "random").fit(rows)
+    assert "\n" not in str(caught.value)

@@ -558,3 +558,30 @@ def test_killed_at_three_moments_a_run_ends_the_same(here):
 @pytest.mark.slow
 def test_killed_at_twenty_moments_a_run_ends_the_same(here):
     assert kill_and_resume(here, 20).count("running") > 8
+
+
+def test_a_folder_that_was_removed_stays_removed(here, monkeypatch):
+    import shutil
+
+    out, fit_ = here / "run", LatentDomain.fit
+
+    def removing(self, *arguments, **options):
+        fitted = fit_(self, *arguments, **options)
+        shutil.rmtree(out)
+        return fitted
+
+    monkeypatch.setattr(LatentDomain, "fit", removing)
+    with pytest.raises(RunFailedError, match="was removed or replaced"):
+        fit(here, out=out)
+    assert not out.exists()
+
+
+def test_resume_is_not_offered_where_memory_is_missing(here, monkeypatch):
+    def large(*_, **__):
+        raise MemoryError("Unable to allocate 3.64 TiB")
+
+    monkeypatch.setattr(LatentDomain, "fit", large)
+    with pytest.raises(RunFailedError, match="more memory than there is") as caught:
+        fit(here, out=here / "run")
+    assert "--resume" not in str(caught.value)
+    assert "3.64 TiB" in str(caught.value)

@@ -281,6 +281,11 @@ class Claim:
             self.undo()
             raise write_error(self.folder, error, "choose another --out") from None
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder is still the one that was claimed."""
+        return self.lock.is_held and self.work.is_dir()
+
     def clear(self) -> None:
         """Remove the results of an earlier attempt at this run, and no other files."""
         _remove_results(self.work)

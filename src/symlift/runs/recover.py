@@ -327,6 +327,11 @@ def _run(
         _judge(run.record, estimator, table.rows, notes, progress)
         judged = time.perf_counter()
         progress("writing", None)
+        if not claim.is_there:  # whoever removed it does not want it back
+            raise RunFailedError(
+                f"{claim.folder} was removed or replaced while the run was at work: nothing is"
+                " written; start the run again"
+            )
         claim.clear()
         _write_results(run, estimator, table.rows, progress)
         written = time.perf_counter()
@@ -335,6 +340,8 @@ def _run(
         n, d = table.rows.shape
         turned = "; where each row is a channel, give --transpose" if d > n else ""
         raise InputError(f"{data}: {error}{turned}") from None
+    except RunFailedError:
+        raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         run.record = run.record.model_copy(
@@ -343,6 +350,13 @@ def _run(
         with contextlib.suppress(OSError):  # the most likely reason is a full disk
             claim.clear()
             run.write()
+        if isinstance(error, MemoryError):  # the same request would need it again
+            n, d = table.rows.shape
+            raise RunFailedError(
+                f"the run in {claim.folder} failed, since {n:,} rows of {d:,} columns need more"
+                f" memory than there is ({reason}): give fewer columns (--columns) or a smaller"
+                " --grid with --overwrite, or use a larger machine"
+            ) from error
         raise RunFailedError(
             f"the run in {claim.folder} failed ({reason}): fix that and continue with --resume"
         ) from error

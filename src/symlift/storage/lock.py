@@ -111,6 +111,11 @@ class Lock:
                 f"{self.path} was left by another user (number {status.st_uid}): have it removed"
             )
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock is ours, and its file still there."""
+        return self.file is not None and self._is_still_there(self.file)
+
     def _is_still_there(self, file: IO[str]) -> bool:
         try:
             return os.path.samestat(os.fstat(file.fileno()), self.path.lstat())
