@@ -422,3 +422,60 @@ def test_a_rotation_is_never_resolved_into_another_map(X):
     assert "resolve" not in stages
     W = est.lifting_map_
     assert np.allclose(W @ W.T, np.eye(12) * (W[0] @ W[0]), atol=1e-8)
+
+
+@pytest.mark.parametrize("stage", ["grid", "solver", "end"])
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(tmp_path, monkeypatch, stage):
+    from sklearn.exceptions import NotFittedError
+
+    import symlift.estimator as module
+    from symlift import load
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    X = gsn(60, (9,), random_state=0).X
+    fresh = LatentDomain((9,), True, "random", random_state=0)
+    fitted = LatentDomain((9,), True, "random", random_state=0)
+    fitted.fit(X, names=[f"old{i}" for i in range(9)])
+    before = dict(vars(fitted))
+    with monkeypatch.context() as patch:
+        if stage == "grid":
+            patch.setattr(module, "choose_grid", interrupt)
+        else:
+            patch.setattr(LatentDomain, "_solve" if stage == "solver" else "_some", interrupt)
+        for estimator in (fresh, fitted):
+            with pytest.raises(KeyboardInterrupt):
+                estimator.fit(X[:, ::-1] * 2, names=[f"new{i}" for i in range(9)])
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+    fitted.save(tmp_path)
+    assert list(load(tmp_path).feature_names_in_) == [f"old{i}" for i in range(9)]
+    with pytest.raises(NotFittedError):
+        fresh.save(tmp_path / "fresh")
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("names", "several columns have the name 'a'"),
+        ("sparse frame", "sparse data frame"),
+        ("sparse", r"X\.toarray\(\)"),
+        ("bfloat16", "convert it to float32"),
+    ],
+)
+def test_odd_rows_are_refused_in_one_line(kind, words):
+    from scipy.sparse import csr_array
+
+    X = gsn(60, (9,), random_state=0).X
+    rows = {
+        "names": lambda: pd.DataFrame(X, columns=list("aabcdefgh")),
+        "sparse frame": lambda: pd.DataFrame(X).astype(pd.SparseDtype(float)),
+        "sparse": lambda: csr_array(X),
+        "bfloat16": lambda: torch.tensor(X).to(torch.bfloat16),
+    }[kind]()
+    with pytest.raises(InputError, match=words) as caught:
+        LatentDomain((9,), True, "random").fit(rows)
+    assert "\n" not in str(caught.value)

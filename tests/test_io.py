@@ -404,3 +404,18 @@ print(json.dumps({"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - be
     )
     assert json.loads(done.stdout)["mb"] < 200
     assert read_rows(tmp_path / "y.npy").shape == (rows, 4)
+
+
+def test_a_header_of_many_names(tmp_path):
+    """Before the delimiter is known, a header is one entry: longer than the csv module allows."""
+    import csv
+
+    names = [f"ENSG{i:011d}.1" for i in range(12_000)]
+    rows = np.random.default_rng(0).integers(0, 50, (30, len(names)))
+    lines = [",".join(names), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    before = csv.field_size_limit()
+    table = read_table(tmp_path / "x.csv")
+    assert csv.field_size_limit() == before
+    assert table.names == tuple(names)
+    np.testing.assert_array_equal(table.rows, rows)

@@ -17,7 +17,7 @@ from symlift import Diagnosis, InputError, LatentDomain, Verdict, load
 from symlift._estimator_file import read_estimator
 from symlift.datasets import gsn
 from symlift.diagnosis import NextStep, Test
-from symlift.errors import FitWarning
+from symlift.errors import FitWarning, SymliftError
 from symlift.runs.readers import ReadOptions
 from symlift.runs.record import Status, finished, open_run
 from symlift.runs.recover import RunFailedError, recover
@@ -272,8 +272,9 @@ def test_a_full_disk_is_a_failure_and_an_unwritable_place_bad_input(here, monkey
         with pytest.raises(RunFailedError, match="No space left"):
             fit(here, out=here / "run")
     monkeypatch.setattr("symlift.runs.record.Run.write", full)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(SymliftError, match="none cannot be written") as caught:
         fit(here, out=here / "none")
+    assert not isinstance(caught.value, InputError)  # exit code 1, not 2
     assert not (here / "none").exists()
 
 
@@ -557,3 +558,30 @@ def test_killed_at_three_moments_a_run_ends_the_same(here):
 @pytest.mark.slow
 def test_killed_at_twenty_moments_a_run_ends_the_same(here):
     assert kill_and_resume(here, 20).count("running") > 8
+
+
+def test_a_folder_that_was_removed_stays_removed(here, monkeypatch):
+    import shutil
+
+    out, fit_ = here / "run", LatentDomain.fit
+
+    def removing(self, *arguments, **options):
+        fitted = fit_(self, *arguments, **options)
+        shutil.rmtree(out)
+        return fitted
+
+    monkeypatch.setattr(LatentDomain, "fit", removing)
+    with pytest.raises(RunFailedError, match="was removed or replaced"):
+        fit(here, out=out)
+    assert not out.exists()
+
+
+def test_resume_is_not_offered_where_memory_is_missing(here, monkeypatch):
+    def large(*_, **__):
+        raise MemoryError("Unable to allocate 3.64 TiB")
+
+    monkeypatch.setattr(LatentDomain, "fit", large)
+    with pytest.raises(RunFailedError, match="more memory than there is") as caught:
+        fit(here, out=here / "run")
+    assert "--resume" not in str(caught.value)
+    assert "3.64 TiB" in str(caught.value)

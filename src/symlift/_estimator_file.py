@@ -19,6 +19,7 @@ from symlift.solvers.registry import MIXINGS, SOLVERS, canonical
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.atomic import write_atomically
 from symlift.storage.model_file import MODEL_FILES, save_model
+from symlift.storage.plain_files import NotPlainError, check_plain
 from symlift.storage.sample_file import Samples, write_samples
 from symlift.storage.strict_json import dumps, read_json
 
@@ -130,7 +131,7 @@ def write_estimator(record: EstimatorRecord, folder: str | os.PathLike[str]) -> 
 def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
     """Read what `write_estimator`, or symlift 0.1, wrote; a model alone has the defaults."""
     path = Path(folder) / ESTIMATOR_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return EstimatorRecord()
     try:
         raw = read_json(path)
@@ -147,6 +148,8 @@ def read_estimator(folder: str | os.PathLike[str]) -> EstimatorRecord:
         AttributeError,
         OverflowError,
     ) as error:
+        if isinstance(error, NotPlainError):
+            raise
         raise InputError(
             f"{path} is damaged ({type(error).__name__}): save the model again"
         ) from None
@@ -201,7 +204,7 @@ def check_fits(
 
 def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
     """Write what predicts missing entries into ``folder``; single precision is enough for that."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     tensors = {
         "mean": filler.mean,
@@ -209,7 +212,9 @@ def write_gaps(filler: GapFiller, folder: str | os.PathLike[str]) -> None:
         "covariance": filler.covariance.astype(np.float32),
     }
     with write_atomically(Path(folder) / GAPS_FILE) as temporary:
-        save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, temporary)
+        temporary.write_bytes(
+            save({name: np.ascontiguousarray(value) for name, value in tensors.items()})
+        )
 
 
 def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
@@ -218,9 +223,10 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
     from safetensors.numpy import load_file
 
     path = Path(folder) / GAPS_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
+        check_plain(path)
         parts = load_file(path)
         near, covariance = parts["near"].astype(np.int64), parts["covariance"].astype(np.float64)
         k = near.shape[1]
@@ -242,6 +248,8 @@ def read_gaps(folder: str | os.PathLike[str], columns: int) -> GapFiller | None:
         ValueError,
         AttributeError,
     ) as error:
+        if isinstance(error, NotPlainError):
+            raise
         raise InputError(
             f"{path} is damaged ({type(error).__name__}): save the model again"
         ) from None

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from symlift.diagnosis import Diagnosis
     from symlift.solvers.contract import Progress, Trace
 
-__all__ = ["Watch", "diagnosis_lines", "refit_words", "trace_lines", "watching"]
+__all__ = ["Watch", "diagnosis_lines", "printable", "refit_words", "trace_lines", "watching"]
+
+
+def printable(line: str) -> str:
+    """Return a line in which what would steer a terminal is written out.
+
+    >>> printable("a\\x1b[2J")
+    'a\\\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 class Watch:
@@ -58,7 +67,7 @@ class Watch:
 
     def say(self, line: str) -> None:
         """Print one line above the bar."""
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
 
 class _TimeLeft:

@@ -40,3 +40,7 @@ class TrainingError(SymliftError, RuntimeError):
 
 class FitWarning(UserWarning):
     """Warning about a fit that finished but should be inspected before it is trusted."""
+
+
+class FolderWarning(UserWarning):
+    """Warning about a folder whose file system cannot guarantee what symlift relies on."""

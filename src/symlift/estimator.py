@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -177,12 +178,16 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         FitWarning
             If the tests at the end of the fit do not support the result.
         """
-        self._check_settings()
-        given = self._array(X, reset=True)
+        # on a copy, which takes our place in one step: a fit that fails or is interrupted leaves
+        # the estimator as it was, fitted or not
+        fitted = copy.copy(self)
+        fitted._check_settings()
+        given = fitted._array(X, reset=True)
         if names is not None:
-            self.feature_names_in_ = column_names(names, given.shape[1])
+            fitted.feature_names_in_ = column_names(names, given.shape[1])
         with watching(self.verbose, progress) as watch:
-            self._find(given, watch)
+            fitted._find(given, watch)
+        self.__dict__ = fitted.__dict__
         return self
 
     def _find(self, given: NDArray, watch: Progress) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -282,6 +283,39 @@ case(
     "--key",
     "X",
 )
+
+
+def linked_nwb(name: str) -> bytes:
+    """Units of which one part is a link to another file."""
+
+    def write(file: Any) -> None:
+        parts = {"spike_times": np.arange(5.0), "spike_times_index": [2, 5], "id": [7, 8]}
+        for part, values in parts.items():
+            if part != name:
+                file.create_dataset(f"units/{part}", data=values)
+        file.update({f"units/{name}": h5py.ExternalLink("other.h5", "/X")})
+
+    return h5(write)
+
+
+for name in ("spike_times", "spike_times_index", "id"):
+    case(f"x.nwb with {name} elsewhere", linked_nwb(name), f"units/{name} is a link")
+case(
+    "x.nwb with units elsewhere",
+    h5(lambda f: f.update({"units": h5py.ExternalLink("other.h5", "/")})),
+    "units is a link",
+)
+case(
+    "x.nwb with ids of a system file",
+    h5(
+        lambda f: (
+            f.create_dataset("units/spike_times", data=[0.0, 1.0]),
+            f.create_dataset("units/spike_times_index", data=[1, 2]),
+            f.create_dataset("units/id", (2,), "S8", external=[("/etc/passwd", 0, 16)]),
+        )
+    ),
+    "not followed",
+)
 case("x.nwb of nothing", h5(lambda f: None), "neither units")
 case("x.nwb without spikes", nwb(np.zeros(0), [0, 0]), "no spikes")
 case("x.nwb with a bad index", nwb(np.arange(5.0), [3, 1]), "do not agree")
@@ -467,6 +501,7 @@ ZARR = {
     "no rows": ({"shape": [0, 5]}, "no rows"),
     "one axis": ({"shape": [200], "chunks": [200]}, "shape (200,)"),
     "pickle": ({"filters": [{"id": "pickle"}]}, "never loaded"),
+    "a way out": ({"dimension_separator": "/../"}, "neither '.' nor '/'"),
     "an unknown codec": ({"compressor": {"id": "mine"}}, "'mine', which is not read"),
     "objects": ({"dtype": "|O"}, "x.zarr"),
     "complex": ({"dtype": "<c16", "fill_value": [0, 0]}, "complex"),
@@ -498,3 +533,18 @@ def test_damaged_chunks_and_metadata_of_zarr(tmp_path, monkeypatch):
 
 def test_there_are_enough_cases():
     assert len(CASES) + len(ZARR) >= 200
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "dangling", "pipe"])
+@pytest.mark.parametrize("name", ["0.0", ".zarray", "group"])
+def test_nothing_outside_of_a_zarr_is_read(tmp_path, monkeypatch, name, kind):
+    monkeypatch.chdir(tmp_path)
+    zarr.save_array("x.zarr", X)
+    path = Path("x.zarr") / name
+    if path.exists():
+        path.rename("outside")
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(Path("../outside" if kind == "symbolic" else "../nowhere"))
+    refused(tmp_path / "x.zarr", "a link or a pipe", "recover", "x.zarr")

@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from symlift._watch import Watch
-from symlift.errors import FitWarning, InputError
+from symlift._watch import Watch, printable
+from symlift.errors import FitWarning, FolderWarning, InputError
 
-__all__ = ["Steps", "err", "print_json", "seconds_of", "stderr_line", "table_cell", "warn"]
+__all__ = ["Steps", "echo", "err", "print_json", "seconds_of", "stderr_line", "table_cell", "warn"]
 
 err = Console(stderr=True)
 
@@ -54,15 +54,20 @@ def table_cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def echo(text: str) -> None:
+    """Print lines on stdout; names of columns and files may hold what would steer a terminal."""
+    typer.echo("\n".join(printable(line) for line in text.split("\n")))
+
+
 def stderr_line(colour: str, word: str, message: str) -> None:
     """One line on stderr, whatever the message holds."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
+    shown = printable(" ".join(message.split()))
     err.print(Text.assemble((f"{word}:", colour), " ", shown), soft_wrap=True)
 
 
 def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Show our own warnings as one line on stderr, and no others."""
-    if issubclass(category, FitWarning):
+    if issubclass(category, FitWarning | FolderWarning):
         stderr_line("yellow", "warning", str(message))
 
 

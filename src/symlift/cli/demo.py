@@ -17,6 +17,7 @@ from symlift.report import write_report
 from symlift.runs.recover import recover
 from symlift.runs.writers import write_rows
 from symlift.storage.lock import Lock
+from symlift.storage.plain_files import refuse_links
 
 __all__ = ["run_demo"]
 
@@ -46,6 +47,7 @@ def run_demo(out: Path, seed: int = 0, solver: str = "auto") -> dict[str, Any]:
             f"{out} cannot be a folder ({error.strerror}): choose another --out"
         ) from None
     with Lock(out / ".lock", f"the demonstration in {out}"):
+        refuse_links(out, ["run"])
         return _run_in(out, data, what, seed, solver)
 
 

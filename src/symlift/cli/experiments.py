@@ -13,6 +13,7 @@ from symlift.cli.console import (
     AsJson,
     Quiet,
     Steps,
+    echo,
     print_json,
     seconds_of,
     stderr_line,
@@ -83,7 +84,7 @@ def experiment_list(
     for study in STUDIES.values():
         table.add_row(study.name, study.title)
     Console().print(table)
-    typer.echo(f"figures: {', '.join(FIGURES)}")
+    echo(f"figures: {', '.join(FIGURES)}")
 
 
 @experiment_app.command("run")
@@ -259,7 +260,7 @@ def experiment_price(jobs: Jobs = 1, cache: CacheFolder = None) -> None:
     from symlift.paper.results import full_price
 
     for line in full_price(jobs, cache):
-        typer.echo(line)
+        echo(line)
 
 
 def _no_options_for_a_study(
@@ -305,4 +306,4 @@ def experiment_figure(
         print_json({"figure": name, "files": [str(path) for path in paths]})
     elif not quiet:
         for path in paths:
-            typer.echo(f"figure: {path}")
+            echo(f"figure: {path}")

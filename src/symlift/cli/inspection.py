@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import typer
-
-from symlift.cli.console import AsJson, print_json
+from symlift.cli.console import AsJson, echo, print_json
 from symlift.cli.reading import (
     Bin,
     Columns,
@@ -55,4 +53,4 @@ def inspect(
         print_json({**asdict(inspection), "fit": inspection.fit})
         return
     for line in inspection.lines():
-        typer.echo("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))
+        echo(line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symlift.cli.console import AsJson, Overwrite, Quiet, Steps, print_json
+from symlift.cli.console import AsJson, Overwrite, Quiet, Steps, echo, print_json
 from symlift.errors import InputError
 from symlift.storage.atomic import write_atomically
 
@@ -70,14 +70,14 @@ def check(
         )  # fmt: skip
     elif not quiet:
         words = "right" if result.ok else "not right" if result.swapped else "uncertain"
-        typer.echo(f"the map is {words} (confidence {result.confidence:.2f})")
+        echo(f"the map is {words} (confidence {result.confidence:.2f})")
         for group, sure in zip(result.swapped, result.swap_confidence, strict=True):
-            typer.echo(f"swapped: {' '.join(_names(group))} (confidence {sure:.2f})")
+            echo(f"swapped: {' '.join(_names(group))} (confidence {sure:.2f})")
         for word, channels in (("dead", result.dead), ("floating", result.floating)):
             if channels:
-                typer.echo(f"{word}: {' '.join(_names(channels))}")
+                echo(f"{word}: {' '.join(_names(channels))}")
         for copy, original in result.duplicated:
-            typer.echo(f"duplicated: {copy} repeats {original}")
+            echo(f"duplicated: {copy} repeats {original}")
     if exit_code and not result.ok:
         raise typer.Exit(3)
 
@@ -219,13 +219,13 @@ def _finish(
             {"probe": None if out is None else str(out), "device_channel_indices": device, **more}
         )
     elif not quiet:
-        typer.echo(f"{placed} channels on {len(device)} contacts")
+        echo(f"{placed} channels on {len(device)} contacts")
         if out is None:
             for contact, channel in enumerate(device):
                 x, y = probe.contact_positions[contact][:2]
-                typer.echo(
+                echo(
                     f"contact {contact} ({x:g}, {y:g}):"
                     f" {'none' if channel < 0 else f'channel {channel}'}"
                 )
         else:
-            typer.echo(f"probe: {out}")
+            echo(f"probe: {out}")

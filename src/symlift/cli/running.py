@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from symlift._watch import printable
 from symlift.cli.console import (
     AsJson,
     Overwrite,
     Quiet,
     Steps,
     Verbose,
+    echo,
     err,
     print_json,
     seconds_of,
@@ -67,15 +69,13 @@ def demo(
 
     with err.status("scrambling, fitting, drawing …") if err.is_terminal else nullcontext():
         summary = run_demo(out, seed)
-    typer.echo(
-        f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order"
-    )
-    typer.echo(
+    echo(f"{summary['what']}: {summary['n']} vectors of {summary['d']} numbers in unknown order")
+    echo(
         f"recovered: r = {summary['r']:.3f} with the hidden signals, in {summary['seconds']:.1f} s"
     )
-    typer.echo(f"verdict: {summary['verdict'] or 'none'}")
-    typer.echo(f"picture: {summary['figure']}")
-    typer.echo(f"report: {summary['report']}")
+    echo(f"verdict: {summary['verdict'] or 'none'}")
+    echo(f"picture: {summary['figure']}")
+    echo(f"report: {summary['report']}")
 
 
 def recover(
@@ -208,12 +208,12 @@ def recover(
             warn(message, FitWarning)
     if verbose:
         for line in numbers(run):
-            err.print(line, highlight=False, markup=False, soft_wrap=True)
+            err.print(printable(line), highlight=False, markup=False, soft_wrap=True)
     if as_json:
         print_json(_summary(run, report))
     elif not quiet:
         for line in last_lines(run, _summary(run, report)):
-            typer.echo(line)
+            echo(line)
     if exit_code and (
         run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"
     ):
@@ -269,7 +269,7 @@ def transform(
     if as_json:
         print_json({"signals": str(out), "shape": shape})
     elif not quiet:
-        typer.echo(f"signals: {out} ({shape[0]} rows of {shape[1]} grid points)")
+        echo(f"signals: {out} ({shape[0]} rows of {shape[1]} grid points)")
 
 
 def report(
@@ -293,7 +293,7 @@ def report(
     if as_json:
         print_json({"report": str(path)})
     elif not quiet:
-        typer.echo(f"report: {path}")
+        echo(f"report: {path}")
 
 
 def _check_early(

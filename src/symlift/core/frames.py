@@ -18,6 +18,12 @@ def check_frame(X: Any) -> None:
     names, kinds = getattr(X, "columns", None), getattr(X, "dtypes", None)
     if names is None or kinds is None:
         return
+    listed = [str(name) for name in names]
+    if len(set(listed)) < len(listed):
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise InputError(f"several columns have the name {twice!r}: rename them, or give X.values")
+    if any(str(kind).startswith("Sparse[") for kind in np.atleast_1d(np.asarray(kinds, object))):
+        raise InputError("X is a sparse data frame: give X.sparse.to_dense()")
     wrong = [
         (name, what)
         for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
@@ -76,7 +82,12 @@ def column_names(names: Sequence[str], d: int) -> NDArray[np.object_]:
 
 def check_kind(X: Any) -> None:
     """Refuse arrays that do not hold real numbers, in one line."""
-    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if hasattr(X, "tocsr"):
+        raise InputError("X is sparse, and sparse rows are not read: give X.toarray()")
+    dtype = getattr(X, "dtype", None)
+    if "bfloat16" in str(dtype):  # numpy has no such numbers
+        raise InputError(f"X has the type {dtype}, which numpy lacks: convert it to float32 first")
+    kind = getattr(dtype, "kind", "")
     if kind == "c":
         raise InputError(
             "Complex data not supported: give real numbers, such as the parts side by side"

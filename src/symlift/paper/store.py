@@ -28,6 +28,7 @@ from symlift.errors import InputError
 from symlift.paper.jobs import Job
 from symlift.storage.atomic import sweep, write_atomically
 from symlift.storage.lock import Lock, sweep_locks
+from symlift.storage.plain_files import refuse_links
 from symlift.storage.strict_json import plain, read_json
 
 __all__ = ["Archive", "Cache", "Entry", "default_cache", "machine", "made_entry"]
@@ -157,6 +158,7 @@ class Cache:
 
     def _make(self, job: Job, path: Path) -> Entry:
         training = path.with_suffix(".training")
+        refuse_links(self.folder, [training.name])
         entry = made_entry(job, job.run(training))
         text = json.dumps(entry, allow_nan=False, sort_keys=True) + "\n"
         with write_atomically(path) as temporary:

@@ -22,7 +22,6 @@ import symlift
 from symlift._estimator_file import EstimatorRecord
 from symlift.core.grid import Grid, grid_words
 from symlift.core.model import LiftedModel
-from symlift.errors import InputError
 from symlift.report import facts
 from symlift.report.gather import RunContents, number, read_run
 from symlift.report.moving import move_panel
@@ -34,7 +33,7 @@ from symlift.report.verdict import evidence_bar, how_to_read, verdict_panel
 from symlift.runs.answer import answer
 from symlift.runs.record import RECORD, Status
 from symlift.solvers.contract import GridCandidate, Placement
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import write_atomically, write_error
 from symlift.storage.sample_file import Samples
 
 __all__ = ["render", "write_page", "write_report"]
@@ -76,10 +75,7 @@ def _write(run: RunContents, target: Path) -> Path:
             # a name may hold characters that UTF-8 cannot encode; the report is still written
             temporary.write_bytes(page.encode("utf-8", "replace"))
     except OSError as error:
-        raise InputError(
-            f"{target} cannot be written ({error.strerror}): check the folder's permissions and"
-            " space"
-        ) from None
+        raise write_error(target, error, "check the folder's permissions") from None
     return target
 
 

@@ -11,6 +11,7 @@ from symlift.report.gather import RunContents
 from symlift.report.signals import shown_samples
 from symlift.runs.answer import command, python_call
 from symlift.solvers.contract import Placement
+from symlift.storage.csv_cells import safe_cell
 
 __all__ = ["take_panel"]
 
@@ -95,5 +96,5 @@ def _csv(lines: list[tuple[Any, ...]]) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for line in lines:
-        writer.writerow(["" if v is None or v != v else v for v in line])
+        writer.writerow(["" if v is None or v != v else safe_cell(v) for v in line])
     return out.getvalue()

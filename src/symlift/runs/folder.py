@@ -2,7 +2,8 @@
 
 A run that replaces another is made in ``.next`` inside the folder and swapped in when it is
 complete (through ``.swap``): until then the earlier run stays as it was.  A swap that was
-interrupted is finished by the next command.
+interrupted is finished by the next command that writes there; commands that only read move and
+remove nothing.  No command follows a link under a name that a run folder can have.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from pathlib import Path
 from symlift.errors import InputError
 from symlift.runs.record import RECORD, Run, Status, open_run
 from symlift.solvers.registry import TRAINING_FILES
-from symlift.storage.atomic import is_stale, sweep, write_atomically
-from symlift.storage.lock import InUseError, Lock
+from symlift.storage.atomic import remove_left, sweep, write_atomically, write_error
+from symlift.storage.lock import Lock
+from symlift.storage.plain_files import NotPlainError, is_plain_file, is_plain_folder, refuse_links
 
 __all__ = [
     "LOCK", "NEXT", "OUTPUTS", "SWAP", "TRAINING", "Claim", "find_input", "is_run", "locked",
-    "may_hold_a_run", "run_to_continue", "settled",
-    "working_folder",
+    "may_hold_a_run", "readable", "run_to_continue", "settled", "working_folder",
 ]  # fmt: skip
 
 TRAINING, LOCK, NEXT, SWAP = "training", ".lock", ".next", ".swap"
@@ -105,11 +106,26 @@ def locked(folder: Path) -> Lock:
     return Lock(folder / LOCK, f"the run in {folder}")
 
 
-def settled(folder: Path, to_write: bool = False) -> None:
-    """Clean up after a killed command, before ``folder`` is read: lock, temporary files, swap.
+def readable(folder: Path) -> Path:
+    """Return the folder to read the run of, without changing anything: ``folder``, or ``.next``.
 
-    Raises InUseError if another process is at work there, unless the folder can be read anyway.
+    A run in ``.next`` that is done only has to be moved: the earlier one may be incomplete already.
     """
+    _refuse_links(folder)
+    if is_plain_folder(folder / SWAP):
+        raise InputError(
+            f"a new run is being moved into {folder}, or was when a command was killed: wait for"
+            f" it, or finish that with `symlift report {folder}`"
+        )
+    return folder / NEXT if _is_whole(folder) else folder
+
+
+def settled(folder: Path) -> None:
+    """Clean up after a killed command, before ``folder`` is written: lock, temporary files, swap.
+
+    Raises InUseError if another process is at work there.
+    """
+    _refuse_links(folder)
     try:
         if not any((folder / name).exists() for name in (RECORD, "model.json", NEXT, SWAP)):
             return  # neither a run nor a model
@@ -119,12 +135,16 @@ def settled(folder: Path, to_write: bool = False) -> None:
             return
         with locked(folder):
             _settle(folder)
-    except InUseError:
-        # the other process cleans up; its files can be read, unless it is swapping right now
-        if to_write or _is_whole(folder):
-            raise
     except OSError:
-        return  # a folder that is read-only can still be read
+        return  # writing will fail as well, and says where
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse links under the names that a run folder can have, and anywhere in its folders."""
+    refuse_links(folder, (RECORD, *OUTPUTS, LOCK, NEXT, SWAP, TRAINING))
+    for path in (folder / name for name in (NEXT, SWAP, TRAINING)):
+        if os.path.lexists(path) and not is_plain_folder(path):
+            raise NotPlainError(f"{path} is a file, where a run has a folder: remove it")
 
 
 def _pending(out: Path) -> Run | None:
@@ -145,11 +165,11 @@ def _is_whole(out: Path) -> bool:
 def _is_temporary(path: Path) -> bool:
     """Whether a killed run left this: a lock, ``.next``, ``.swap`` or a file not yet renamed."""
     if path.name in (NEXT, SWAP):
-        return path.is_dir()
+        return is_plain_folder(path)
     ours = path.name == LOCK or any(
         path.name.startswith(f".{name}.") for name in (RECORD, *OUTPUTS)
     )
-    return ours and path.is_file()
+    return ours and is_plain_file(path)
 
 
 def _settle(folder: Path) -> None:
@@ -158,14 +178,9 @@ def _settle(folder: Path) -> None:
         sweep(place)
         sweep(place / TRAINING)
         for entry in place.iterdir() if place.is_dir() else ():
-            # temporary names of symlift 0.1 do not contain the process id
-            if (
-                entry.name != LOCK
-                and entry.is_file()
-                and _is_temporary(entry)
-                and is_stale(entry.name) is None
-            ):
-                entry.unlink()
+            # nobody else makes a run here, whatever the name says of its maker: the lock is ours
+            if entry.name not in (LOCK, NEXT, SWAP) and _is_temporary(entry):
+                remove_left(entry, alone=True)
     if (folder / SWAP).is_dir() or _is_whole(folder):
         _swap_in(folder)
     elif (folder / NEXT).is_dir() and not (folder / NEXT / RECORD).is_file():
@@ -235,13 +250,15 @@ class Claim:
                     place.mkdir(exist_ok=True)
                     self.made.append(place)
             self.lock.__enter__()
+            _refuse_links(folder)  # again, with the lock held: others may be at work here
             _settle(folder)
+        except InputError:
+            self.release()
+            raise
         except OSError as error:
             self.release()
             self._remove_folders()
-            raise InputError(
-                f"{folder} cannot be written ({error.strerror}): choose another --out"
-            ) from None
+            raise write_error(folder, error, "choose another --out") from None
 
     def begin(self, run: Run) -> None:
         """Write the record of ``run``, which is new or continued."""
@@ -262,9 +279,12 @@ class Claim:
                 _remove_results(self.work)
         except OSError as error:
             self.undo()
-            raise InputError(
-                f"{self.folder} cannot be written ({error.strerror}): choose another --out"
-            ) from None
+            raise write_error(self.folder, error, "choose another --out") from None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder is still the one that was claimed."""
+        return self.lock.is_held and self.work.is_dir()
 
     def clear(self) -> None:
         """Remove the results of an earlier attempt at this run, and no other files."""

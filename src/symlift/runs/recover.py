@@ -45,7 +45,7 @@ from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.settings import DEFAULT as FAST
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
 from symlift.solvers.registry import canonical
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import write_atomically, write_error
 
 __all__ = ["RunFailedError", "recover"]
 
@@ -176,7 +176,7 @@ def recover(
     if is_follower():
         _follow(asked)
         return None
-    settled(out, to_write=True)
+    settled(out)
     before = asked.before()
     asked.settings(before)  # invalid requests are refused before anything is written
     if before is not None and before.record.status is Status.DONE and before.folder == out:
@@ -295,9 +295,7 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
         raise
     except OSError as error:
         claim.undo()
-        raise InputError(
-            f"{asked.out} cannot be written ({error.strerror}): choose another --out"
-        ) from None
+        raise write_error(asked.out, error, "choose another --out") from None
     notes = list(table.notes)
 
     def watch(stage: str, share: float | None) -> None:
@@ -329,6 +327,11 @@ def _run(
         _judge(run.record, estimator, table.rows, notes, progress)
         judged = time.perf_counter()
         progress("writing", None)
+        if not claim.is_there:  # whoever removed it does not want it back
+            raise RunFailedError(
+                f"{claim.folder} was removed or replaced while the run was at work: nothing is"
+                " written; start the run again"
+            )
         claim.clear()
         _write_results(run, estimator, table.rows, progress)
         written = time.perf_counter()
@@ -337,6 +340,8 @@ def _run(
         n, d = table.rows.shape
         turned = "; where each row is a channel, give --transpose" if d > n else ""
         raise InputError(f"{data}: {error}{turned}") from None
+    except RunFailedError:
+        raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         run.record = run.record.model_copy(
@@ -345,6 +350,13 @@ def _run(
         with contextlib.suppress(OSError):  # the most likely reason is a full disk
             claim.clear()
             run.write()
+        if isinstance(error, MemoryError):  # the same request would need it again
+            n, d = table.rows.shape
+            raise RunFailedError(
+                f"the run in {claim.folder} failed, since {n:,} rows of {d:,} columns need more"
+                f" memory than there is ({reason}): give fewer columns (--columns) or a smaller"
+                " --grid with --overwrite, or use a larger machine"
+            ) from error
         raise RunFailedError(
             f"the run in {claim.folder} failed ({reason}): fix that and continue with --resume"
         ) from error

@@ -13,7 +13,7 @@ from symlift.core.model import LiftedModel
 from symlift.core.rows import batches_of, float_type, has_gaps
 from symlift.errors import InputError, RowError
 from symlift.estimator import load
-from symlift.runs.folder import is_run, settled
+from symlift.runs.folder import is_run, readable
 from symlift.runs.readers import of_no_use, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
@@ -69,12 +69,12 @@ def transform(
     `LatentDomain.save` wrote.  The file is read as the run's own was, except for the options that
     ``reading`` and ``nan`` give.
     """
-    settled(folder)
-    run = finished(folder) if is_run(folder) else None
+    place = readable(folder)
+    run = finished(place) if is_run(place) else None
     check_writable(out)
     if out.exists() and not overwrite:
         raise InputError(f"{out} exists: choose another --out, or give --overwrite")
-    estimator = load(folder)
+    estimator = load(place)
     progress("reading", None)
     names: list[str] | None = None
     if run is not None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +16,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.table import check_rows, extra
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import write_atomically, write_folder_atomically
+from symlift.storage.csv_cells import safe_cell
 
 __all__ = ["WRITABLE", "RowSink", "check_writable", "open_rows", "write_rows"]
 
@@ -125,7 +124,9 @@ def _open_text(
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     if names is not None:
         line = io.StringIO()
-        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(names)
+        csv.writer(line, delimiter=delimiter, lineterminator="\n").writerow(
+            [safe_cell(name) for name in names]
+        )
         file.write(line.getvalue().encode())
     return lambda block: np.savetxt(file, block, fmt=digits, delimiter=delimiter)
 
@@ -156,14 +157,11 @@ def _open_zarr(
     __: Sequence[str] | None,
     stack: ExitStack,
 ) -> _Write:
-    """Make the array in a temporary folder, which is renamed at the end."""
+    """Make the array in a temporary folder, which takes the place of an earlier one at the end."""
     zarr = extra("zarr", path)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    stack.push(_swap_in(temporary, path))
+    temporary = stack.enter_context(write_folder_atomically(path))
     rows = max(1, min(shape[0], _CHUNK // max(shape[1] * dtype.itemsize, 1)))
-    array = zarr.open(
-        str(temporary / "array"), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1])
-    )
+    array = zarr.open(str(temporary), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1]))
     done = 0
 
     def write(block: NDArray) -> None:
@@ -172,20 +170,6 @@ def _open_zarr(
         done += len(block)
 
     return write
-
-
-def _swap_in(temporary: Path, path: Path) -> Callable[..., bool]:
-    def leave(kind: type[BaseException] | None, *_: object) -> bool:
-        try:
-            if kind is None:
-                if path.exists():
-                    path.rename(temporary / "old")
-                (temporary / "array").rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        return False
-
-    return leave
 
 
 _OPEN = {

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from symlift._notebook import placement_html
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
+from symlift.storage.csv_cells import safe_cell
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -273,7 +274,9 @@ class Placement:
             writer = csv.writer(file)
             writer.writerow(table)
             for row in zip(*table.values(), strict=True):
-                writer.writerow(["" if isinstance(v, float) and np.isnan(v) else v for v in row])
+                writer.writerow(
+                    ["" if isinstance(v, float) and np.isnan(v) else safe_cell(v) for v in row]
+                )
 
 
 # -- what speaks for a result ----------------------------------------------------------------------

@@ -26,6 +26,7 @@ from symlift.storage.model_check import (
     checked_model,
     digest_of,
 )
+from symlift.storage.plain_files import NotPlainError
 from symlift.storage.strict_json import read_json
 
 __all__ = ["FORMAT_VERSION", "MODEL_FILES", "load_model", "save_model"]
@@ -55,15 +56,14 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['model.json', 'model.safetensors']
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with write_atomically(folder / "model.safetensors") as temporary:
-        save_file(
-            {name: np.ascontiguousarray(value) for name, value in _tensors(model).items()},
-            temporary,
-        )
+        # save_file would put another file in the place of the temporary one
+        tensors = {name: np.ascontiguousarray(value) for name, value in _tensors(model).items()}
+        temporary.write_bytes(save(tensors))
         digest = sha256_of(temporary)
     header = {
         "format": FORMAT,
@@ -131,11 +131,13 @@ def load_model(folder: str | os.PathLike[str]) -> LiftedModel:
     folder = Path(folder)
     header_path, tensor_path = folder / "model.json", folder / "model.safetensors"
     for path in (header_path, tensor_path):
-        if not path.is_file():
+        if not os.path.lexists(path):
             raise InputError(f"{path} is missing: {folder} is not a saved symlift model")
     try:
         raw = read_json(header_path, _MOST_HEADER)
     except (OSError, ValueError) as error:
+        if isinstance(error, NotPlainError):
+            raise
         raise InputError(
             f"{header_path} is damaged ({_brief(error)}): save the model again"
         ) from None

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.storage.atomic import write_atomically
+from symlift.storage.plain_files import is_plain_file
 
 __all__ = ["SAMPLES_FILE", "Samples", "SamplesError", "read_samples", "write_samples"]
 
@@ -79,7 +80,7 @@ def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
     The file may come from anywhere: nothing in it is trusted, and nothing in it runs.
     """
     path = Path(folder) / SAMPLES_FILE
-    if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+    if not is_plain_file(path) or path.stat().st_size > _MOST_BYTES:
         raise SamplesError(f"no samples were kept with this run ({path.name} is missing)")
     try:
         with zipfile.ZipFile(path) as archive:

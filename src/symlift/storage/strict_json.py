@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from symlift.storage.plain_files import open_plain
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_DIGITS", "dumps", "loads", "plain", "read_json"]
 
@@ -75,10 +78,10 @@ def _whole(digits: str) -> int:
 
 
 def read_json(path: Path, most: int = MAX_BYTES) -> Any:
-    """What a JSON file says; a ValueError where it is too large, not UTF-8, not JSON, or beyond the
-    bounds of `loads`.
+    """What a JSON file says; a ValueError where it is too large, not UTF-8, not JSON, beyond the
+    bounds of `loads`, or no regular file.
     """
-    with path.open("rb") as file:
+    with os.fdopen(open_plain(path), "rb") as file:
         raw = file.read(most + 1)
     if len(raw) > most:
         raise ValueError(f"more than {most // 2**20} MB")

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.inflate import PACKERS, check_packed
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet, check_rows, choose_key, extra
+from symlift.storage.plain_files import is_plain_file, is_plain_folder
 
 __all__ = ["read_npy", "read_npz", "read_zarr"]
 
@@ -93,6 +95,7 @@ def read_npz(path: Path, options: ReadOptions) -> Sheet:
 
 
 def read_zarr(path: Path, options: ReadOptions) -> Sheet:
+    _check_contained(path)
     _check_codecs(path)
     zarr = extra("zarr", path)
     store = zarr.open(str(path), mode="r")
@@ -113,7 +116,33 @@ def read_zarr(path: Path, options: ReadOptions) -> Sheet:
         stored,
         what="the array in smaller chunks",
     )
+    _check_chunks(path)
     return Sheet.of(np.asarray(store[...]))
+
+
+def _check_chunks(path: Path) -> None:
+    """Refuse chunks that unpack to far more than their array declares."""
+    for header in path.rglob(".zarray"):
+        meta = json.loads(header.read_text(encoding="utf-8"))
+        if any(name in PACKERS for name in _codecs({"filters": meta.get("filters")})):
+            raise InputError(f"{path} is packed more than once: save the array again")
+        packer = next(_codecs({"compressor": meta.get("compressor")}), "")
+        if packer not in PACKERS:
+            continue
+        declared = math.prod(meta["chunks"]) * np.dtype(meta["dtype"]).itemsize
+        for entry in header.parent.rglob("*"):
+            if not entry.name.startswith(".") and entry.is_file():
+                check_packed(path, packer, entry.read_bytes(), declared)
+
+
+def _check_contained(path: Path) -> None:
+    """Refuse what would lead out of the folder, or is no file: a link in it, a pipe."""
+    for entry in path.rglob("*"):
+        if not (is_plain_file(entry) or is_plain_folder(entry)):
+            raise InputError(
+                f"{path} holds {entry.relative_to(path)}, a link or a pipe, which is not followed:"
+                " copy the array with what it holds"
+            )
 
 
 def _check_codecs(path: Path) -> None:
@@ -125,6 +154,12 @@ def _check_codecs(path: Path) -> None:
             continue
         check_size(entry, 20 * entry.stat().st_size)
         meta = json.loads(entry.read_text(encoding="utf-8"))
+        # a separator goes into the names of files: "/../" would leave the folder
+        if any(mark not in (".", "/") for mark in _separators(meta)):
+            raise InputError(
+                f"{path} separates the numbers of its chunks by neither '.' nor '/': save the array"
+                " again"
+            )
         for codec in _codecs(meta):
             if "pickle" in codec:
                 raise InputError(
@@ -136,6 +171,18 @@ def _check_codecs(path: Path) -> None:
                     f"{path} is stored with {codec[:40]!r}, which is not read: save a plain array"
                     " of numbers"
                 )
+
+
+def _separators(meta: Any) -> Iterator[Any]:
+    """What separates the numbers in chunks' names, anywhere in the metadata of version 2 or 3."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            if key in ("dimension_separator", "separator") and value is not None:
+                yield value
+            yield from _separators(value)
+    elif isinstance(meta, list):
+        for value in meta:
+            yield from _separators(value)
 
 
 def _codecs(meta: Any) -> Iterator[str]:

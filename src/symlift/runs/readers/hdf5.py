@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
+from symlift.runs.readers.inflate import check_packed
 from symlift.runs.readers.options import ReadOptions, listed
 from symlift.runs.readers.table import SeveralError, Sheet, check_rows, extra
 
-__all__ = ["datasets_of", "open_hdf5", "read_dataset", "read_hdf5", "read_mat73"]
+__all__ = [
+    "check_dataset",
+    "datasets_of",
+    "open_hdf5",
+    "read_dataset",
+    "read_hdf5",
+    "read_mat73",
+    "within",
+]
 
 _MOST_OBJECTS, _DEEPEST = 20_000, 32
 
@@ -76,29 +85,50 @@ def datasets_of(path: Path, file: Any, skip: tuple[str, ...] = ()) -> dict[str, 
     return dict(sorted(datasets.items()))
 
 
-def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
-    """Read the rows of a data set, after checking the size that it declares."""
+def within(path: Path, group: Any, name: str) -> Any:
+    """Return what a group itself holds under ``name``; None where there is nothing.
+
+    Links are refused: they may lead to another file, and that may be any file of the system.
+    """
+    h5py = extra("h5py", path)
+    link = group.get(name, getlink=True, default=None)
+    if link is None:
+        return None
+    if not isinstance(link, h5py.HardLink):
+        where = f"{group.name.strip('/')}/{name}".lstrip("/")
+        raise InputError(
+            f"{path}, {where} is a link, which is not followed: save the data themselves in the"
+            " file"
+        )
+    return group[name]
+
+
+def check_dataset(path: Path, dataset: Any, what: str = "the array") -> None:
+    """Refuse data that are kept in other files, or whose declared size is beyond the limits."""
     if dataset.external or dataset.is_virtual:
         raise InputError(
             f"{path}, {dataset.name} is kept in other files, which are not followed: save it in one"
             " file"
         )
+    stored, itemsize = dataset.id.get_storage_size(), dataset.dtype.itemsize
+    size = math.prod(int(s) for s in dataset.shape) * itemsize
+    check_size(path, size, min(stored, path.stat().st_size), what=what)
+    # a chunk is unpacked whole, however little of it is asked for
+    chunk = math.prod(dataset.chunks or (0,)) * itemsize
+    check_size(path, chunk, stored, what=f"{what} in smaller chunks")
+    if dataset.compression == "gzip":
+        # filters that come before it in reading change the order of bytes, not their number
+        for i in range(dataset.id.get_num_chunks()):
+            offset = dataset.id.get_chunk_info(i).chunk_offset
+            _, packed = dataset.id.read_direct_chunk(offset)
+            check_packed(path, "zlib", packed, chunk)
+
+
+def read_dataset(path: Path, dataset: Any, turned: bool = False) -> NDArray:
+    """Read the rows of a data set, after checking where they are and the size they declare."""
     shape = tuple(int(s) for s in (dataset.shape[::-1] if turned else dataset.shape))
     check_rows(path, shape, dataset.dtype)
-    stored = dataset.id.get_storage_size()
-    check_size(
-        path,
-        math.prod(shape) * dataset.dtype.itemsize,
-        min(stored, path.stat().st_size),
-        what="the array",
-    )
-    # a chunk is unpacked whole, however little of it is asked for
-    check_size(
-        path,
-        math.prod(dataset.chunks or (0,)) * dataset.dtype.itemsize,
-        stored,
-        what="the array in smaller chunks",
-    )
+    check_dataset(path, dataset)
     values: NDArray = np.asarray(dataset[()])
     return values.T if turned else values
 

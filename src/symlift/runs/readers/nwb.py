@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
-from symlift.runs.readers.hdf5 import datasets_of, open_hdf5, read_dataset
+from symlift.runs.readers.hdf5 import check_dataset, datasets_of, open_hdf5, read_dataset, within
 from symlift.runs.readers.options import ReadOptions, listed
 from symlift.runs.readers.table import SeveralError, Sheet
 
@@ -76,9 +76,10 @@ class _Column:
 def _contents(path: Path, file: Any) -> dict[str, tuple[str, Any]]:
     """What can be read: (its size in words, the group or data set) by name."""
     contents: dict[str, tuple[str, Any]] = {}
-    units = file.get("units")
+    units = within(path, file, "units")
     if units is not None and "spike_times" in units and "spike_times_index" in units:
-        contents["units"] = (f"spikes of {len(units['spike_times_index'])} units", units)
+        ends = within(path, units, "spike_times_index")
+        contents["units"] = (f"spikes of {len(ends)} units", units)
     for name, item in datasets_of(path, file).items():
         series = name[1:].removesuffix("/data")
         if name.endswith("/data") and series.startswith(_SERIES):
@@ -88,18 +89,14 @@ def _contents(path: Path, file: Any) -> dict[str, tuple[str, Any]]:
 
 def _counts(path: Path, units: Any, width: float, unsaid: bool) -> Sheet:
     """Spikes of each unit in bins of ``width`` seconds, from the first spike of all to the last."""
+    lists = []
     for name in ("spike_times", "spike_times_index"):
-        item = units[name]
-        if item.ndim != 1 or item.dtype.kind not in "fiu" or item.external or item.is_virtual:
+        item = within(path, units, name)
+        if item.ndim != 1 or item.dtype.kind not in "fiu":
             raise ValueError(f"{name} is no list of numbers")
-        check_size(
-            path,
-            item.size * item.dtype.itemsize,
-            item.id.get_storage_size(),
-            what="the spike times",
-        )
-    times = np.asarray(units["spike_times"][()], dtype=np.float64)
-    ends = np.asarray(units["spike_times_index"][()]).astype(np.int64)
+        check_dataset(path, item, "the spike times")
+        lists.append(np.asarray(item[()]))
+    times, ends = lists[0].astype(np.float64), lists[1].astype(np.int64)
     if len(ends) == 0 or len(times) == 0:
         raise InputError(f"{path} has units, but no spikes: choose a time series with --key")
     if (
@@ -120,16 +117,22 @@ def _counts(path: Path, units: Any, width: float, unsaid: bool) -> Sheet:
         .reshape(bins, len(ends))
         .astype(np.float64)
     )
-    names = tuple(
-        f"unit {_label(i)}" for i in (units["id"][()] if "id" in units else range(len(ends)))
-    )
+    names = tuple(f"unit {label}" for label in _labels(path, units, len(ends)))
     asked = "; --bin changes that" if unsaid else ""
     note = (
         f"{len(times):,} spikes of {len(ends)} units are counted in {bins:,} bins of {width:g}"
         f" s{asked}"
     )
-    return Sheet.of(rows, names if len(names) == len(ends) else None, (note,))
+    return Sheet.of(rows, names, (note,))
 
 
-def _label(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def _labels(path: Path, units: Any, count: int) -> list[str]:
+    """Return the ids of the units; their numbers, where ids are no whole numbers or short words.
+
+    Strings of any length are left out: thousands of entries may name one that is huge.
+    """
+    item = within(path, units, "id")
+    if item is None or item.shape != (count,) or item.dtype.kind not in "iuS":
+        return [str(i) for i in range(count)]
+    check_dataset(path, item, "the ids")
+    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in item[()]]

@@ -7,6 +7,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,10 +21,13 @@ from symlift.runs.readers.fields import entry_kind, find_decimal
 from symlift.runs.readers.header import is_header, is_units
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet
+from symlift.storage.csv_cells import plain_cell
 
 __all__ = ["layout_of", "read_text", "sheet_of"]
 
 _HEAD = 200  # number of lines that are examined first
+_FEW, _MOST = 20, 200_000  # these many suffice, if they have so many entries
+_LONGEST = 16 << 20  # characters of an entry
 # the longer marks first: one of UTF-16 begins like one of UTF-32
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -53,14 +57,29 @@ class Layout:
 
 
 def read_text(path: Path, options: ReadOptions) -> Sheet:
+    with _long_fields():
+        return _read_text(path, options)
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let one entry be as long as a header of many names is, before its delimiter is known."""
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _read_text(path: Path, options: ReadOptions) -> Sheet:
     encoding = find_encoding(path)
     with path.open(encoding=encoding, newline="") as file:
-        lines = [line for line in islice(file, _HEAD * 2) if line.strip()]
+        lines = list(_first_lines(file))
     if not lines:
         raise InputError(f"{path} has no rows of numbers: give data that is not empty")
     delimiter = options.delimiter or find_delimiter(lines, path.suffix.lower(), options.decimal)
     with path.open(encoding=encoding, newline="") as file:
-        head = list(islice(_records(file, delimiter), _HEAD))
+        head = _head(_records(file, delimiter))
     layout = layout_of(path, head, delimiter, options, text=True)
     check_size(path, 8 * layout.width * (path.stat().st_size * len(lines) // sum(map(len, lines))))
     if encoding not in ("utf-8", "utf-8-sig"):
@@ -88,6 +107,29 @@ def read_text(path: Path, options: ReadOptions) -> Sheet:
                 return Sheet.of(rows, layout.names, layout.notes)
     with path.open(encoding=encoding, newline="") as file:
         return sheet_of(path, _records(file, delimiter), layout)
+
+
+def _first_lines(file: Iterable[str]) -> Iterator[str]:
+    """Yield lines that are not empty, up to a number of lines and of characters."""
+    length = 0
+    for count, line in enumerate(islice(file, _HEAD * 2)):
+        if count >= _FEW and length > _MOST:
+            return
+        length += len(line)
+        if line.strip():
+            yield line
+
+
+def _head(records: Iterable[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """Return the records to be examined: fewer, where they are wide."""
+    head: list[tuple[int, list[str]]] = []
+    entries = 0
+    for record in islice(records, _HEAD):
+        if len(head) >= _FEW and entries > _MOST:
+            break
+        head.append(record)
+        entries += len(record[1])
+    return head
 
 
 def sheet_of(path: Path, records: Iterable[tuple[int, list[str]]], layout: Layout) -> Sheet:
@@ -230,6 +272,8 @@ def layout_of(
     if decimal == "," and options.decimal is None:
         notes.append("numbers have decimal commas")
     names, skip, more = _names(path, records, comments, start, width, decimal, options)
+    if text and names is not None:
+        names = tuple(map(plain_cell, names))
     last = before[-1] if before else []
     if (
         names is None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
@@ -18,6 +19,8 @@ from symlift.runs.readers.text import layout_of, sheet_of
 __all__ = ["read_xlsx"]
 
 _HEAD = 200
+_PROLOG = 1 << 16  # bytes in which the first element has to begin
+_MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
 
 
 def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
@@ -61,11 +64,52 @@ def _check_archive(path: Path) -> None:
         for member in members:
             if member.filename.endswith((".xml", ".rels")):
                 with archive.open(member) as file:
-                    if b"<!" in file.read(4096).replace(b"<!--", b""):
-                        raise InputError(
-                            f"{path} defines entities in {member.filename}: save it again with a"
-                            " spreadsheet"
-                        )
+                    _check_prolog(path, member.filename, file.read(_PROLOG))
+            if member.filename.startswith("xl/worksheets/") and member.filename.endswith(".xml"):
+                with archive.open(member) as file:
+                    _check_extent(path, file)
+
+
+def _check_prolog(path: Path, name: str, start: bytes) -> None:
+    """Refuse definitions before the first element, and encodings in which they would be hidden."""
+    prolog = re.split(rb"<[A-Za-z_]", start, maxsplit=1)
+    declared = re.search(rb"""encoding\s*=\s*["']([^"']*)""", prolog[0])
+    encoding = b"utf-8" if declared is None else declared[1].lower()
+    if (
+        len(prolog) == 1
+        or b"\0" in prolog[0]
+        or b"<!" in prolog[0].replace(b"<!--", b"")
+        or encoding not in (b"utf-8", b"us-ascii", b"ascii")
+    ):
+        raise InputError(
+            f"{path} defines entities in {name}, or is not UTF-8: save it again with a spreadsheet"
+        )
+
+
+def _check_extent(path: Path, file: IO[bytes]) -> None:
+    """Refuse cells beyond any sheet, and rows and columns that memory would have to hold empty."""
+    rows = columns = 0
+    rest = b""
+    while block := file.read(1 << 20):
+        text = rest + block
+        for cell in re.finditer(rb"""<(?:\w+:)?(?:row|c)\s[^>]*?\br=["']([A-Z]*)(\d*)""", text):
+            rows = max(rows, int(cell[2][:18] or 0))
+            columns = max(columns, _column(cell[1][:8]))
+        rest = text[text.rfind(b"<") :][-4096:]
+    if rows > _MOST_ROWS or columns > _MOST_COLUMNS:
+        raise InputError(
+            f"{path} has a cell in row {rows:,}, column {columns:,}, beyond any sheet: save it"
+            " again with a spreadsheet"
+        )
+    check_size(path, 8 * rows * columns, path.stat().st_size, what="the table")
+
+
+def _column(letters: bytes) -> int:
+    """Return the number of a column, counted from 1."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
 
 
 def _records(sheet: Any) -> Iterator[tuple[int, list[str]]]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from symlift.errors import InputError
 from symlift.storage.atomic import write_atomically
+from symlift.storage.plain_files import check_plain
 from symlift.storage.strict_json import loads
 
 __all__ = [
@@ -36,16 +37,14 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, A
     """
     metadata = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": json.dumps(header)}
     with write_atomically(path) as temporary:
-        save_file(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-            temporary,
-            metadata=metadata,
-        )
+        here = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        temporary.write_bytes(save(here, metadata=metadata))
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_checkpoint` wrote. Never runs code."""
     try:
+        check_plain(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != _FORMAT:
