@@ -182,9 +182,11 @@ class Eigenvectors(nn.Module):
         A = (self.skew - self.skew.T) / 2
         wide = torch.complex128 if len(A) <= _WIDE else torch.complex64
         # A's own eigenvalues are purely imaginary; those of -iA are pairs ±λ, in ascending order
-        values, vectors = torch.linalg.eigh(-1j * A.to(wide))
-        half = (len(A) + 1) // 2
-        return values[:half], vectors[:, :half]
+        vectors = torch.linalg.eigh(-1j * A.to(wide))[1][:, : (len(A) + 1) // 2]
+        # u†(-iA)u = 2 aᵀAb for u = a + ib: the value, and its derivative with u held, in real
+        # numbers, since compiled code loses a part of the derivative of complex eigenvalues
+        a, b = vectors.detach().real, vectors.detach().imag
+        return 2 * (a * (A.to(a.dtype) @ b)).sum(dim=0), vectors
 
     def fold(self) -> bool:
         """Do nothing: there is no base to fold into."""
