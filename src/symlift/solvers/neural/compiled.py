@@ -292,13 +292,13 @@ class CompiledStep:
             """Values of a part, and their gradients for (estimators, z, its scale)."""
             values = part(which)
             if turn == "both":
-                found, back = vjp(values, est, z, log_scale)
-                return found, back
+                terms, back = vjp(values, est, z, log_scale)
+                return terms, back
             if estimates:
-                found, back = vjp(lambda est: values(est, z, log_scale), est)
-                return found, lambda given: (*back(given), None, None)
-            found, back = vjp(lambda z, log_scale: values(est, z, log_scale), z, log_scale)
-            return found, lambda given: (None, *back(given))
+                terms, back = vjp(lambda est: values(est, z, log_scale), est)
+                return terms, lambda given: (*back(given), None, None)
+            terms, back = vjp(lambda z, log_scale: values(est, z, log_scale), z, log_scale)
+            return terms, lambda given: (None, *back(given))
 
         stationarity, resolution, infomax = objective.weights
         W, to_net = vjp(lambda net: functional_call(self.network, net, (noise,)), net)
