@@ -60,7 +60,7 @@ def call_it_as_it_is(monkeypatch) -> None:
 
     def traced(self, *given):
         with monkeypatch.context() as within:
-            self.asked = self.asked or self._numbers_asked(*given)
+            self.asked = self.asked or self._numbers_asked(*given[1:])
             within.setattr(torch.compiler, "is_compiling", lambda: True)
             return step(self, *given)
 
@@ -83,6 +83,23 @@ CASES = {
         },
     ),
     "a learned embedding, planes": (RING, {"embedding": "linear", "parametrisation": "planes"}),
+    "alternating, printed entropy, nothing standardised": (
+        RING,
+        {"updates": "alternating", "entropy": "printed", "standardise": False},
+    ),
+    "three steps of estimators, all clipped": (
+        RING,
+        {"updates": "alternating", "estimator_steps": 3, "clip": 0.01, "estimator_clip": 0.02},
+    ),
+    "one generator, the code's window and the larger direction": (
+        RING,
+        {
+            "parametrisation": "generator",
+            "window": "share",
+            "estimator_clip": 0.02,
+            "estimators": (SMALL.model_copy(update={"norm": "share", "either": True}),),
+        },
+    ),
     "no stationarity": (RING, {"stationarity": 0.0}),
     "no resolution": (RING, {"resolution": 0.0}),
     "no infomax": (RING, {"infomax": 0.0}),
@@ -196,7 +213,7 @@ def test_compiled_code_that_fails_later_names_what_is_not_finite(monkeypatch):
     """Compiled code raises an error without a word where a decomposition fails."""
     call_it_as_it_is(monkeypatch)
     trainer = take_steps(trainer_of(RING, settings_of(RING), compile_steps=True), 3)
-    trainer.learners.compiled_step._compiled = does_not_run
+    trainer.learners.compiled_step._compiled["both"] = does_not_run
     with pytest.raises(RuntimeError) as raised:
         trainer.step()
     assert type(raised.value) is RuntimeError

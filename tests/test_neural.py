@@ -390,7 +390,7 @@ def test_only_runs_with_all_terms_and_maps_that_keep_lengths_close():
 
 def test_bad_settings_are_refused_in_one_line(ring):
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="preset 'x' is unknown: use one of ours, paper, gsn15"):
+    with pytest.raises(InputError, match="'x' is unknown: use one of ours, paper, released, gsn15"):
         neural.solve(ring, RING, rng, preset="x")
     with pytest.raises(InputError, match="settings of the training are not valid") as error:
         neural.solve(ring, RING, rng, settings={"batch": 0})

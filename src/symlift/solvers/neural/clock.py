@@ -140,8 +140,10 @@ class Clock:
             share = (
                 (1 - settings.decay**done) / (1 - settings.decay) if settings.decay < 1 else done
             )
-            # rounding must not open a rank before its time
-            rank = max(1.0, float(math.ceil(self.full * share - 1e-9)))
+            # rounding must not open a rank before its time; the released code's is no whole number
+            rank = self.full * share
+            if settings.window == "index":
+                rank = max(1.0, float(math.ceil(rank - 1e-9)))
             return replace(self, factor=settings.decay**done, rank=rank, finished=out_of_time)
         if self.settled is not None:
             done = min(1.0, (step - self.settled) / settings.settle)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, distributed
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
+from torch.nn import Parameter
 
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.errors import FitWarning
 from symlift.solvers.neural.checkpoint import named_under, optimiser_state, restore_optimiser
-from symlift.solvers.neural.compiled import CompiledStep, CompileError
-from symlift.solvers.neural.network import EigenvectorNetwork, LiftingNetwork
-from symlift.solvers.neural.objective.batch import Lifted, Workers
+from symlift.solvers.neural.compiled import CompiledStep, CompileError, Turn, turns_of
+from symlift.solvers.neural.network import network_kind
+from symlift.solvers.neural.objective.batch import Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
 from symlift.solvers.neural.objective.mixture import MixtureMarginals
+from symlift.solvers.neural.objective.rank import JointEntropy
 from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.presets import Settings
 
@@ -32,7 +35,16 @@ def make_objective(grid: Grid, settings: Settings) -> Objective:
     current generator).
     """
     estimators = [
-        JensenShannon(grid, e.layers, (e.coarse,) * grid.ndim, e.padding, e.head, e.whole)
+        JensenShannon(
+            grid,
+            e.layers,
+            (e.coarse,) * grid.ndim,
+            e.padding,
+            e.head,
+            e.whole,
+            e.norm,
+            e.either,
+        )
         for e in settings.estimators
     ]
     weights = (settings.stationarity, settings.resolution, settings.infomax)
@@ -47,6 +59,8 @@ def make_objective(grid: Grid, settings: Settings) -> Objective:
         weights,
         shares,
         MixtureMarginals(grid.size, least=settings.least_log_variance),
+        JointEntropy(settings.entropy, settings.window),
+        settings.standardise,
     )
 
 
@@ -74,8 +88,8 @@ class Learners:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             objective = make_objective(start.grid, settings)
-        kind = EigenvectorNetwork if settings.parametrisation == "eigenvectors" else LiftingNetwork
-        self.network = kind(start, dtype, keep_embedding).to(device)
+        kind = network_kind(settings.parametrisation, start.grid)
+        self.network = kind(start, dtype, keep_embedding, settings.offset).to(device)
         self.objective = objective.to(device, dtype)
         gains = (settings.rotation_gain, settings.frequency_gain, 1.0)
         parts = zip(self.network.parameters_by_gain(), gains, strict=True)
@@ -101,31 +115,55 @@ class Learners:
             for group in self.estimator_optimiser.param_groups:
                 group["lr"] = estimators
 
-    def update(self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float) -> Tensor:
-        """Gradients of the objective on rows ``x``, and both updates; the values of its terms."""
+    def update(
+        self, batches: Sequence[Tensor], noise: Tensor | None, rank: Tensor, opened: float
+    ) -> Tensor:
+        """Gradients of the objective and both updates on the last of ``batches``, the others for
+        the estimators alone; the values of the terms on the last.
+        """
         if not self.compiled or not self.model_optimiser.state:
-            return self._plain_update(x, noise, rank, opened)
+            return self._plain_updates(batches, noise, rank, opened)
         if self.compiled_step is None:
-            return self._first_compiled(x, noise, rank, opened)
-        return self.compiled_step(x, noise, rank, self.workers)
+            return self._first_compiled(batches, noise, rank, opened)
+        return self._compiled_updates(self.compiled_step, batches, noise, rank)
+
+    def _turns(self, batches: Sequence[Tensor]) -> list[tuple[Turn, Tensor]]:
+        """Whose turn it is, and on which rows."""
+        *others, last = batches
+        alone: list[tuple[Turn, Tensor]] = [("estimators", x) for x in others]
+        return alone + [(turn, last) for turn in turns_of(self.settings.updates)]
+
+    def _compiled_updates(
+        self, step: CompiledStep, batches: Sequence[Tensor], noise: Tensor | None, rank: Tensor
+    ) -> Tensor:
+        values = [step(turn, x, noise, rank, self.workers) for turn, x in self._turns(batches)]
+        return values[-1]
+
+    def _plain_updates(
+        self, batches: Sequence[Tensor], noise: Tensor | None, rank: Tensor, opened: float
+    ) -> Tensor:
+        turns = self._turns(batches)
+        values = [self._plain_update(turn, x, noise, rank, opened) for turn, x in turns]
+        return values[-1]
 
     def _first_compiled(
-        self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float
+        self, batches: Sequence[Tensor], noise: Tensor | None, rank: Tensor, opened: float
     ) -> Tensor:
         """The first compiled step, and the plain one from the same state: compiled steps go on if
         the two agree. Compilers are wrong at times, and differ from machine to machine.
         """
-        step = CompiledStep(self.network, self.objective, self._optimisers, self.settings.clip)
+        clips = self.settings.clip, self.settings.estimator_clip
+        step = CompiledStep(self.network, self.objective, self._optimisers, clips)
         before, state = self._copies(), self.workers.generator.get_state()
         compiled: Tensor | None = None
         try:
-            values = step(x, noise, rank, self.workers)
+            values = self._compiled_updates(step, batches, noise, rank)
             compiled, after, why = self._gradients_and(values), self._copies(), ""
         except (CompileError, LinAlgError) as error:
             why = str(error)
         self._put(before)
         self.workers.generator.set_state(state)
-        plain = self._plain_update(x, noise, rank, opened)
+        plain = self._plain_updates(batches, noise, rank, opened)
         if compiled is not None and _agree(compiled, self._gradients_and(plain)):
             self._put(after)  # not the plain one's: a resumed run takes the same steps as another
             self.compiled_step = step
@@ -153,23 +191,26 @@ class Learners:
         averages = [state["exp_avg"] for o in self._optimisers for state in o.state.values()]
         return torch.cat([part.detach().reshape(-1).double() for part in (*averages, values)])
 
-    def _plain_update(self, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float) -> Tensor:
-        batch = Lifted.of(x @ self.network(noise).T, self.workers, rank)
+    def _plain_update(
+        self, turn: Turn, x: Tensor, noise: Tensor | None, rank: Tensor, opened: float
+    ) -> Tensor:
+        """Gradients on rows ``x`` and the updates of those whose ``turn`` it is."""
+        learns, estimates = turn != "estimators", turn != "model"
+        with torch.set_grad_enabled(learns):
+            y = x @ self.network(noise).T
         with torch.autocast(
             x.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
         ):
-            loss, values = self.objective(batch, opened)
-        loss.backward()
+            loss, values = self.objective(self.objective.lifted(y, self.workers, rank), opened)
+        own = list(self.network.parameters())
+        if loss.requires_grad:  # nothing to learn for estimators where no term has any
+            loss.backward(inputs=None if estimates else own)
         self._average_gradients()
-        if self.settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(
-                self.network.parameters(), self.settings.clip, foreach=True
-            )
-        self.model_optimiser.step()
-        self.model_optimiser.zero_grad()
-        if self.estimator_optimiser is not None:
-            self.estimator_optimiser.step()
-            self.estimator_optimiser.zero_grad()
+        if learns:
+            _take_step(self.model_optimiser, own, self.settings.clip)
+        if estimates and self.estimator_optimiser is not None:
+            others = list(self.objective.parameters())
+            _take_step(self.estimator_optimiser, others, self.settings.estimator_clip)
             self.objective.constrain()
         return values
 
@@ -208,6 +249,16 @@ class Learners:
 
 def _adam(groups: list[dict[str, Any]]) -> torch.optim.Adam:
     return torch.optim.Adam(groups, lr=1.0, eps=1e-7, fused=True)
+
+
+def _take_step(
+    optimiser: torch.optim.Adam, parameters: list[Parameter], clip: float | None
+) -> None:
+    """A step along gradients, of at most this norm, which are used up by it."""
+    if clip is not None:
+        torch.nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
+    optimiser.step()
+    optimiser.zero_grad()
 
 
 def _agree(one: Tensor, other: Tensor) -> bool:

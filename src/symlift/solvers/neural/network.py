@@ -20,10 +20,12 @@ from symlift.errors import InputError
 __all__ = [
     "EigenvectorNetwork",
     "Eigenvectors",
+    "GeneratorNetwork",
     "LiftingNetwork",
     "Rotation",
     "cayley_rotation",
     "initial_model",
+    "network_kind",
 ]
 
 
@@ -173,11 +175,18 @@ class Eigenvectors(nn.Module):
         """(D, ⌈D/2⌉): one eigenvector of each conjugate pair, in descending order of its
         eigenvalue, and the real one in odd D.
         """
+        return self.spectrum()[1]
+
+    def spectrum(self) -> tuple[Tensor, Tensor]:
+        """The eigenvalues -λ of -iA that are not positive, ⌈D/2⌉, and their eigenvectors."""
         A = (self.skew - self.skew.T) / 2
         wide = torch.complex128 if len(A) <= _WIDE else torch.complex64
         # A's own eigenvalues are purely imaginary; those of -iA are pairs ±λ, in ascending order
-        vectors: Tensor = torch.linalg.eigh(-1j * A.to(wide))[1]
-        return vectors[:, : (len(A) + 1) // 2]
+        vectors = torch.linalg.eigh(-1j * A.to(wide))[1][:, : (len(A) + 1) // 2]
+        # u†(-iA)u = 2 aᵀAb for u = a + ib: the value, and its derivative with u held, in real
+        # numbers, since compiled code loses a part of the derivative of complex eigenvalues
+        a, b = vectors.detach().real, vectors.detach().imag
+        return 2 * (a * (A.to(a.dtype) @ b)).sum(dim=0), vectors
 
     def fold(self) -> bool:
         """Do nothing: there is no base to fold into."""
@@ -192,9 +201,9 @@ class LiftingNetwork(nn.Module):
     """W = T(θ) diag(r) Qᵀ E with Q = Q₀ · cayley(A), r = (filter + noise)/‖·‖, and one offset for
     each axis inside T.
 
-    The offset moves the window along the torus as a whole, at most by half its length; `model`
-    folds it into the planes. A linear embedding E is learned, unless it is to be kept as the start
-    has it.
+    The offset moves the window along the torus as a whole, at most by half its length (not at all
+    without ``offset``); `model` folds it into the planes. A linear embedding E is learned, unless
+    it is to be kept as the start has it.
     """
 
     mean: Tensor
@@ -202,7 +211,11 @@ class LiftingNetwork(nn.Module):
     reach: Tensor
 
     def __init__(
-        self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False
+        self,
+        start: LiftedModel,
+        dtype: torch.dtype = torch.float32,
+        keep_embedding: bool = False,
+        offset: bool = True,
     ) -> None:
         super().__init__()
         if not isinstance(start.group, TranslationGroup) or start.channels > 1:
@@ -227,7 +240,7 @@ class LiftingNetwork(nn.Module):
         )
         half = torch.tensor(
             [
-                0.0 if wraps else n / 2
+                0.0 if wraps or not offset else n / 2
                 for n, wraps in zip(start.grid.shape, start.grid.periodic, strict=True)
             ]
         )
@@ -290,9 +303,13 @@ class EigenvectorNetwork(LiftingNetwork):
     """
 
     def __init__(
-        self, start: LiftedModel, dtype: torch.dtype = torch.float32, keep_embedding: bool = False
+        self,
+        start: LiftedModel,
+        dtype: torch.dtype = torch.float32,
+        keep_embedding: bool = False,
+        offset: bool = True,
     ) -> None:
-        super().__init__(start, dtype, keep_embedding)
+        super().__init__(start, dtype, keep_embedding, offset)
         group = start.group
         assert isinstance(group, TranslationGroup)  # noqa: S101 - checked above
         half, D = group.theta.shape[1], self.dimension
@@ -302,15 +319,15 @@ class EigenvectorNetwork(LiftingNetwork):
         self.theta = nn.Parameter(torch.from_numpy(alpha).to(dtype))
         self.filter = nn.Parameter(torch.from_numpy(group.Q @ spread_filter(start.r, D)).to(dtype))
 
-    def frequencies(self) -> Tensor:
-        """φ of the first of each conjugate pair, (axes, ⌊D/2⌋)."""
-        return (self.theta - self.theta.flip(1))[:, : self.dimension // 2]
+    def planes(self) -> tuple[Tensor, Tensor]:
+        """U, (D, ⌈D/2⌉), and φ of the first of each conjugate pair, (axes, ⌊D/2⌋)."""
+        return self.rotation(), (self.theta - self.theta.flip(1))[:, : self.dimension // 2]
 
     def forward(self, noise: Tensor | None = None) -> Tensor:
         """The lifting map (points, d) of observations that were centred and scaled."""
-        U = self.rotation()
+        U, frequencies = self.planes()
         half = self.dimension // 2
-        angles = ((self.points + self.displacement()) @ self.frequencies()).to(U.real.dtype)
+        angles = ((self.points + self.displacement()) @ frequencies).to(U.real.dtype)
         # in real numbers, of which a compiler makes one loop and of complex ones many calls
         real, imaginary, r = U.real, U.imag, self.unit_filter(noise).to(U.real.dtype)
         a, b = r @ real, r @ imaginary
@@ -328,7 +345,8 @@ class EigenvectorNetwork(LiftingNetwork):
         """The model as it stands, in float64: each eigenvector turned so that the filter is real on
         it.
         """
-        U = self.rotation().to(torch.complex128)
+        U, frequencies = self.planes()
+        U = U.to(torch.complex128)
         half, D = self.dimension // 2, self.dimension
         weights = self.unit_filter().to(U.dtype) @ U
         turned = U * torch.exp(-1j * weights.angle())
@@ -341,7 +359,7 @@ class EigenvectorNetwork(LiftingNetwork):
             weight = self.unit_filter().double() @ lone.real
             planes = torch.cat([planes, (lone.real * (1 if weight >= 0 else -1))[:, None]], dim=1)
             r = torch.cat([r, weight.abs()[None]])
-        theta = self.frequencies().double()
+        theta = frequencies.double()
         Q = rotate_planes(
             _orthonormal(planes).to(theta.device), -self.displacement().double() @ theta
         )
@@ -351,6 +369,52 @@ class EigenvectorNetwork(LiftingNetwork):
         return LiftedModel(
             self.grid, _array(self.mean), self.scale, _array(self.E), group, _array(r), self.kind
         )
+
+
+class GeneratorNetwork(EigenvectorNetwork):
+    """One axis as the released code has it: a single antisymmetric matrix, whose eigenvectors are
+    the planes and whose eigenvalues are the frequencies.
+    """
+
+    def __init__(
+        self,
+        start: LiftedModel,
+        dtype: torch.dtype = torch.float32,
+        keep_embedding: bool = False,
+        offset: bool = True,
+    ) -> None:
+        super().__init__(start, dtype, keep_embedding, offset)
+        group = start.group
+        assert isinstance(group, TranslationGroup)  # noqa: S101 - checked above
+        del self.theta
+        # eigenvectors in descending order of what they turn by
+        theta = np.abs(group.theta[0])
+        signed = np.where(group.theta[0] < 0, -1.0, 1.0)
+        planes = group.Q[:, : 2 * len(theta)].reshape(self.dimension, -1, 2)
+        first, second = planes[..., 0], planes[..., 1] * signed
+        A = (second * theta) @ first.T - (first * theta) @ second.T
+        with torch.no_grad():
+            self.rotation.skew.copy_(torch.from_numpy(A))
+
+    def planes(self) -> tuple[Tensor, Tensor]:
+        """U, and the eigenvalues as φ."""
+        assert isinstance(self.rotation, Eigenvectors)  # noqa: S101 - of the parent
+        values, vectors = self.rotation.spectrum()
+        return vectors, values[None, : self.dimension // 2].to(self.filter.dtype)
+
+    def parameters_by_gain(
+        self,
+    ) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
+        """What turns planes sets frequencies, too."""
+        own = self.rotation.skew
+        return [own], [], [p for p in self.parameters() if p is not own]
+
+
+def network_kind(parametrisation: str, grid: Grid) -> type[LiftingNetwork]:
+    """The network of a `Settings.parametrisation`; one matrix has frequencies for one axis only."""
+    if parametrisation == "generator" and grid.ndim == 1:
+        return GeneratorNetwork
+    return LiftingNetwork if parametrisation == "planes" else EigenvectorNetwork
 
 
 def _array(tensor: Tensor) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from pydantic import (
 
 from symlift.core.grid import Grid
 from symlift.solvers.neural.full_batch import FullBatch
-from symlift.solvers.neural.objective.critic import Head, Layer, Padding
+from symlift.solvers.neural.objective.critic import Head, Layer, Norm, Padding
+from symlift.solvers.neural.objective.rank import Form, Window
 from symlift.solvers.neural.two_valued import TwoValued
 
 __all__ = ["PRESETS", "Estimator", "Settings", "few_planes", "fitted", "preset_for", "refining"]
@@ -33,7 +34,8 @@ class Estimator(_Frozen):
     they see.
 
     ``whole``: whether the mixture of a field and its shift is the whole of both or half of each;
-    None takes the cheaper one on images.
+    None takes the cheaper one on images. ``norm``: how the layers share the bound of the network's
+    spectral norm. ``either``: whether the larger of KL(p‖m) and KL(m‖p) is taken.
     """
 
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
@@ -41,6 +43,8 @@ class Estimator(_Frozen):
     padding: Padding = "field"
     head: Head = "linear"
     whole: bool | None = None
+    norm: Norm = "root"
+    either: bool = False
 
 
 class Settings(_Frozen):
@@ -69,15 +73,27 @@ class Settings(_Frozen):
     gaussian: tuple[float, float] = (0.0, 0.0)
     moments: tuple[float, float] = (0.0, 0.0)
     estimators: tuple[Estimator, ...] = (Estimator(layers=(Layer(4, 5), Layer(6, 3), Layer(8, 3))),)
+    #: the joint entropy of an eigenvalue: that of a Gaussian (½ log 2πe λ), or the printed log λ
+    entropy: Form = "gaussian"
+    #: whether its rank opens over the index, with the printed slope, or over the index's share of
+    #: all, as in the released code
+    window: Window = "index"
+    #: whether estimators see the field divided by its rms deviation, or as it is
+    standardise: bool = True
     # the model
     embedding: Literal["identity", "zero-pad", "linear"] = "zero-pad"
     #: D, the augmented dimension; None: half as large again as d on open grids (odd), d on odd
     #: rings
     dimension: PositiveInt | None = None
     rank_limit: PositiveFloat | None = None
+    #: whether the window on an open grid is moved by a learned offset
+    offset: bool = True
+    #: steps between divisions of a learned embedding by the geometric mean of its singular values
+    recondition: PositiveInt | None = 10
     #: what is learned of Q: a rotation of its planes (Cayley), or the paper's antisymmetric matrix,
-    #: whose eigenvectors they are
-    parametrisation: Literal["planes", "eigenvectors"] = "planes"
+    #: whose eigenvectors they are; or, on one axis, whose eigenvalues are the frequencies as well,
+    #: as in the released code
+    parametrisation: Literal["planes", "eigenvectors", "generator"] = "planes"
     #: the least log-variance of the Gaussians of marginal entropies
     least_log_variance: float = -5.0
     #: planes at the start: random, as in the paper, or neighbours in the spectrum of the data's
@@ -96,8 +112,18 @@ class Settings(_Frozen):
     rotation_gain: PositiveFloat = 2.0
     frequency_gain: PositiveFloat = 4.0
     decay: Annotated[float, Field(gt=0, le=1)] = 0.1
+    #: the norms that gradients of the model and of the estimators are clipped to
     clip: PositiveFloat | None = None
+    estimator_clip: PositiveFloat | None = None
+    #: whether estimators and model take a step from the same gradients, or estimators first, and
+    #: the model with what they are then
+    updates: Literal["simultaneous", "alternating"] = "simultaneous"
+    #: steps of the estimators for one of the model, each on a batch of its own
+    estimator_steps: PositiveInt = 1
+    #: the deviation of noise on the filter, and the epochs that ``steps`` are, in ten of which it
+    #: falls by e (None: epochs of 100 steps, as the released code counts them)
     filter_noise: NonNegativeFloat = 0.1
+    epochs: PositiveInt | None = None
     data_noise: NonNegativeFloat = 0.0
     mixing: PositiveInt | None = None
     # the clock: "wait" opens the spectrum pair by pair, each when the one before fits, and then
@@ -127,6 +153,11 @@ class Settings(_Frozen):
     #: the last
     keep: Literal["best", "last"] = "best"
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
+
+    @property
+    def noise_steps(self) -> float:
+        """Steps in which the filter's noise falls by e."""
+        return 10 * (100.0 if self.epochs is None else self.steps / self.epochs)
 
 
 def _layers(*rows: tuple[int, ...], stride: int = 0) -> tuple[Layer, ...]:
@@ -328,6 +359,9 @@ def refining(settings: Settings) -> Settings:
     """
     near: dict[str, Any] = {
         "parametrisation": "planes",
+        "entropy": "gaussian",
+        "standardise": True,
+        "updates": "simultaneous",
         "rate": settings.near_rate,
         "filter_noise": 0.0,
         "clock": "wait",

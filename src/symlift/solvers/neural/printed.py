@@ -84,6 +84,12 @@ def _printed(*estimators: Estimator, weights: tuple[float, float, float], **row:
         "retries": 0,
         "parametrisation": "eigenvectors",
         "least_log_variance": -2.5,
+        "entropy": "printed",
+        "window": "index",
+        "standardise": False,
+        "offset": False,
+        "recondition": None,
+        "updates": "alternating",
     }
     return Settings(
         estimators=estimators,
@@ -107,6 +113,7 @@ PRINTED: dict[str, Settings] = {
         batch=500,
         embedding="identity",
         dimension=15,
+        epochs=1_500,
         steps=450_000,
     ),
     "paper-gsn63": _printed(
@@ -115,6 +122,7 @@ PRINTED: dict[str, Settings] = {
         weights=_WAVES,
         batch=5000,
         dimension=99,
+        epochs=10_000,
         steps=1_000_000,
     ),
     "paper-ising33": _printed(
@@ -124,6 +132,7 @@ PRINTED: dict[str, Settings] = {
         batch=5000,
         embedding="linear",
         dimension=63,
+        epochs=10_000,
         steps=1_000_000,
     ),
     "paper-visual-coding": _printed(
@@ -132,16 +141,18 @@ PRINTED: dict[str, Settings] = {
         batch=2500,
         rank_limit=3.0,
         mixing=20,
+        epochs=250,
         steps=25_000,
     ),
     "paper-mnist15": _printed(
-        _net(*_MNIST15), weights=_IMAGES, batch=2500, dimension=325, steps=3_000_000
+        _net(*_MNIST15), weights=_IMAGES, batch=2500, dimension=325, epochs=15_000, steps=3_000_000
     ),
     "paper-mnist27": _printed(
         _net(*_MNIST27, input_net=True),
         weights=_IMAGES,
         batch=2500,
         dimension=1053,
+        epochs=35_000,
         steps=7_000_000,
     ),
     "paper-mnist15-bits": _printed(
@@ -150,6 +161,7 @@ PRINTED: dict[str, Settings] = {
         batch=2500,
         embedding="linear",
         dimension=225,
+        epochs=2_000,
         steps=400_000,
     ),
     "paper-mnist27-bits": _printed(
@@ -158,6 +170,7 @@ PRINTED: dict[str, Settings] = {
         batch=2500,
         embedding="linear",
         dimension=729,
+        epochs=7_500,
         steps=1_500_000,
     ),
 }

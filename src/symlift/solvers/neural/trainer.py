@@ -46,9 +46,6 @@ CHECK = 50
 #: checks between looks at held-out rows, and at most between checkpoints, which are written by time
 #: as well
 EVALUATE, SAVE = 20, 20
-#: the paper counts its filter noise in epochs of 100 steps, and lets it fall by e in ten of them
-_NOISE_STEPS = 1000.0
-_CONDITION = 10
 #: the most rows that the end of a run takes at once
 _FULL_BATCH = 200_000
 
@@ -232,28 +229,28 @@ class Trainer:
     # -- one step ----------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """One batch: one forward pass, one backward pass, both updates. Nothing here waits for the
-        device.
+        """One batch, and both updates, at once or one after the other; more batches before it where
+        estimators take several steps. Nothing here waits for the device.
         """
         settings = self.settings
-        x = self.rows.draw(self.rows_each, self.workers)
+        # batches for estimators alone, and one for the model
+        batches = [
+            self.rows.draw(self.rows_each, self.workers) for _ in range(settings.estimator_steps)
+        ]
         noise = None
         if settings.filter_noise:
             draw = torch.randn(
                 self.network.filter.shape,
                 generator=self.workers.generator,
                 dtype=self.dtype,
-                device=x.device,
+                device=self.device,
             )
-            noise = (
-                settings.filter_noise
-                * math.exp(-(self.step_count - self.clock.began) / _NOISE_STEPS)
-                * draw
-            )
-        rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=x.device)
-        values = self.learners.update(x, noise, rank, self.clock.opened)
+            faded = math.exp(-(self.step_count - self.clock.began) / settings.noise_steps)
+            noise = settings.filter_noise * faded * draw
+        rank = torch.tensor(self.clock.rank, dtype=self.dtype, device=self.device)
+        values = self.learners.update(batches, noise, rank, self.clock.opened)
         self.step_count += 1
-        if self.step_count % _CONDITION == 0:
+        if settings.recondition is not None and self.step_count % settings.recondition == 0:
             self.network.condition_embedding()
         self.sums += values
         self.broken.clamp_max_(

@@ -43,6 +43,7 @@ from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.printed import PRINTED
+from symlift.solvers.neural.released import RELEASED
 from symlift.solvers.neural.trainer import Budget, Trainer
 from symlift.solvers.registry import CHECKPOINT
 
@@ -68,10 +69,11 @@ def solve(
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
-    ``preset`` "paper" is the training as the paper prints it, "ours" (or "auto") is ours, each for
-    the row of the paper's training table that is nearest; a row can be named ("gsn63",
-    "paper-gsn63"). ``settings`` replace single entries of it. ``start`` None is the paper's
-    initialisation. ``steps`` and ``seconds`` bound each restart. With ``folder``, checkpoints are
+    ``preset`` "paper" is the training as the paper prints it, "released" with the choices of the
+    authors' code, "ours" (or "auto") is ours, each for the row of the paper's training table that
+    is nearest; a row can be named ("gsn63", "paper-gsn63"). ``settings`` replace single entries of
+    it. ``start`` None is the paper's initialisation. ``steps`` and ``seconds`` bound each restart.
+    With ``folder``, checkpoints are
     written there and a run that was killed goes on from them; ``tensorboard`` adds its event files
     (``pip install tensorboard``). ``compile`` makes one compiled function of a step where critics
     alone measure stationarity, as in ``preset="paper"``: a third of the time, after a minute.
@@ -225,8 +227,8 @@ def pick_device(name: str) -> torch.device:
 
 def _row(preset: str, grid: Grid, d: int) -> str:
     """The name of the settings that ``preset`` means for these data."""
-    if preset == "paper":
-        return f"paper-{preset_for(grid, d)}"
+    if preset in ("paper", "released"):
+        return f"{preset}-{preset_for(grid, d)}"
     if preset not in ("ours", "auto"):
         return preset
     name = preset_for(grid, d)
@@ -234,11 +236,11 @@ def _row(preset: str, grid: Grid, d: int) -> str:
 
 
 def _settings(preset: str, overrides: dict[str, Any] | None, grid: Grid, d: int) -> Settings:
-    known = PRESETS | PRINTED
+    known = PRESETS | PRINTED | RELEASED
     name = _row(preset, grid, d)
     if name not in known:
         raise InputError(
-            f"preset {preset!r} is unknown: use one of ours, paper, {', '.join(known)}"
+            f"preset {preset!r} is unknown: use one of ours, paper, released, {', '.join(known)}"
         )
     try:
         chosen = Settings.model_validate({**known[name].model_dump(), **(overrides or {})})

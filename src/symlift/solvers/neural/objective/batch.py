@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, distributed
 
-from symlift.solvers.neural.objective.rank import joint_entropy_to_rank
+from symlift.solvers.neural.objective.rank import JointEntropy
 
 __all__ = ["Lifted", "Workers"]
 
@@ -86,30 +86,44 @@ class Workers:
         ]
 
 
+_GAUSSIAN = JointEntropy()
+
+
 @dataclass(frozen=True)
 class Lifted:
     """A lifted batch: ``z`` (n, N) with global mean 0 and rms deviation 1, and the logarithm of
-    that deviation.
+    that deviation; or the field as it is, and 0.
 
-    ``rank`` is the rank that the joint entropy is taken to; its window is soft, so that at N the
-    last eigenvalue counts half.
+    ``rank`` is the rank that the joint ``entropy`` is taken to; its window is soft, so that at N
+    the last eigenvalue counts half.
     """
 
     z: Tensor
     log_scale: Tensor
     rank: Tensor
     workers: Workers
+    entropy: JointEntropy = _GAUSSIAN
     _cache: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, y: Tensor, workers: Workers, rank: Tensor | None = None) -> Lifted:
-        """Remove the global mean and divide by the global rms deviation of ``y`` (n, N)."""
+    def of(
+        cls,
+        y: Tensor,
+        workers: Workers,
+        rank: Tensor | None = None,
+        entropy: JointEntropy = _GAUSSIAN,
+        standardise: bool = True,
+    ) -> Lifted:
+        """Remove the global mean and divide by the global rms deviation of ``y`` (n, N), or leave
+        both where they are not to be removed.
+        """
+        if rank is None:
+            rank = torch.tensor(float(y.shape[1]), dtype=y.dtype, device=y.device)
+        if not standardise:
+            return cls(y, y.new_zeros(()), rank, workers, entropy)
         centred = y - workers.mean(y).mean()
         power = workers.mean(centred.square()).mean()
-        full = torch.tensor(float(y.shape[1]), dtype=y.dtype, device=y.device)
-        return cls(
-            centred * power.rsqrt(), power.log() / 2, full if rank is None else rank, workers
-        )
+        return cls(centred * power.rsqrt(), power.log() / 2, rank, workers, entropy)
 
     def covariance(self) -> Tensor:
         """Covariance of z over the batch, (N, N): made once for all terms."""
@@ -120,7 +134,7 @@ class Lifted:
         return self._cache["covariance"]
 
     def joint_entropy(self) -> Tensor:
-        """Gaussian joint entropy per dimension of z, to the batch's rank; computed once."""
+        """Joint entropy per dimension of z, to the batch's rank; computed once."""
         if "joint_entropy" not in self._cache:
-            self._cache["joint_entropy"] = joint_entropy_to_rank(self.covariance(), self.rank)
+            self._cache["joint_entropy"] = self.entropy(self.covariance(), self.rank)
         return self._cache["joint_entropy"]

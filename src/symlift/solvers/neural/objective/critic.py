@@ -27,6 +27,7 @@ __all__ = [
     "Head",
     "JensenShannon",
     "Layer",
+    "Norm",
     "Padding",
     "coarse_grain",
     "critics_rows",
@@ -39,6 +40,9 @@ EMBEDDING = 4  # channels of the position embedding
 EMBEDDING_LIMIT = 5.0
 OUTPUT_LIMIT = 25.0
 NORM = 10.0  # bound on the product of the layers' spectral norms
+#: the bound of one layer: a root of the network's, as printed, or an equal share of it, as in the
+#: released code (of three layers 2.2, or 3.3)
+Norm = Literal["root", "share"]
 #: how convolutions go on beyond the ends: as the field does (cyclically as long as it closes), with
 #: zeros, or cyclically throughout
 Padding = Literal["field", "zero", "cyclic"]
@@ -62,12 +66,13 @@ class Critics(nn.Module):
         critics: int = 2,
         padding: Padding = "field",
         head: Head = "linear",
+        norm: Norm = "root",
     ) -> None:
         super().__init__()
         self.pooled = head == "pooled"
         self.embedding = nn.Parameter(torch.zeros(critics, 1, EMBEDDING * grid.size))
         self.length = grid.shape[0] if grid.ndim > 1 else 1
-        bound = NORM ** (1 / len(layers))
+        bound = NORM ** (1 / len(layers)) if norm == "root" else NORM / len(layers)
         stack: list[Convolution] = []
         channels, field = EMBEDDING, grid
         if padding != "field":
@@ -153,15 +158,22 @@ def critics_rows(even: tuple[Tensor, Tensor], odd: tuple[Tensor, Tensor], whole:
     return torch.unflatten(torch.stack([p_even, p_odd, q_odd, q_odd, q_even, p_even]), 0, (2, 3))
 
 
-def jensen_shannon(f: Tensor, workers: Workers) -> Tensor:
+def jensen_shannon(f: Tensor, workers: Workers, either: bool = False) -> Tensor:
     """½ KL(p‖m) + ½ KL(q‖m) from critics' values ``f`` (2, blocks, n, channels) of `critics_rows`,
-    the mean over channels.
+    the mean over channels; for ``either``, the larger of KL(p‖m) and KL(m‖p) in each place.
     """
     rows = f.movedim(2, 0)
-    own = workers.mean(rows[:, :, :2]).mean(dim=1)
     mixture = rows if rows.shape[2] == 4 else rows[:, :, ::2]
-    mixed = workers.mean(torch.exp(mixture)).mean(dim=1)
-    return (own - torch.log(mixed)).mean()
+
+    def bound(left: Tensor, right: Tensor) -> Tensor:
+        """Donsker–Varadhan over rows and blocks."""
+        mixed = workers.mean(torch.exp(right)).mean(dim=1)
+        return workers.mean(left).mean(dim=1) - torch.log(mixed)
+
+    forward = bound(rows[:, :, :2], mixture)
+    if either:
+        forward = torch.maximum(forward, bound(mixture, rows[:, :, :2]))
+    return forward.mean()
 
 
 def shifted_pair(fields: Tensor, axis: int, periodic: bool) -> tuple[Tensor, Tensor]:
@@ -197,7 +209,8 @@ class JensenShannon(nn.Module):
 
     ``factors`` coarse-grain the field first (one random member of each block). On lines and rings
     the mixture of p and q is the whole of both; on images and volumes, where critics are most of
-    the work, it is half of each, at a quarter less of it (``whole`` says otherwise).
+    the work, it is half of each, at a quarter less of it (``whole`` says otherwise). ``either``
+    takes the larger of a divergence's two directions.
     """
 
     def __init__(
@@ -208,9 +221,11 @@ class JensenShannon(nn.Module):
         padding: Padding = "field",
         head: Head = "linear",
         whole: bool | None = None,
+        norm: Norm = "root",
+        either: bool = False,
     ) -> None:
         super().__init__()
-        self.grid = grid
+        self.grid, self.either = grid, either
         self.whole = grid.ndim == 1 if whole is None else whole
         self.factors = tuple(factors) or (1,) * grid.ndim
         shape = tuple(n // q for n, q in zip(grid.shape, self.factors, strict=True))
@@ -226,7 +241,7 @@ class JensenShannon(nn.Module):
         for axis, wraps in enumerate(periodic):
             smaller = tuple(n - (a == axis and not wraps) for a, n in enumerate(shape))
             field = Field(smaller, periodic)
-            critics = Critics(field, layers, padding=padding, head=head)  # type: ignore[arg-type]
+            critics = Critics(field, layers, padding=padding, head=head, norm=norm)  # type: ignore[arg-type]
             self.critics.append(critics)
 
     def along(self, z: Tensor, axis: int, workers: Workers, expected: bool = False) -> Tensor:
@@ -245,7 +260,7 @@ class JensenShannon(nn.Module):
         f = self.critics[axis](
             rows.flatten(3).flatten(1, 2), None if expected else workers, blocks=blocks
         )
-        return jensen_shannon(torch.unflatten(f, 1, (blocks, -1)), workers)
+        return jensen_shannon(torch.unflatten(f, 1, (blocks, -1)), workers, self.either)
 
     def adversarial(self, batch: Lifted, weight: float) -> tuple[Tensor, Tensor]:
         """(loss, value): descending the loss makes critics climb and the lifting map descend

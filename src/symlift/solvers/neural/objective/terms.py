@@ -8,17 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from symlift.core.grid import Grid
-from symlift.solvers.neural.objective.batch import Lifted
+from symlift.solvers.neural.objective.batch import Lifted, Workers
 from symlift.solvers.neural.objective.closed_form import GaussianStationarity, MomentStationarity
 from symlift.solvers.neural.objective.critic import JensenShannon
 from symlift.solvers.neural.objective.mixture import MixtureMarginals
+from symlift.solvers.neural.objective.rank import JointEntropy
 
 __all__ = ["Infomax", "Objective", "Resolution"]
 
 
 class Resolution(nn.Module):
-    """Total correlation per point, mean_n h(y_n) - h(Y)/N, to the batch's rank; the scale of y
-    drops out.
+    """Total correlation per point, mean_n h(y_n) - h(Y)/N, to the batch's rank.
+
+    The scale of y drops out of Gaussian entropies; of the printed one, -log of it is left.
     """
 
     def __init__(self, marginals: MixtureMarginals) -> None:
@@ -27,7 +29,9 @@ class Resolution(nn.Module):
 
     def forward(self, batch: Lifted) -> Tensor:
         """Marginal minus joint entropy per point."""
-        return self.marginals(batch) - batch.joint_entropy()
+        value = self.marginals(batch) - batch.joint_entropy()
+        scales = 1 - batch.entropy.scales
+        return value + scales * batch.log_scale if scales else value
 
 
 class Infomax(nn.Module):
@@ -35,7 +39,7 @@ class Infomax(nn.Module):
 
     def forward(self, batch: Lifted) -> Tensor:
         """-h(Y)/N."""
-        return -(batch.joint_entropy() + batch.log_scale)
+        return -(batch.joint_entropy() + batch.entropy.scales * batch.log_scale)
 
 
 class Objective(nn.Module):
@@ -56,9 +60,12 @@ class Objective(nn.Module):
         weights: tuple[float, float, float],
         shares: dict[str, tuple[float, float]],
         marginals: MixtureMarginals | None = None,
+        entropy: JointEntropy | None = None,
+        standardise: bool = True,
     ) -> None:
         super().__init__()
         self.weights, self.shares = weights, shares
+        self.entropy, self.standardise = entropy or JointEntropy(), standardise
         on = weights[0] > 0
         self.critics = nn.ModuleList(critics if on and any(shares.get("critics", ())) else [])
         self.closed = nn.ModuleDict()
@@ -70,6 +77,10 @@ class Objective(nn.Module):
             Resolution(marginals or MixtureMarginals(grid.size)) if weights[1] > 0 else None
         )
         self.infomax = Infomax() if weights[2] > 0 else None
+
+    def lifted(self, y: Tensor, workers: Workers, rank: Tensor) -> Lifted:
+        """The batch that `forward` takes, of lifted rows ``y`` (n, N)."""
+        return Lifted.of(y, workers, rank, self.entropy, self.standardise)
 
     def share(self, name: str, opened: float) -> float:
         """Share of one measure of stationarity when ``opened`` (0 to 1) of the rank is open."""

@@ -1,0 +1,240 @@
+"""The paper's training on rings of 15 points, as printed and as released: a queue of runs.
+
+    python benchmarks/rings.py run            the runs that are not finished, in order; it goes on
+                                              where it was stopped, within a run as well
+    python benchmarks/rings.py run --only paper_gsn15-fft --seconds 3600
+                                              those whose names contain this, for so long
+    python benchmarks/rings.py list           what is finished, what is not
+    python benchmarks/rings.py table          the records as a table of the decision record
+
+Each run has a record in ``results/rings``: how many of the steps that were asked for are done, the
+curve of r and S, and the map as training left it (no closed form is applied to it). A record has
+two digests: of all code, and of what a trained map depends on (trainer, core, data). Checkpoints
+are in ``--runs``; without them a run that is not finished begins again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import symlift
+from _common import RESULTS, write
+from symlift.core.model import LiftedModel
+from symlift.paper import EXPERIMENTS
+from symlift.paper.runner import signal_figures
+from symlift.paper.store import source_digest
+from symlift.solvers.neural import training as training_solver
+from training import scores
+
+REGIMES = ("gsn15-continuous", "gsn15-fft", "gsn15-discrete")
+#: steps of the LieGAN section (50,000 samples), and of the training table (150,000)
+SHORT, LONG = 150_000, 450_000
+#: steps between points of a curve
+EVERY = 5_000
+#: the code that decides a trained map, next to its settings, which are in the record; closed forms
+#: and the choice of a preset are not among it
+_TRAINED_BY = ("core", "datasets", "solvers/neural/objective")
+_TRAINERS = ("clock", "compiled", "data", "learners", "network", "trainer")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: which preset, on which draw of which regime, and what differs from it."""
+
+    preset: str
+    experiment: str
+    seed: int
+    steps: int = SHORT
+    change: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    samples: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its record."""
+        change = f"_{self.change}" if self.change else ""
+        return f"{self.preset}_{self.experiment}_seed{self.seed}_{self.steps}{change}"
+
+
+#: single changes of the printed training: name → (settings, samples)
+CHANGES: dict[str, tuple[dict[str, Any], int | None]] = {
+    "simultaneous": ({"updates": "simultaneous"}, None),
+    "released-window": ({"window": "share"}, None),
+    "standardised": ({"standardise": True}, None),
+    "both-clipped": ({"clip": 0.5, "estimator_clip": 0.5}, None),
+    "half-entropy": ({"entropy": "gaussian"}, None),
+    "three-estimator-steps": ({"estimator_steps": 3}, None),
+    "500000-samples": ({}, 500_000),
+}
+
+
+def queue() -> list[Run]:
+    """All runs, in the order in which they are worth having."""
+    runs = [Run("paper", e, s) for s in range(3) for e in REGIMES]
+    runs += [Run("released", e, s) for s in range(3) for e in REGIMES]
+    runs += [Run("paper", e, 0, LONG) for e in REGIMES]
+    for seed in (0, 1):
+        for change, (settings, samples) in CHANGES.items():
+            runs.append(Run("paper", REGIMES[0], seed, SHORT, change, settings, samples))
+    return runs
+
+
+def digest_of_training() -> str:
+    """Sixteen hexadecimal digits of a hash of the code that trained maps depend on."""
+    package = Path(symlift.__file__).parent
+    files = [p for room in _TRAINED_BY for p in (package / room).rglob("*.py")]
+    files += [package / "solvers/neural" / f"{name}.py" for name in _TRAINERS]
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def commit() -> str | None:
+    """The commit whose source this is; None where the source is not that of a commit."""
+    package = str(Path(symlift.__file__).parent)
+
+    def git(*words: str) -> str:
+        given = ["git", "-C", package, *words]
+        return subprocess.run(given, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return None if git("status", "--porcelain", "--", package) else git("rev-parse", "HEAD")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def record_of(run: Run) -> dict[str, Any]:
+    """What is kept of a run, or nothing."""
+    path = RESULTS / "rings" / f"{run.name}.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def seconds_of(record: dict[str, Any]) -> float:
+    """How long a run has taken so far."""
+    last = record["curve"][-1]["seconds"] if record.get("curve") else 0.0
+    return float(record.get("seconds", last))
+
+
+def train(run: Run, runs: Path, seconds: float | None) -> dict[str, Any]:
+    """Begin a run, or go on with it, for at most so many seconds of training in all."""
+    data = EXPERIMENTS[run.experiment].observe(run.seed, n=run.samples)
+    folder = runs / "rings" / run.name
+    saved = folder / "curve.json"
+    curve: list[dict[str, Any]] = json.loads(saved.read_text()) if saved.exists() else []
+    result: dict[str, Any] = {
+        "name": run.name, "preset": run.preset, "experiment": run.experiment, "seed": run.seed,
+        "n": len(data.X), "change": run.change, "changed": run.settings,
+        "steps_asked": run.steps, "steps_done": 0, "finished": False,
+        "commit": commit(), "source": source_digest(), "training_source": digest_of_training(),
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    begun = time.process_time()
+
+    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
+        if step % EVERY or step in {point["step"] for point in curve}:
+            return
+        point = {"step": step, "seconds": round(values["seconds"], 1), "rank": values["rank"]}
+        terms = ("stationarity", "resolution", "infomax")
+        point |= {name: round(values[name], 4) for name in terms if name in values}
+        curve.append(point | scores(model, data))
+        print(json.dumps(curve[-1]), flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        saved.write_text(json.dumps(curve))
+        _keep(result | {"steps_done": step, "curve": curve})
+
+    solution = training_solver.solve(
+        data.X, data.grid, np.random.default_rng(run.seed), preset=run.preset,
+        settings={"steps": run.steps, **run.settings}, folder=folder, watch=watch, device="cpu",
+        compile=True, seconds=seconds,
+    )  # fmt: skip
+    training = solution.trace.training
+    assert training is not None  # noqa: S101 - the neural solver always has one
+    result |= {
+        "steps_done": training.steps,
+        "finished": training.ended == "finished" and training.steps == run.steps,
+        "seconds": round(training.seconds, 1),
+        "cpu_seconds_of_this_part": round(time.process_time() - begun, 1),
+        "settings": dict(training.settings),
+        "trained": scores(solution.model, data),
+        "figures": signal_figures(data, solution.model.lift(data.X), solution.model.generators),
+        "map": np.round(solution.model.lifting_map(), 6).tolist(),
+        "generator": np.round(solution.model.generators()[0], 6).tolist(),
+        "curve": curve,
+    }
+    _keep(result)
+    return result
+
+
+def _keep(result: dict[str, Any]) -> None:
+    (RESULTS / "rings").mkdir(parents=True, exist_ok=True)
+    write(f"rings/{result['name']}", result)
+
+
+def at_rank(record: dict[str, Any], rank: int) -> str:
+    """r and S exact of the last point of a curve at which so much of the rank was open."""
+    points = [p for p in record.get("curve", []) if round(p["rank"]) == rank]
+    return f"{points[-1]['r']:.3f}, {points[-1]['S_exact']:.3f}" if points else "–"
+
+
+def table() -> str:
+    """All records as rows."""
+    head = ("run", "steps done", "rank 11: r, S exact", "rank 13: r, S exact", "the end")
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for run in queue():
+        record = record_of(run)
+        if not record:
+            continue
+        end: dict[str, float] = record.get("trained", {})
+        done = f"{record['steps_done']:,} of {record['steps_asked']:,}"
+        last = f"{end['r']:.3f}, {end['S_exact']:.3f}" if record["finished"] else "not finished"
+        what = f"{run.preset}, {run.experiment.removeprefix('gsn15-')}, {run.seed}"
+        what += f", {run.change}" if run.change else ""
+        cells = (what, done, at_rank(record, 11), at_rank(record, 13), last)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse, run, keep."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["run", "list", "table"])
+    parser.add_argument("--only", default="", help="runs whose names contain this")
+    parser.add_argument("--seconds", type=float, help="stop this many seconds from now")
+    parser.add_argument(
+        "--runs", type=Path, default=Path(".symlift-runs"), help="where checkpoints are"
+    )
+    args = parser.parse_args()
+    if args.what == "table":
+        print(table())
+        return
+    begun = time.monotonic()
+    for run in queue():
+        record = record_of(run)
+        if args.only not in run.name:
+            continue
+        if args.what == "list" or record.get("finished"):
+            done = record.get("steps_done", 0)
+            print(f"{run.name}: {done:,} of {run.steps:,}", record.get("trained", ""), flush=True)
+            continue
+        left = None if args.seconds is None else args.seconds - (time.monotonic() - begun)
+        if left is not None and left < 60:
+            break
+        print(f"-- {run.name}", flush=True)
+        train(run, args.runs, None if left is None else seconds_of(record) + left)
+
+
+if __name__ == "__main__":
+    main()
