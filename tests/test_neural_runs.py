@@ -88,7 +88,7 @@ def test_a_budget_ends_the_training_and_the_run_can_be_used(data, tmp_path, monk
             "budget 'soon' is not understood: give a time such as 90s, 40m or 2h",
         ),
         (("--budget", "0s"), "a budget of 0.0 seconds is not positive"),
-        (("--preset", "mine"), "preset 'mine' is unknown: use one of ours, paper, gsn15"),
+        (("--preset", "mine"), "preset 'mine' is unknown: use one of ours, paper, released, gsn15"),
         (
             ("--budget", "5s", "--solver", "fast"),
             "--budget is for solvers that train: give --solver neural or refine",
