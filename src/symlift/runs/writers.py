@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import zipfile
@@ -161,15 +162,31 @@ def _open_zarr(
     zarr = extra("zarr", path)
     temporary = stack.enter_context(write_folder_atomically(path))
     rows = max(1, min(shape[0], _CHUNK // max(shape[1] * dtype.itemsize, 1)))
-    array = zarr.open(str(temporary), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1]))
+    with _own_errors(path):
+        temporary.mkdir()
+        array = zarr.open(
+            str(temporary), mode="w", shape=shape, dtype=dtype, chunks=(rows, shape[1])
+        )
     done = 0
 
     def write(block: NDArray) -> None:
         nonlocal done
-        array[done : done + len(block)] = block
+        with _own_errors(path):
+            array[done : done + len(block)] = block
         done += len(block)
 
     return write
+
+
+@contextmanager
+def _own_errors(path: Path) -> Iterator[None]:
+    """Raise a failure of the system as such: zarr makes a KeyError of it."""
+    try:
+        yield
+    except KeyError as error:
+        reason = error.__context__
+        number = reason.errno if isinstance(reason, OSError) else None
+        raise OSError(number or errno.EIO, os.strerror(number or errno.EIO), str(path)) from None
 
 
 _OPEN = {
