@@ -29,6 +29,7 @@ from symlift.diagnosis.verdict import Further, further_probability, make_tests, 
 from symlift.errors import FitWarning, InputError
 from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import make_slots
+from symlift.search.judge import next_to
 from symlift.search.problem import Halves
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
@@ -408,9 +409,11 @@ def test_best_partners_sit_beside_a_column_where_it_is_in_place(rng):
     apart = np.linalg.norm(grid.indices()[:, None] - grid.indices()[None], axis=-1)
     # strong at one end and weak at the other: in place, and not stationary
     S = (np.exp(-apart) * np.linspace(1, 0.2, 42) * np.linspace(1, 0.2, 42)[:, None])[None]
-    slots = make_slots(grid)
-    assert partners_beside(S, np.arange(42), slots) > 0.8
-    assert partners_beside(S, rng.permutation(42), slots) < 0.4
+    beside = np.where(next_to(grid) < 42, next_to(grid), -1)
+    assert partners_beside(S, beside) > 0.8
+    column = rng.permutation(42)
+    moved = np.where(beside >= 0, column[beside], -1)[np.argsort(column)]
+    assert partners_beside(S, moved) < 0.4
 
 
 def test_verdicts_are_codes_and_words():

@@ -4,14 +4,19 @@ points, parts that slipped.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from symlift import LatentDomain
+from symlift import LatentDomain, Verdict
 from symlift.core.grid import Grid
 from symlift.datasets import gsn
-from symlift.search.criterion import make_slots
+from symlift.errors import FitWarning
+from symlift.search.criterion import distance_classes, make_slots
+from symlift.search.judge import ahead, held_out_score
 from symlift.search.moves.blocks import local_value, search_slips, slips
 from symlift.search.problem import split_halves
 from symlift.search.rows import score_rows
@@ -80,6 +85,59 @@ def test_field_on_the_grid_is_predicted_from_scattered_columns() -> None:
     )
     assert r > 0.9
     assert est.coverage_.sum() == 90
+
+
+@pytest.mark.parametrize("count", [40, 120])
+def test_sensors_without_a_grid_are_found_and_believed(count: int) -> None:
+    X, at, _ = scattered(count, Grid((8, 8)), 4)
+    est = LatentDomain(random_state=0).fit(X)
+    assert est.evidence_.carried_by == "distances"
+    assert est.grid_.ndim == 2
+    A = np.c_[est.placement_.coordinates, np.ones(count)]
+    left = at - A @ np.linalg.lstsq(A, at, rcond=None)[0]
+    assert 1 - np.sum(left**2) / np.sum((at - at.mean(axis=0)) ** 2) > 0.98
+    diagnosis = est.diagnose(X)
+    assert diagnosis.verdict in (Verdict.PRESENT, Verdict.ORDERED)
+    assert diagnosis.confidence > 0.8
+
+
+def test_places_that_two_parts_of_the_rows_do_not_share_are_not_believed() -> None:
+    rng = np.random.default_rng(0)
+    # a few factors with random loadings: every plane through them is as good as any other
+    X = rng.normal(size=(600, 6)) @ rng.normal(size=(6, 60)) + 0.5 * rng.normal(size=(600, 60))
+    with pytest.warns(FitWarning, match="do not trust"):
+        est = LatentDomain(grid=(8, 8), random_state=0).fit(X)
+    assert est.evidence_.confidence < 0.5
+
+
+def test_distance_classes_hold_more_pairs_the_farther_they_are() -> None:
+    y = np.random.default_rng(0).uniform(size=(30, 2))
+    classes = distance_classes(y)
+    apart = np.linalg.norm(y[:, None] - y[None], axis=-1)
+    upper = np.triu_indices(30, 1)
+    label = classes.index[upper]
+    assert (classes.index == classes.index.T).all()
+    count = np.bincount(label, minlength=classes.classes)
+    assert count[0] == 30
+    assert (np.diff(count[:-1]) > 0).all()
+    # classes are intervals of distance
+    ends = [apart[upper][label == k] for k in range(classes.classes)]
+    assert all(a.max() <= b.min() for a, b in pairwise(ends))
+
+
+def test_a_lead_that_comes_from_one_column_is_no_lead_over_columns() -> None:
+    rng, d = np.random.default_rng(0), 20
+    S = rng.normal(size=(1, d, d))
+    S = S + S.transpose(0, 2, 1)
+    S[0, np.arange(d), np.arange(d)] = 0
+    held = S + 0.1 * rng.normal(size=S.shape)
+    score = held_out_score(S, held, np.arange(d), make_slots(Grid((d,))))
+    assert score.columns.sum() == pytest.approx(score.explained)
+    columns = score.columns.copy()
+    columns[0] += 1.0
+    other = replace(score, explained=score.explained + 1.0, columns=columns)
+    assert ahead(other, score) > 100
+    assert 0 < ahead(other, score, over_columns=True) < 2
 
 
 def test_lattices_with_holes_are_not_taken_for_scattered() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.diagnosis.places import PlacedRows
-from symlift.search.criterion import make_slots
+from symlift.search.criterion import Slots, make_slots
 from symlift.search.judge import explained_elsewhere
 from symlift.search.schedule import search
 from symlift.search.settings import PlaceSettings
@@ -73,7 +73,8 @@ def alternatives(
     """How well each of ``grids`` explains the columns, placed on one half of the rows and judged on
     the other, as for the ``grid`` in use.
     """
-    if not grids or grid.size > _MOST_COLUMNS or placed.slots.depth > 1:
+    several = isinstance(placed.slots, Slots) and placed.slots.depth > 1
+    if not grids or grid.size > _MOST_COLUMNS or several:
         return []
     rng, settings = np.random.default_rng(seed), replace(PlaceSettings(), restarts=0, starts=3)
     S, held = placed.halves.partial

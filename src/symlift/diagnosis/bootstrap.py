@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.diagnosis.measures import DEPENDENT, Sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
-from symlift.search.criterion import fit_lags
+from symlift.search.criterion import Slots, fit_lags
 from symlift.search.judge import margins
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
@@ -36,7 +36,9 @@ def with_survival(
     at = placement.point >= 0
     most = next((columns for columns, _ in _RESAMPLES if at.sum() <= columns), 0)
     if (
-        placed is not None and placed.slots.grid != placement.grid
+        placed is not None
+        and isinstance(placed.slots, Slots)
+        and placed.slots.grid != placement.grid
     ):  # the check used a window of a larger grid
         placed = (
             rows_in_places(sample.raw, solution, sample.halves, _RESAMPLES[-1][0]) if most else None

@@ -47,6 +47,9 @@ CURVES = {
             "stationary": 3.52,
         },
     ),
+    "scattered": Curve(
+        -9.0, {"agreement": 8.0, "across": 1.0, "beyond": 1.0, "neighbours": 1.0, "beside": 2.0}
+    ),
     "components": Curve(-8.21, {"local": 4.61, "nongaussian": 7.75, "stationary": 1.44}),
     "angles": Curve(-11.04, {"agreement": 6.27, "ahead": 4.32, "round": 7.22}),
     "two angles": Curve(-9.0, {"agreement": 4.0, "ahead": 20.0, "round": 7.0}),
@@ -56,11 +59,11 @@ ANGLES = ("angles", "two angles")
 
 
 def kind_of(measures: Measures) -> str:
-    """What carries a result: columns in places, independent components, or one angle or two of a
-    tuned population.
+    """What carries a result: columns on points or between them, independent components, or one
+    angle or two of a tuned population.
     """
     if measures.places is not None:
-        return "places"
+        return "scattered" if measures.evidence.carried_by == "distances" else "places"
     if measures.evidence.agreement is None:
         return "components"
     return "angles" if measures.grid.ndim == 1 else "two angles"
@@ -85,7 +88,8 @@ def features(measures: Measures) -> dict[str, float]:
         }
     places = measures.places
     assert places is not None  # noqa: S101 - what kind_of says
-    return {
+    agreement = {"agreement": _clip((places.settled - 0.6) / 0.35)} if kind == "scattered" else {}
+    return agreement | {
         # below five deviations no part is known to be real, and a share of it is meaningless
         "across": _clip(places.across) * _clip((places.z - 2) / 3),
         "settled": _clip((places.settled - 0.6) / 0.4),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,16 +107,6 @@ def measure(
         model.map, sample.filled[order], model.grid, model.channels, _POINTS
     )
     places = None if placed is None else measure_places(placed, rng)
-    if places is not None and solution.evidence.carried_by == "distances":
-        # columns between points: what distances explain on held-out rows is used, not the nearest
-        # points
-        known = (solution.evidence.explained or 0.0) / max(solution.evidence.ceiling or 0.0, 1e-9)
-        places = replace(
-            places,
-            across=min(known, 1.0),
-            settled=min(known, 1.0),
-            stationarity=held_out.stationarity,
-        )
     return Measures(
         evidence=solution.evidence,
         grid=model.grid,

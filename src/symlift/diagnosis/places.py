@@ -10,13 +10,20 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.metrics.placement import placement_agreement
-from symlift.search.criterion import Slots, fit_lags, make_slots
+from symlift.search.criterion import (
+    DistanceClasses,
+    PairClasses,
+    Slots,
+    distance_classes,
+    fit_lags,
+    make_slots,
+)
 from symlift.search.judge import (
     explained_elsewhere,
     margins,
-    neighbour_prediction,
     next_to,
     partner_prediction,
+    predicted_by,
 )
 from symlift.search.moves.descent import refine
 from symlift.search.moves.gaps import can_move_gaps, gaps_between, move_gaps
@@ -24,7 +31,8 @@ from symlift.search.problem import Halves
 from symlift.search.rows import ColumnRows, score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
-from symlift.statistics.correlations import partial_correlations, statistics_of
+from symlift.solvers.starts.scattered import agreement_of
+from symlift.statistics.correlations import fisher, partial_correlations, statistics_of
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import window_of
 
@@ -48,6 +56,8 @@ _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 4
 # 0.5 beyond a control is as good as more, and eight controls of one placement differ by at most
 # 0.17 (15 columns; 0.13 for 61 to 256)
 _FAR = 0.7
+# ratios of the steps along two axes that are tried for columns between points
+_FACTORS = 2.0 ** (np.arange(-8, 9) / 4)
 
 
 @dataclass(frozen=True)
@@ -109,14 +119,15 @@ class PlaceMeasures:
 @dataclass(frozen=True)
 class PlacedRows:
     """Scores of the columns that have places (one for each slot, in a window of a large grid), and
-    two halves of their rows.
+    two halves of their rows. Columns between points have ``coordinates``, and classes of distances.
     """
 
     rows: ColumnRows
     column: NDArray[np.int64]
     slot: NDArray[np.int64]
-    slots: Slots
+    slots: Slots | DistanceClasses
     halves: Halves
+    coordinates: NDArray[np.float64] | None = None
 
     def project(self, M: NDArray) -> NDArray[np.float64]:
         """The mean of M over pairs of columns at the same displacement: the nearest stationary
@@ -145,25 +156,24 @@ def rows_in_places(
     placement = solution.placement
     if placement is None or solution.evidence.carried_by == "angles":
         return None
-    slots, column, slot = _slots_in_use(placement, most, bits=solution.model.channels == 1)
+    between = solution.evidence.carried_by == "distances"
+    if between:
+        column = np.flatnonzero((placement.point >= 0) & (placement.reason == ""))[:most]
+    else:
+        slots, column, slot = _slots_in_use(placement, most, bits=solution.model.channels == 1)
     if len(column) < _FEWEST_COLUMNS:
         return None
     rows = score_rows(X[:, column], np.random.default_rng(0), PlaceSettings(rows=len(X)))
-    if (
-        solution.evidence.carried_by != "distances"
-    ):  # a prediction from many columns has weights of both signs
+    if not between:  # a prediction from many columns has weights of both signs
         rows = replace(rows, scores=rows.scores * _signs(solution.model, placement, column))
     first, second = (np.flatnonzero(np.isin(rows.number, half)) for half in halves)
     if min(len(first), len(second)) < _FEWEST_ROWS:
         return None
-    settings = PlaceSettings()
-    return PlacedRows(
-        rows,
-        column,
-        slot,
-        slots,
-        Halves(rows, np.arange(len(column)), first, second, settings.ridges),
-    )
+    parts = Halves(rows, np.arange(len(column)), first, second, PlaceSettings().ridges)
+    if not between:
+        return PlacedRows(rows, column, slot, slots, parts)
+    y = in_one_unit(parts, placement.coordinates[column])
+    return PlacedRows(rows, column, np.arange(len(column)), distance_classes(y), parts, y)
 
 
 def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray[np.float32]:
@@ -176,10 +186,26 @@ def _signs(model: LiftedModel, placement: Placement, column: NDArray) -> NDArray
     return np.where(weight < -1e-9 * np.abs(weight).max(initial=0.0), -1, 1).astype(np.float32)
 
 
+def in_one_unit(halves: Halves, y: NDArray) -> NDArray[np.float64]:
+    """Coordinates (d, P) in steps of a grid, with one unit of length for all axes: steps differ in
+    length, and correlations depend on distance.
+    """
+    S = fisher((halves.correlations[0] + halves.correlations[1]) / 2)[None]
+    own = np.arange(len(y))
+    for axis in range(1, y.shape[1]):
+        tried = []
+        for factor in _FACTORS:
+            scaled = y.copy()
+            scaled[:, axis] *= factor
+            tried.append((fit_lags(S, own, distance_classes(scaled)).misfit, factor, scaled))
+        y = min(tried, key=lambda one: one[:2])[2]
+    return y
+
+
 def gaps_of(placed: PlacedRows) -> Gaps | None:
     """Where the missing points of a line or ring belong; None where none can be moved."""
     slot, slots = placed.slot, placed.slots
-    if not can_move_gaps(slot, slots):
+    if isinstance(slots, DistanceClasses) or not can_move_gaps(slot, slots):
         return None
     moved = move_gaps(placed.halves, slot, slots, PlaceSettings().prior_pairs)
     if moved is slot:
@@ -192,23 +218,24 @@ def gaps_of(placed: PlacedRows) -> Gaps | None:
 def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasures:
     """The numbers of a placement."""
     settings, slot, slots = PlaceSettings(), placed.slot, placed.slots
-    S = placed.halves.partial
+    S = placed.halves.partial if placed.coordinates is None else placed.halves.plain
     both = ((S[0], S[1]), (S[1], S[0]))
     judged = np.mean(
         [explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0
     )
-    predicted, partners = _prediction(placed.halves.correlations, slot, slots, settings)
+    beside = _beside(placed)
+    predicted, partners = _prediction(placed.halves.correlations, beside, settings)
     mean = (S[0] + S[1]) / 2
     fitted = _explained(mean, slot, slots)
     return PlaceMeasures(
         across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
         ceiling=float(judged[1]),
         z=float(judged[2]),
-        settled=float(np.mean([staying(a, b, slot, slots) for a, b in both])),
+        settled=_settled(placed, both),
         predicted=predicted,
         partners=partners,
-        partners_near=partners_beside(mean, slot, slots),
-        by_chain=1 / (1 + _with_depth(slots).ndim),
+        partners_near=partners_beside(mean, beside),
+        by_chain=2 / (2 + beside.shape[1]),
         fitted=fitted,
         control=_largest_control(mean, slot, slots, fitted, rng),
         stationarity=float(
@@ -218,14 +245,39 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
     )
 
 
-def staying(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> NDArray[np.bool_]:
+def _settled(placed: PlacedRows, both: tuple[tuple[NDArray, NDArray], ...]) -> float:
+    """Share of the columns that keep their places on the other half of the rows; between points,
+    how well the places agree that the two halves give.
+    """
+    if placed.coordinates is not None:
+        return agreement_of(*placed.halves.correlations, placed.coordinates.shape[1])[0]
+    return float(np.mean([staying(a, b, placed.slot, placed.slots) for a, b in both]))
+
+
+def _beside(placed: PlacedRows) -> NDArray[np.int64]:
+    """The columns next to each column on its grid, (d, 2P), -1 for none; between points, as many
+    that are nearest.
+    """
+    if placed.coordinates is not None:
+        y = placed.coordinates
+        apart = np.sum((y[:, None] - y[None]) ** 2, axis=-1)
+        np.fill_diagonal(apart, np.inf)
+        count = min(2 * y.shape[1], len(y) - 1)
+        return np.argsort(apart, axis=1, kind="stable")[:, :count]
+    grid = _with_depth(placed.slots)
+    at = np.full(grid.size + 1, -1)
+    at[placed.slot] = np.arange(len(placed.slot))
+    return np.asarray(at[next_to(grid)[placed.slot]])
+
+
+def staying(S: NDArray, held: NDArray, slot: NDArray, slots: PairClasses) -> NDArray[np.bool_]:
     """Columns that keep their slots under the statistics ``held`` and the lag means of S."""
     return (
         margins(held, slot, slots, fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs)) > 0
     )
 
 
-def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -> float:
+def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: PairClasses) -> float:
     """Share of the reproducible part of pairwise statistics that *other* pairs at the same
     displacement predict in held-out rows.
 
@@ -249,16 +301,13 @@ def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: Slots) -
     return float(np.clip(np.mean(shares), 0.0, 1.0))
 
 
-def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
-    """Share of each column's best partners, as many as it has neighbours on the grid, that are
+def partners_beside(S: NDArray, beside: NDArray) -> float:
+    """Share of each column's best partners, as many as it has neighbours ``beside`` it, that are
     those neighbours. It only assumes that neighbours are correlated, not that they are equally
     correlated everywhere.
     """
-    grid, columns = _with_depth(slots), np.arange(len(slot))
-    at = np.full(grid.size + 1, -1)
-    at[slot] = columns
-    beside = at[next_to(grid)[slot]]
-    near = np.zeros((len(slot), len(slot)), dtype=bool)
+    columns = np.arange(len(beside))
+    near = np.zeros((len(beside), len(beside)), dtype=bool)
     i, k = np.nonzero(beside >= 0)
     near[i, beside[i, k]] = True
     near[columns, columns] = False  # an axis of one point that wraps
@@ -271,7 +320,7 @@ def partners_beside(S: NDArray, slot: NDArray, slots: Slots) -> float:
 
 
 def controls(
-    S: NDArray, slot: NDArray, slots: Slots, rng: np.random.Generator, count: int
+    S: NDArray, slot: NDArray, slots: PairClasses, rng: np.random.Generator, count: int
 ) -> list[float]:
     """What displacements explain of S after its values were assigned to other pairs at random and
     the columns arranged again, for several draws.
@@ -294,7 +343,7 @@ def controls(
 
 
 def _largest_control(
-    S: NDArray, slot: NDArray, slots: Slots, fitted: float, rng: np.random.Generator
+    S: NDArray, slot: NDArray, slots: PairClasses, fitted: float, rng: np.random.Generator
 ) -> float:
     """The largest of three controls, or the first where ``fitted`` is so far beyond it that the
     others cannot change any test or the confidence.
@@ -303,7 +352,7 @@ def _largest_control(
     return max(first if fitted > first[0] + _FAR else first + controls(S, slot, slots, rng, 2))
 
 
-def _explained(S: NDArray, slot: NDArray, slots: Slots) -> float:
+def _explained(S: NDArray, slot: NDArray, slots: PairClasses) -> float:
     pairs = np.triu_indices(S.shape[1], 1)
     total = np.array([np.mean(s[pairs] ** 2) for s in S])
     left = fit_lags(S, slot, slots, 0.0, PlaceSettings().prior_pairs).v
@@ -334,24 +383,24 @@ def _slots_in_use(
     return make_slots(window, depth, matched=depth > 1), column, slot[column]
 
 
-def _with_depth(slots: Slots) -> Grid:
+def _with_depth(slots: Slots | DistanceClasses) -> Grid:
     """The grid, and the columns of a point as one axis more where there are several."""
+    assert isinstance(slots, Slots)  # noqa: S101 - columns between points have no grid
     if slots.depth == 1:
         return slots.grid
     return Grid((*slots.grid.shape, slots.depth), (*slots.grid.periodic, False))
 
 
 def _prediction(
-    c: tuple[NDArray, NDArray], slot: NDArray, slots: Slots, settings: PlaceSettings
+    c: tuple[NDArray, NDArray], beside: NDArray, settings: PlaceSettings
 ) -> tuple[float, float]:
-    """Part of a column's variance that grid neighbours predict in the other half, and that its best
-    partners do.
+    """Part of a column's variance that the columns ``beside`` it predict in the other half, and
+    that its best partners do.
     """
-    grid = _with_depth(slots)
-    count = min(2 * grid.ndim, len(slot) - 1)
+    count = min(beside.shape[1], len(beside) - 1)
     near, best = [], []
     for a, b in (c, c[::-1]):
-        near.append(neighbour_prediction(a, b, slot, grid).mean())
+        near.append(predicted_by(a, b, beside).mean())
         best.append(
             partner_prediction(
                 np.abs(partial_correlations(a, settings.start_ridge)), a, b, count

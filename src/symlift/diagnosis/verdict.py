@@ -154,7 +154,9 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 "settled",
                 places.settled,
                 settings.settled,
-                "share of columns that keep their places on held-out rows",
+                "how well the places agree that two halves of the rows give"
+                if kind == "scattered"
+                else "share of columns that keep their places on held-out rows",
             ),
             _at_least(
                 "locality_beyond_control",

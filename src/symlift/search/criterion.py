@@ -24,9 +24,11 @@ from scipy.optimize import linear_sum_assignment
 from symlift.core.grid import Grid
 
 __all__ = [
+    "DistanceClasses",
     "LagModel",
     "PairClasses",
     "Slots",
+    "distance_classes",
     "fit_lags",
     "make_slots",
     "misfit",
@@ -102,6 +104,43 @@ def make_slots(grid: Grid, depth: int = 1, matched: bool = False) -> Slots:
         channel = np.tile(np.arange(depth, dtype=np.int32), grid.size)
         index = index + (channel[:, None] * depth + channel[None]) * np.int32(np.prod(lag_shape))
     return Slots(grid, depth, index, depth * depth if matched else 1, lag_shape)
+
+
+@dataclass(frozen=True)
+class DistanceClasses:
+    """Columns at places of their own, one slot each; ``index`` (d, d): the class of each pair's
+    distance.
+    """
+
+    index: NDArray[np.int32]
+    classes: int
+
+    @property
+    def size(self) -> int:
+        return len(self.index)
+
+    def smooth(self, values: NDArray, width: float) -> NDArray[np.float64]:  # noqa: ARG002
+        """The same: classes of distances are wide."""
+        return values
+
+
+# classes of distances: each holds so many times as many pairs as the one before, the first one pair
+# for each column, so that they are narrow where statistics fall
+_WIDER = 1.25
+
+
+def distance_classes(y: NDArray) -> DistanceClasses:
+    """Classes of the distances between places y (d, P)."""
+    d = len(y)
+    i, j = np.triu_indices(d, 1)
+    order = np.argsort(np.sum((y[i] - y[j]) ** 2, axis=1), kind="stable")
+    most = math.ceil(math.log(1 + (_WIDER - 1) * max(len(order) / d, 1)) / math.log(_WIDER))
+    ends = np.rint(d * (_WIDER ** np.arange(1, most) - 1) / (_WIDER - 1)).astype(np.int64)
+    label = np.empty(len(order), dtype=np.int32)
+    label[order] = np.searchsorted(ends, np.arange(len(order)), side="right")
+    index = np.zeros((d, d), dtype=np.int32)
+    index[i, j] = index[j, i] = label
+    return DistanceClasses(index, most)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.search.criterion import LagModel, Slots, fit_lags
+from symlift.search.criterion import LagModel, PairClasses, fit_lags
 from symlift.search.moves.descent import changes, costs
+from symlift.search.problem import Halves
 
 __all__ = [
+    "BothScores",
     "PlaceScore",
     "ahead",
+    "between_points",
+    "both_scores",
     "explained_elsewhere",
     "held_out_score",
     "links",
@@ -22,6 +26,7 @@ __all__ = [
     "neighbour_prediction",
     "next_to",
     "partner_prediction",
+    "predicted_by",
 ]
 
 
@@ -30,14 +35,15 @@ class PlaceScore:
     """What a placement explains of statistics of rows that nothing else has used.
 
     ``fitted`` (m, d, d) are the weights whose product with the held-out statistics is
-    ``explained``, ``noise`` (m,) the sampling variance of those statistics, ``ceiling`` the part of
-    them that is real. All are sums over the statistics, so that one that is mostly noise counts
-    little.
+    ``explained``, ``columns`` (d,) the part of it that each column has, ``noise`` (m,) the sampling
+    variance of those statistics, ``ceiling`` the part of them that is real. All are sums over the
+    statistics, so that one that is mostly noise counts little.
     """
 
     explained: float
     ceiling: float
     fitted: NDArray[np.float64]
+    columns: NDArray[np.float64]
     noise: NDArray[np.float64]
 
     @property
@@ -47,7 +53,7 @@ class PlaceScore:
 
 
 def held_out_score(
-    S: NDArray, held: NDArray, slot: NDArray, slots: Slots, prior: float = 4.0
+    S: NDArray, held: NDArray, slot: NDArray, slots: PairClasses, prior: float = 4.0
 ) -> PlaceScore:
     """The squared correlation of held-out statistics (m, d, d) with the means of their classes.
 
@@ -71,22 +77,61 @@ def held_out_score(
         ceiling += real
         fitted.append(mean)
         noise.append(size / pairs * max(1 - real, 0.0))
-    return PlaceScore(explained, ceiling, np.stack(fitted), np.array(noise))
+    weights = np.stack(fitted)
+    columns = np.einsum("mij,mij->i", weights, held)
+    return PlaceScore(explained, ceiling, weights, columns, np.array(noise))
 
 
-def ahead(one: PlaceScore, other: PlaceScore) -> float:
+def ahead(one: PlaceScore, other: PlaceScore, over_columns: bool = False) -> float:
     """By how many standard errors ``one`` explains more of the same columns than ``other``.
 
-    Paired: sampling noise counts only where the two predict different values.
+    Paired: sampling noise counts only where the two predict different values. ``over_columns``: the
+    lead must not come from a few columns either, so that its scatter over them (jackknife) counts,
+    too. Places of their own can be bent until they explain what no domain does: with many rows that
+    is far beyond noise, and comes from where the field is uneven.
     """
     apart = one.fitted - other.fitted
     # every pair of columns is there twice, with the same noise
-    error = np.sqrt(2 * float(np.einsum("mij,mij,m->", apart, apart, one.noise)))
-    return (one.explained - other.explained) / max(float(error), 1e-12)
+    variance = 2 * float(np.einsum("mij,mij,m->", apart, apart, one.noise))
+    if over_columns:
+        # a column that is left out takes its pairs out of the sum twice
+        lead = one.columns - other.columns
+        variance += 4 * len(lead) * float(lead.var())
+    return (one.explained - other.explained) / max(float(np.sqrt(variance)), 1e-12)
+
+
+@dataclass(frozen=True)
+class BothScores:
+    """What a placement explains of plain and partial correlations together, and of plain ones."""
+
+    all: PlaceScore
+    plain: PlaceScore
+
+
+def both_scores(
+    halves: Halves, slot: NDArray, slots: PairClasses, prior: float = 4.0
+) -> BothScores:
+    """Both scores of a placement of the columns of ``halves``."""
+    return BothScores(
+        held_out_score(*halves.target, slot, slots, prior),
+        held_out_score(*halves.plain, slot, slots, prior),
+    )
+
+
+def between_points(free: BothScores, grid: BothScores, errors: float, complete: float) -> bool:
+    """Whether places of their own explain columns better than points of a grid do.
+
+    Either in all statistics, or in plain correlations if distances explain nearly all that is real
+    in those: partial correlations depend on how many columns are near, not on distances alone.
+    """
+    if ahead(free.all, grid.all, over_columns=True) >= errors:
+        return True
+    whole = free.plain.share >= complete
+    return whole and ahead(free.plain, grid.plain, over_columns=True) >= errors
 
 
 def explained_elsewhere(
-    S: NDArray, held: NDArray, slot: NDArray, slots: Slots, prior: float
+    S: NDArray, held: NDArray, slot: NDArray, slots: PairClasses, prior: float
 ) -> tuple[float, float, float]:
     """Share of the variance of held-out statistics that the fitted lag means explain.
 
@@ -119,7 +164,7 @@ def neighbour_prediction(
     """
     at = np.full(grid.size + 1, -1)
     at[point] = np.arange(len(point))
-    return _left_by(c, c_held, at[next_to(grid)[point]])
+    return predicted_by(c, c_held, at[next_to(grid)[point]])
 
 
 def partner_prediction(p: NDArray, c: NDArray, c_held: NDArray, count: int) -> NDArray[np.float64]:
@@ -127,10 +172,10 @@ def partner_prediction(p: NDArray, c: NDArray, c_held: NDArray, count: int) -> N
 
     No placement can predict much better than that.
     """
-    return _left_by(c, c_held, np.argpartition(-p, count - 1, axis=1)[:, :count])
+    return predicted_by(c, c_held, np.argpartition(-p, count - 1, axis=1)[:, :count])
 
 
-def _left_by(c: NDArray, c_held: NDArray, neighbours: NDArray) -> NDArray[np.float64]:
+def predicted_by(c: NDArray, c_held: NDArray, neighbours: NDArray) -> NDArray[np.float64]:
     """Log of the held-out residual variance of each column given ``neighbours`` (d, k).
 
     -1 stands for no neighbour.
@@ -178,7 +223,7 @@ def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
     return np.where(near >= 0, p[np.arange(len(p))[:, None], np.maximum(near, 0)], 0.0).sum(axis=1)
 
 
-def margins(S: NDArray, slot: NDArray, slots: Slots, model: LagModel) -> NDArray[np.float64]:
+def margins(S: NDArray, slot: NDArray, slots: PairClasses, model: LagModel) -> NDArray[np.float64]:
     """Increase of the cost on held-out statistics S if each column moves to its best other slot."""
     change = changes(costs(S, slot, slots, model), slot)
     change[np.arange(len(slot)), slot] = np.inf

@@ -59,6 +59,12 @@ class Halves:
         return first, second
 
     @cached_property
+    def plain(self) -> Pair:
+        """Fisher's z of plain correlations, (1, d, d)."""
+        first, second = (fisher(c)[None] for c in self.correlations)
+        return first, second
+
+    @cached_property
     def target(self) -> Pair:
         """What placements are compared by, whichever criterion found them: plain and partial
         correlations.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
+from symlift.search.judge import PlaceScore, ahead
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal, shake
 from symlift.search.settings import PlaceSettings
@@ -42,13 +43,20 @@ class SearchResult:
     agreeing: int
     pool: tuple[tuple[float, NDArray[np.int64]], ...] = ()
 
-    def judged(self, value: Callable[[NDArray], float]) -> SearchResult:
-        """The result of the pool that ``value``, a number from other rows, rates highest."""
+    def judged(self, score: Callable[[NDArray], PlaceScore], errors: float) -> SearchResult:
+        """The result of the pool that ``score``, from other rows, rates highest, if that is ahead
+        of the least misfit by so many standard errors: among equals, the rows that were searched
+        decide.
+        """
         if not self.pool:
             return self
-        least, slot = max(self.pool, key=lambda one: value(one[1]))
+        leader = score(self.slot)
+        scored = ((score(slot), least, slot) for least, slot in self.pool)
+        best, least, slot = max(scored, key=lambda one: one[0].explained)
         same = abs(least - self.misfit) < SAME
-        return self if same else replace(self, misfit=least, slot=slot, agreeing=1)
+        if same or ahead(best, leader, over_columns=True) < errors:
+            return self
+        return replace(self, misfit=least, slot=slot, agreeing=1)
 
 
 def search(

@@ -98,17 +98,10 @@ class PlaceSettings:
     least_ceiling: float = 0.02
     #: share of the ceiling above which places between the grid points are not tried
     on_grid: float = 0.9
-    #: columns between grid points: the share of plain correlations that must be real (sensors 0.99;
-    #: photographs from 100 rows 0.3, where noise distorts distances until they explain everything),
-    #: the share of it that distances must explain (random places 0.994 and more, from 100 rows
-    #: 0.93; faces 0.95, whose distances are distorted to fit), by how much this must exceed the
-    #: share explained by displacements on the grid (0.25 to 0.38; lattices, also with a third of
-    #: their points missing, 0.02, faces 0.07), and the relative spread of distances to the nearest
-    #: column (0.41 to 1.2; lattices 0.03 to 0.27, and more with few rows)
-    scattered_ceiling: float = 0.6
-    scattered: float = 0.96
-    scattered_gain: float = 0.1
-    irregular: float = 0.3
+    #: columns between grid points: least agreement of the places that two parts of the rows give,
+    #: for places to be believed, and the standard errors by which they must be ahead of the grid
+    scattered: float = 0.85
+    errors: float = 2.0
     #: share of what is real in plain correlations that displacements explain, below which a field
     #: is far from stationary and judged by near displacements only (digits 0.4 to 0.5; faces 0.66
     #: to 0.7; stationary fields with a third of the points missing 0.8 and more), and the slots up

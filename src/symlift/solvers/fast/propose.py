@@ -125,9 +125,15 @@ def _among_columns(screened: list[Screened]) -> Proposal | None:
     """The simplest grid that explains the columns about as well as any, and how far it is ahead of
     the next one.
     """
-    if not screened or not screened[0].accepted:
+    believed = [one for one in screened if one.accepted]
+    if not believed or (not screened[0].accepted and not any(one.between for one in believed)):
         return None
-    able = [one for one in screened if one.accepted and one.as_good_as(screened[0])]
+    # places of their own are measured against each grid, whichever explains more in all
+    plane = next((one for one in believed if one.between), None)
+    best = believed[0]
+    if plane is not None and not any(one.as_good_as(plane) for one in believed if one != plane):
+        best = plane
+    able = [one for one in believed if one.as_good_as(best)]
     chosen = min(able, key=lambda one: one.simplicity)
     other = max((one.share for one in screened if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)

@@ -15,7 +15,14 @@ from scipy.sparse.linalg import splu
 from symlift.core.grid import Grid
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 
-__all__ = ["coordinates_from", "into_box", "lattice", "neighbour_graph", "spectral_coordinates"]
+__all__ = [
+    "connected",
+    "coordinates_from",
+    "into_box",
+    "lattice",
+    "neighbour_graph",
+    "spectral_coordinates",
+]
 
 _STRESS_ROUNDS = 60
 _LATTICE_ROUNDS = 15
@@ -42,7 +49,7 @@ def neighbour_graph(s: NDArray, count: int, least: float, squares: bool) -> NDAr
     if squares:
         either = best | best.T
         edges = (either & (_faces(either) >= 2)) | (edges & (_faces(edges) >= 1))
-    return _connected(edges, s)
+    return connected(edges, s)
 
 
 def _faces(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -55,7 +62,7 @@ def _faces(edges: NDArray[np.bool_]) -> NDArray[np.float32]:
     return np.where(edges, e @ e @ e - degree[:, None] - degree[None] + 1, 0)
 
 
-def _connected(edges: NDArray[np.bool_], s: NDArray) -> NDArray[np.bool_]:
+def connected(edges: NDArray[np.bool_], s: NDArray) -> NDArray[np.bool_]:
     """The edges, and the strongest links that connect their components."""
     if connected_components(csr_matrix(edges, dtype=np.int8), directed=False)[0] == 1:
         return edges
@@ -75,7 +82,7 @@ def _cleaned(y: NDArray, edges: NDArray, s: NDArray, least: float, grid: Grid) -
         v = y[:, None, axis] - y[None, :, axis]
         square += (v - n * np.rint(v / n) if wraps else v) ** 2
     off = np.abs(np.sqrt(square) - 1)
-    return _connected((edges & (off < 0.45)) | ((s > least) & (off < 0.25)), s)
+    return connected((edges & (off < 0.45)) | ((s > least) & (off < 0.25)), s)
 
 
 def paths_through(edges: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -12,8 +12,11 @@ from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.search.criterion import Slots, fit_lags, make_slots
+from symlift.search.criterion import Slots, distance_classes, fit_lags, make_slots
 from symlift.search.judge import (
+    PlaceScore,
+    between_points,
+    both_scores,
     explained_elsewhere,
     held_out_score,
     links,
@@ -226,7 +229,8 @@ def settle_single(
         explained, ceiling, _ = tried[kind][1]
         if explained > settings.convinced * ceiling:
             break
-    kind = max(tried, key=lambda one: _rated(halves, slots)(tried[one][0].slot))
+    rated = _rated(halves, slots)
+    kind = max(tried, key=lambda one: rated(tried[one][0].slot).explained)
     result, judged = tried[kind]
     # of all rows, held out or not: their plain correlations are c
     S = (
@@ -251,41 +255,33 @@ def settle_single(
 def _settle_scattered(
     settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings
 ) -> Settled | None:
-    """Columns at places between the grid points, where held-out rows support that, else None.
-
-    Three conditions: distances explain what is real in the correlations, displacements on the grid
-    do not, and the distances to the nearest column vary more than on a lattice.
-    """
+    """Columns at places between the grid points, where held-out rows prefer that, else None."""
     grid, columns = settled.slots.grid, halves.columns
-    S, S_held = (fisher(c)[None] for c in halves.correlations)
-    scattered = scatter(halves.correlations[0], S[0], S_held[0], grid, rng)
+    scattered = scatter(halves, grid, rng)
     if scattered is None:
         return None
-    mine = np.searchsorted(columns, settled.placed)
-    inside = np.ix_(np.arange(1), mine, mine)
-    # means are not shrunk: nothing is fitted any more, and on a short line four pairs matter
-    on_grid, real, _ = explained_elsewhere(
-        S[inside], S_held[inside], settled.slot, settled.slots, 0.0
-    )
-    _, ceiling, z = explained_elsewhere(
-        S, S_held, np.zeros(len(columns), dtype=np.int64), settled.slots, 0.0
-    )
-    share = scattered.explained / ceiling if ceiling > 0 else 0.0
-    believed = (
-        ceiling > settings.scattered_ceiling
-        and share > settings.scattered
-        and share > on_grid / max(real, 1e-12) + settings.scattered_gain
-        and scattered.irregularity > settings.irregular
-        and z > settings.significant
-    )
-    if not believed:
+    at = np.searchsorted(columns, settled.placed)
+    mine = halves if len(at) == len(columns) else halves.of(settled.placed)
+    on_grid = both_scores(mine, settled.slot, settled.slots, settings.prior_pairs)
+    places = scattered.places
+    free = places.scores
+    if len(at) < len(columns):
+        free = both_scores(mine, np.arange(len(at)), distance_classes(places.y[at]))
+    between, accepted = free.all, places.believed(settings)
+    # of two that do equally well the grid is simpler, unless only the other one is believed
+    only = accepted and not settled.statistics.accepted
+    wanted = 0.0 if only else settings.errors
+    if not between_points(free, on_grid, wanted, settings.on_grid):
         return None
-    statistics = PlacementStatistics("distances", scattered.explained, ceiling, True, 0.0, 1, 1)
+    several = len(between.noise)
+    statistics = PlacementStatistics(
+        "distances", between.explained / several, between.ceiling / several, accepted, 0.0, 1, 1
+    )
     point = grid.flat(
         np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64)
     )
-    sure = np.full(len(columns), 0.98 * min(share, 1.0))
-    trace = {"share": share, "z": z, "irregularity": scattered.irregularity}
+    sure = np.full(len(columns), 0.98 * places.agreement)
+    trace = {"share": between.share, "agreement": places.agreement}
     return Settled(settled.slots, columns, point, sure, statistics, trace, scattered)
 
 
@@ -446,15 +442,13 @@ def _try(
     # with fewer rows, the held-out ones decide nothing
     enough = len(halves.rows.scores) >= settings.few_rows
     result = search(S, slots, starts, rng, settings, share, promising if enough else None)
-    result = result.judged(_rated(halves, slots))
+    result = result.judged(_rated(halves, slots), settings.errors)
     return result, judged(result.slot)
 
 
-def _rated(halves: Halves, slots: Slots) -> Callable[[NDArray], float]:
-    """What placements are compared by: the explained part of the common target, on held-out
-    rows.
-    """
-    return lambda slot: held_out_score(*halves.target, slot, slots).explained
+def _rated(halves: Halves, slots: Slots) -> Callable[[NDArray], PlaceScore]:
+    """What placements are compared by: the common target, on held-out rows."""
+    return lambda slot: held_out_score(*halves.target, slot, slots)
 
 
 def _look_mixed(halves: Halves, settings: PlaceSettings) -> bool:

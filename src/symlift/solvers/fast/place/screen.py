@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots
-from symlift.search.judge import PlaceScore, ahead, held_out_score
+from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
@@ -27,6 +27,7 @@ from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.engine import core_columns, settle_single
 from symlift.solvers.starts.graph import neighbour_graph
+from symlift.solvers.starts.scattered import box_grid, free_places
 from symlift.statistics.correlations import correlations, partial_correlations
 
 __all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps_apart"]
@@ -46,29 +47,36 @@ _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 
 @dataclass(frozen=True)
 class Screened:
-    """A grid that was filled, and what the judge says of it."""
+    """A grid that was filled, and what the judge says of it; ``between``: columns are at places
+    of their own inside its box.
+    """
 
     grid: Grid
-    score: PlaceScore
+    scores: BothScores
     accepted: bool
+    between: bool = False
 
     @property
     def share(self) -> float:
         """The share of what is real in the statistics that the grid explains."""
-        return self.score.share
+        return self.scores.all.share
 
     @property
-    def simplicity(self) -> tuple[int, int, int]:
+    def simplicity(self) -> tuple[bool, int, int, int]:
         """Lines are simpler than rings, which have one link more, rings than rectangles, those
-        than tori; of two that are alike, the one with fewer points.
+        than tori, and all than places of their own; of two that are alike, the one with fewer
+        points.
         """
-        return self.grid.ndim, sum(self.grid.periodic), self.grid.size
+        return self.between, self.grid.ndim, sum(self.grid.periodic), self.grid.size
 
     def as_good_as(self, other: Screened) -> bool:
         """Whether it explains as much as ``other``, within two standard errors."""
-        if self.score.fitted.shape != other.score.fitted.shape:
+        mine, theirs = self.scores, other.scores
+        if mine.all.fitted.shape != theirs.all.fitted.shape:
             return self.share >= other.share
-        return ahead(other.score, self.score) < _ERRORS
+        if other.between and not self.between:
+            return not between_points(theirs, mine, _ERRORS, PlaceSettings().on_grid)
+        return ahead(theirs.all, mine.all) < _ERRORS
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
@@ -141,19 +149,34 @@ def screen(
         return []
     p = partial_correlations(c[np.ix_(columns, columns)], settings.start_ridge)
     chosen = _nearest(sorted(_ranked(p, settings), key=lambda pair: pair[0]))
-    quick = replace(settings, restarts=0, starts=_STARTS)
     # the same rows are held out for each grid, and where all columns fit, the statistics of the
     # previous grid are reused
     halves = split_halves(read, columns, settings)
+
+    def fill(grid: Grid, how: PlaceSettings) -> Screened:
+        core, _ = core_columns(read, c, columns, grid, how)
+        mine = halves if np.array_equal(core, halves.columns) else halves.of(core)
+        slots = make_slots(grid)
+        settled = settle_single(mine, c, slots, np.random.default_rng(0), how)
+        judged = both_scores(mine, settled.slot, slots, settings.prior_pairs)
+        return Screened(grid, judged, settled.statistics.accepted)
+
+    quick = replace(settings, restarts=0, starts=_STARTS)
     screened = []
     for count, grid in enumerate(chosen):
         progress(f"grid {grid}, candidate {count + 1} of {len(chosen)}", count / len(chosen))
-        core, _ = core_columns(read, c, columns, grid, quick)
-        halves = halves if np.array_equal(core, halves.columns) else halves.of(core)
-        slots = make_slots(grid)
-        settled = settle_single(halves, c, slots, np.random.default_rng(0), quick)
-        judged = held_out_score(*halves.target, settled.slot, slots, settings.prior_pairs)
-        screened.append(Screened(grid, judged, settled.statistics.accepted))
+        screened.append(fill(grid, quick))
+    best = max(screened, key=lambda one: one.share)
+    if best.share < settings.on_grid and not read.two_valued:
+        # columns may be between points; the best grid is searched in earnest before it competes
+        progress(f"grid {best.grid}, again", 1.0)
+        again = fill(best.grid, settings)
+        screened[screened.index(best)] = max(best, again, key=lambda one: one.share)
+        progress("places between points", 1.0)
+        plane = free_places(halves, 2)
+        if plane is not None:
+            box = box_grid(plane.y, np.random.default_rng(0))
+            screened.append(Screened(box, plane.scores, plane.believed(settings), between=True))
     return sorted(screened, key=lambda one: -one.share)
 
 
