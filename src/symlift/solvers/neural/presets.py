@@ -286,8 +286,8 @@ PRESETS["mnist7-bits"] = PRESETS["mnist15"].model_copy(
 def preset_for(grid: Grid, d: int, rows: NDArray | None = None) -> str:
     """The name of the preset whose data are most like d columns on ``grid``.
 
-    Spins are distinguished from shot noise by what ``rows`` (n, d) are: two-valued fields behind a linear
-    map. Without rows, a line or ring has shot noise, in which short fields differ from long ones.
+    Spins are distinguished from shot noise by what ``rows`` (n, d) are: two-valued fields behind a
+    linear map. Without rows, a line or ring has shot noise; short fields differ from long ones.
 
     >>> preset_for(Grid((15,), periodic=True), 15), preset_for(Grid((63,)), 63)
     ('gsn15', 'gsn63')
