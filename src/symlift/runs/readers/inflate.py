@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import size_of
+from symlift.storage.free_memory import size_of
 
 __all__ = ["PACKERS", "arrow_sizes", "check_packed"]
 
