@@ -241,6 +241,19 @@ case(
     "is empty",
 )
 case("x.mat 7.3 of nothing", mat73(lambda f: None), "no arrays")
+# texts whose offsets point far outside: used as they are, they would read memory of others
+_TEXTS = buffered(
+    lambda file: feather.write_feather(
+        table({"t": ["u" * 77, "v" * 99]}), file, compression="uncompressed"
+    )
+)
+_OFFSETS = np.array([0, 77, 176], dtype="<i4").tobytes()
+assert _TEXTS.count(_OFFSETS) == 1
+case(
+    "x.arrow with texts elsewhere",
+    _TEXTS.replace(_OFFSETS, np.array([0, 2**30, 2**31 - 1], dtype="<i4").tobytes()),
+    "damaged",
+)
 case("x.h5 of nothing", h5(lambda f: None), "no arrays")
 case("x.h5 of text", h5(lambda f: f.create_dataset("X", data=[b"a"])), "no arrays")
 case(
