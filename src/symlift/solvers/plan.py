@@ -165,7 +165,7 @@ def _placing(rows: int, d: int, points: int, gaps: bool) -> tuple[int, float]:
     far = max(points**2 - d**2, 0)  # classes of pairs of points that hold no column
     if d <= DEFAULT.place.dense:
         memory = scores + 40 * _MATRIX * d**2 + 12 * far
-        return _BASE + memory, 0.5 + 3e-7 * r * d + 8e-9 * d**3 + 2e-8 * far
+        return _BASE + memory, 0.5 + 3e-7 * r * d + 3e-8 * d**3 + 1.5e-6 * far
     memory = scores + _WINDOW + int(9.1 * _MATRIX * d**2) + 12 * far
     return _BASE + memory, 2 + 3e-7 * r * d + 4e-10 * d**3 + 2e-8 * far
 
