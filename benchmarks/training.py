@@ -374,7 +374,7 @@ def compiled(name: str, repeats: int) -> dict[str, Any]:
     """
     data = EXPERIMENTS[name].observe(0, n=20_000)
     X: NDArray = np.asarray(data.X, dtype=np.float32)
-    row = f"paper-{preset_for(data.grid, X.shape[1])}"
+    row = f"paper-{preset_for(data.grid, X.shape[1], X)}"
     settings = fitted(PRINTED[row], data.grid, X.shape[1])
     start = starting_model(X, data.grid, settings, seed=0)
     split = split_held_out(len(X), np.random.default_rng(0))

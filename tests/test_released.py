@@ -28,6 +28,7 @@ BOTH = ("paper", "released")
 
 
 def trainer_of(preset: str, grid: Grid, columns: int = 0, **settings: object) -> Trainer:
+    preset += "-ising33" if grid == SPINS else ""  # rows of noise are no spins
     d = columns or grid.size
     X = np.random.default_rng(0).normal(size=(80, d)).astype(np.float32) ** 3
     chosen = _settings(preset, dict(settings), grid, d)

@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from symlift.metrics import circular_correlation, generator_similarity, signal_r
 from symlift.paper.baselines import Baseline, choose, get_baseline, try_all
 from symlift.paper.baselines.tuning import SCORED
 from symlift.paper.registry import Experiment
+from symlift.solvers.registry import TRAINED_MAP
 
 __all__ = ["peak_rss_mb", "run_baseline", "run_experiment", "run_inverse", "signal_figures"]
 
@@ -85,6 +87,7 @@ def run_experiment(
         before = max(0.0, training.seconds - seconds)
         seconds, used = seconds + before, used + before
         ended = {key: getattr(training, key) for key in _TRACED} | {"cpu_seconds": round(used, 1)}
+        ended |= _before_closing(data, (options or {}).get("folder"))
     return {
         "experiment": experiment.name,
         "solver": chosen,
@@ -207,7 +210,7 @@ def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
 
 
 #: what is kept of how a training went
-_TRACED = ("ended", "steps", "best_step")
+_TRACED = ("ended", "steps", "best_step", "closed")
 _FIGURES = (
     "r",
     "r_per_sample",
@@ -217,6 +220,20 @@ _FIGURES = (
     "similarity_half",
     "circular_correlation",
 )
+
+
+def _before_closing(data: Observations, folder: Path | None) -> dict[str, float]:
+    """r of the map that was trained, before a closed form ended the run; nothing where none did, or
+    where it was one of another grid.
+    """
+    path = None if folder is None else folder / TRAINED_MAP
+    if path is None or not path.is_file() or data.angles:
+        return {}
+    W = np.load(path, allow_pickle=False)
+    if W.shape != (data.grid.size, data.X.shape[1]):
+        return {}
+    Y = (data.X - data.X.mean(axis=0)) @ W.T
+    return {"r_before_closing": round(float(signal_recovery(data.latent, Y, data.grid).r), 5)}
 
 
 def _angles(data: Observations, estimator: LatentDomain) -> dict[str, Any]:

@@ -371,8 +371,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """How a training went: the preset, how it ended and after how many steps, and the best model on
-    held-out rows.
+    """How a training went: the preset, how it ended and after how many steps, the best model on
+    held-out rows, and whether a closed form ended it or which signs of convergence it shows.
     """
 
     preset: str
@@ -383,6 +383,10 @@ class TrainingSummary:
     held_out: float
     restarts: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    closed: bool = False
+    signs: Mapping[str, bool] = field(default_factory=dict)
+    #: terms on held-out rows of what was trained, where a closed form then ended the run
+    before_closing: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
