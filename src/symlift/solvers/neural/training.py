@@ -49,7 +49,7 @@ from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.released import RELEASED
 from symlift.solvers.neural.trainer import Budget, Trainer
 from symlift.solvers.registry import CHECKPOINT, TRAINED_MAP
-from symlift.statistics.selection import held_out
+from symlift.statistics.selection import held_out, held_out_in_window
 from symlift.storage.atomic import write_atomically
 
 __all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]
@@ -140,10 +140,16 @@ def solve(
         model, closing = _on_grid(model, X[split[0]], grid)
         converged = converged and closing.arrived
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
-    by_form = closed or small != grid
+    terms = held_out_in_window(model.map, np.asarray(X[split[1]], dtype=np.float64), grid)
+    evidence = Evidence(
+        found=converged,
+        carried_by="closed form" if closed or small != grid else "training",
+        trained_stationarity=summary.before_closing.get("stationarity"),
+        **asdict(terms),
+    )
     return Solution(
         model,
-        Evidence(found=converged, carried_by="closed form" if by_form else "training"),
+        evidence,
         Trace(solver="neural", stages=stages, training=summary),
     )
 
