@@ -10,6 +10,8 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.datasets import gsn, ising
 from symlift.errors import FitWarning
+from symlift.paper import Experiment
+from symlift.paper.runner import ARRIVED, _slow_waves, run_closings
 from symlift.solvers.neural.convergence import STATIONARY, all_show, signs_of_convergence
 from symlift.solvers.neural.presets import preset_for
 
@@ -168,3 +170,25 @@ def test_a_report_says_what_was_trained_and_what_was_closed(closed, tmp_path):
     page = est.report(tmp_path / "page.html").read_text(encoding="utf-8")
     for words in ("closed form", "trained stationarity", "training, before closing"):
         assert words in page
+
+
+def test_spins_are_closed_from_any_start_and_pulses_from_few():
+    """What a closed form does alone is measured, so that it is not taken for training."""
+    spins = Experiment(name="s", title="spins", source="ising", shape=(7,), transform="linear")
+    alone = run_closings(spins, starts=3, n=3_000)
+    assert (alone["starts"], alone["closed"], alone["share"]) == (3, 3, 1.0)
+    assert min(alone["closed_r"]) > ARRIVED
+    pulses = Experiment(name="p", title="pulses", source="gsn", shape=(13,), periodic=True)
+    alone = run_closings(pulses, starts=4, n=3_000)
+    assert alone["share"] < 1
+    assert len(alone["closed_r"]) == alone["closed"]
+
+
+def test_a_map_of_a_coarse_grid_is_compared_with_slow_waves():
+    fine, small = Grid((6, 8)), Grid((3, 4))
+    rows, columns = (np.cos(np.pi * (np.arange(n) + 0.5) / n) for n in fine.shape)
+    few, less = (np.cos(np.pi * (np.arange(n) + 0.5) / n) for n in small.shape)
+    wave, expected = (np.outer(*pair).reshape(1, -1) for pair in ((rows, columns), (few, less)))
+    slow = _slow_waves(wave, fine, small)
+    assert slow.shape == (1, small.size)
+    np.testing.assert_allclose(slow / slow.max(), expected / expected.max(), atol=1e-6)

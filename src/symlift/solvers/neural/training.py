@@ -52,7 +52,16 @@ from symlift.solvers.registry import CHECKPOINT, TRAINED_MAP
 from symlift.statistics.selection import held_out, held_out_in_window
 from symlift.storage.atomic import write_atomically
 
-__all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]
+__all__ = [
+    "PRESETS",
+    "Settings",
+    "chosen_settings",
+    "on_finer_grid",
+    "pick_device",
+    "solve",
+    "starting_model",
+    "train",
+]
 
 
 def solve(
@@ -86,8 +95,7 @@ def solve(
     small = grid
     if preset in ("ours", "auto") and start is None:
         small = coarse_grid(grid, X.shape[1])
-    row = _row(preset, small, X.shape[1], X)
-    chosen = _settings(row, settings, small, X.shape[1])
+    row, chosen = chosen_settings(preset, settings, small, X)
     if start is not None:
         chosen = refining(chosen)
     best: Trainer | None = None
@@ -137,7 +145,7 @@ def solve(
     if small != grid:
         began = time.perf_counter()
         progress(f"closing on the grid {grid}", None)
-        model, closing = _on_grid(model, X[split[0]], grid)
+        model, closing = on_finer_grid(model, X[split[0]], grid)
         converged = converged and closing.arrived
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
     terms = held_out_in_window(model.map, np.asarray(X[split[1]], dtype=np.float64), grid)
@@ -184,7 +192,7 @@ def _before_closing(trainer: Trainer, closed: bool, folder: Path | None) -> dict
     return asdict(held_out(W, trainer.held, trainer.lags))
 
 
-def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
+def on_finer_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
     """A model of a coarse grid carried on to the ``grid`` that was asked for, and the closing
     there.
     """
@@ -270,6 +278,16 @@ def pick_device(name: str) -> torch.device:
             return torch.device("cpu")
         return torch.device(device)
     return torch.device("cpu")
+
+
+def chosen_settings(
+    preset: str, overrides: dict[str, Any] | None, grid: Grid, X: NDArray
+) -> tuple[str, Settings]:
+    """The name of the settings that ``preset`` means for rows ``X`` on ``grid``, and the settings,
+    with ``overrides``.
+    """
+    row = _row(preset, grid, X.shape[1], X)
+    return row, _settings(row, overrides, grid, X.shape[1])
 
 
 def _row(preset: str, grid: Grid, d: int, rows: NDArray | None = None) -> str:
