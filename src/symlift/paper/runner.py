@@ -223,19 +223,19 @@ def run_closings(
     from symlift.solvers.neural.alone import close_random_starts
 
     data = experiment.observe(seed, n)
-    begun, used, found = time.perf_counter(), time.process_time(), []
+    begun, used, scores = time.perf_counter(), time.process_time(), []
     closed = close_random_starts(data.X, data.grid, np.random.default_rng(seed), starts)
     for model in closed:
         if model is not None:
-            found.append(signal_recovery(data.latent, model.lift(data.X), data.grid).r)
+            scores.append(signal_recovery(data.latent, model.lift(data.X), data.grid).r)
     return {
         "experiment": experiment.name,
         "seed": seed,
         **dict.fromkeys(_FIGURES),
         "starts": starts,
-        "closed": len(found),
-        "share": round(sum(r >= ARRIVED for r in found) / starts, 5),
-        "closed_r": [round(float(r), 5) for r in found],
+        "closed": len(scores),
+        "share": round(sum(r >= ARRIVED for r in scores) / starts, 5),
+        "closed_r": [round(float(r), 5) for r in scores],
         "seconds": round(time.perf_counter() - begun, 2),
         "cpu_seconds": round(time.process_time() - used, 2),
         "n": len(data.X),

@@ -9,7 +9,9 @@ where those are enough.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from symlift.solvers.contract import (
     no_progress,
     part_of,
 )
-from symlift.solvers.neural.board import Watch
+from symlift.solvers.neural.board import Watch, both
 from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
 from symlift.solvers.neural.convergence import all_show, signs_of_convergence
 from symlift.solvers.neural.data import (
@@ -44,6 +46,7 @@ from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.endings import Remembering
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.network import initial_model
+from symlift.solvers.neural.own import OwnParts, OwnTerm, OwnTrainer, Schedule
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.released import RELEASED
@@ -80,6 +83,11 @@ def solve(
     watch: Watch | None = None,
     tensorboard: bool = False,
     compile: bool = False,  # noqa: A002 - as torch calls it
+    terms: Sequence[OwnTerm] = (),
+    critic: Callable[[Grid], Any] | None = None,
+    embedding: NDArray | Callable[[Any, int], NDArray] | None = None,
+    schedule: Schedule | None = None,
+    callback: Watch | None = None,
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
@@ -88,10 +96,17 @@ def solve(
     is nearest; a row can be named ("gsn63", "paper-gsn63"). ``settings`` replace single entries of
     it. ``start`` None is the paper's initialisation. ``steps`` and ``seconds`` bound each restart.
     With ``folder``, checkpoints are written there and a run that was killed goes on from them;
-    ``tensorboard`` adds its event files
-    (``pip install tensorboard``). ``compile`` makes one compiled function of a step where critics
-    alone measure stationarity, as in ``preset="paper"``: a third of the time, after a minute.
+    ``tensorboard`` adds its event files (``pip install tensorboard``). ``compile`` makes one
+    compiled function of a step where critics alone measure stationarity, as in ``preset="paper"``:
+    a third of the time, after a minute.
+
+    ``terms``, ``critic``, ``embedding`` and ``schedule`` are own parts of the method
+    (`symlift.solvers.neural.own`); ``callback``, or ``watch``, is called with (step, model, values)
+    at evaluations.
     """
+    parts = OwnParts(tuple(terms), critic, embedding, schedule)
+    if callback is not None:
+        watch = both(watch, callback)
     small = grid
     if preset in ("ours", "auto") and start is None:
         small = coarse_grid(grid, X.shape[1])
@@ -118,6 +133,7 @@ def solve(
             watch=watch,
             tensorboard=tensorboard,
             compiled=compile,
+            parts=parts,
         )
         ends.append(
             {"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count}
@@ -148,12 +164,12 @@ def solve(
         model, closing = on_finer_grid(model, X[split[0]], grid)
         converged = converged and closing.arrived
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
-    terms = held_out_in_window(model.map, np.asarray(X[split[1]], dtype=np.float64), grid)
+    ended = held_out_in_window(model.map, np.asarray(X[split[1]], dtype=np.float64), grid)
     evidence = Evidence(
         found=converged,
         carried_by="closed form" if closed or small != grid else "training",
         trained_stationarity=summary.before_closing.get("stationarity"),
-        **asdict(terms),
+        **asdict(ended),
     )
     return Solution(
         model,
@@ -218,10 +234,14 @@ def train(
     watch: Watch | None = None,
     tensorboard: bool = False,
     compiled: bool = False,
+    parts: OwnParts | None = None,
 ) -> Trainer:
     """One run from one seed; returns the trainer as it ended."""
     model = starting_model(X, grid, settings, seed) if start is None else start
-    trainer = Trainer(
+    make: Callable[..., Trainer] = Trainer
+    if parts is not None and parts.given:
+        make = partial(OwnTrainer, parts=parts)
+    trainer = make(
         X,
         *split,
         model,
