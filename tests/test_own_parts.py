@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -23,17 +28,18 @@ def power(batch):
     return batch.workers.mean(batch.z.square()).mean()
 
 
-def trained(steps: int = 50, preset: str = "paper", folder=None, start=None, **parts) -> Trainer:
+def trained(
+    steps: int = 50, preset: str = "paper", folder=None, precision: str = "float32", **parts
+) -> Trainer:
     return train(
         X,
         split_held_out(len(X), np.random.default_rng(0)),
         RING,
-        _settings(preset, SETTINGS, RING, 9),
+        _settings(preset, SETTINGS | {"precision": precision}, RING, 9),
         1,
         device="cpu",
         budget=Budget(steps),
         folder=folder,
-        start=start,
         parts=OwnParts(**parts),
     )
 
@@ -151,3 +157,29 @@ def test_a_callback_sees_every_evaluation():
         callback=lambda step, model, values: seen.append(step),
     )
     assert seen[0] == 0
+
+
+SHARED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_own_parts import OwnTerm, map_of, power, trained
+import numpy as np
+trainer = trained(precision="float64", terms=[OwnTerm("power", 0.5, power)])
+if trainer.workers.rank == 0:
+    np.save(Path(sys.argv[2]), map_of(trainer))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_share_an_own_term(tmp_path):
+    (tmp_path / "shared.py").write_text(SHARED)
+    words = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    words += [str(tmp_path / "shared.py"), str(Path(__file__).parent), str(tmp_path / "map.npy")]
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    alone = map_of(trained(precision="float64", terms=[OwnTerm("power", 0.5, power)]))
+    np.testing.assert_allclose(np.load(tmp_path / "map.npy"), alone, atol=1e-6)
