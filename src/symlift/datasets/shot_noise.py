@@ -93,7 +93,8 @@ def gsn(
     amplitudes : (float, float), default=(0.5, 1.5)
         Range of the amplitudes A.
     presence : float, default=0.5
-        Probability that a slot of the released variant holds a pulse, from 0 to 1.
+        Probability that a slot of the released variant holds a pulse, from 0 to 1; Legendre
+        families, each with slots of its own, have an equal share of it.
     degrees : sequence of int, default=(3, 2)
         Degrees l, each 2 or 3, of the Legendre families of the released variant.
 
