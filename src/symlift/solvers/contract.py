@@ -300,8 +300,8 @@ class Evidence:
     ceiling : float, optional
         Share that any model could explain, given the sampling noise between two halves of the rows.
     carried_by : str, default=""
-        Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"),
-        or others.
+        What carried it: statistics of displacements ("lags"), of neighbours ("neighbours") or
+        others; "training" alone, or a "closed form" that began where training had got to.
     nongaussianity : float, optional
         Standard score of the components; a dense mixing can only be undone if it is large.
     agreement : float, optional
@@ -321,6 +321,8 @@ class Evidence:
         Resolution of that map.
     distortion : float, optional
         Distortion of that map.
+    trained_stationarity : float, optional
+        Stationarity of what a training had reached before a closed form ended it.
     confidence : float, optional
         Probability that the result is right, from tests that cost little.
     bit_slopes : tuple of float, default=()
@@ -350,6 +352,7 @@ class Evidence:
     stationarity: float | None = None
     resolution: float | None = None
     distortion: float | None = None
+    trained_stationarity: float | None = None
     confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
 

@@ -9,7 +9,9 @@ where those are enough.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from symlift.solvers.contract import (
     no_progress,
     part_of,
 )
-from symlift.solvers.neural.board import Watch
+from symlift.solvers.neural.board import Watch, both
 from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
 from symlift.solvers.neural.convergence import all_show, signs_of_convergence
 from symlift.solvers.neural.data import (
@@ -44,15 +46,25 @@ from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.endings import Remembering
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.network import initial_model
+from symlift.solvers.neural.own import OwnParts, OwnTerm, OwnTrainer, Schedule
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.released import RELEASED
 from symlift.solvers.neural.trainer import Budget, Trainer
 from symlift.solvers.registry import CHECKPOINT, TRAINED_MAP
-from symlift.statistics.selection import held_out
+from symlift.statistics.selection import held_out, held_out_in_window
 from symlift.storage.atomic import write_atomically
 
-__all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]
+__all__ = [
+    "PRESETS",
+    "Settings",
+    "chosen_settings",
+    "on_finer_grid",
+    "pick_device",
+    "solve",
+    "starting_model",
+    "train",
+]
 
 
 def solve(
@@ -71,6 +83,11 @@ def solve(
     watch: Watch | None = None,
     tensorboard: bool = False,
     compile: bool = False,  # noqa: A002 - as torch calls it
+    terms: Sequence[OwnTerm] = (),
+    critic: Callable[[Grid], Any] | None = None,
+    embedding: NDArray | Callable[[Any, int], NDArray] | None = None,
+    schedule: Schedule | None = None,
+    callback: Watch | None = None,
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
@@ -79,15 +96,21 @@ def solve(
     is nearest; a row can be named ("gsn63", "paper-gsn63"). ``settings`` replace single entries of
     it. ``start`` None is the paper's initialisation. ``steps`` and ``seconds`` bound each restart.
     With ``folder``, checkpoints are written there and a run that was killed goes on from them;
-    ``tensorboard`` adds its event files
-    (``pip install tensorboard``). ``compile`` makes one compiled function of a step where critics
-    alone measure stationarity, as in ``preset="paper"``: a third of the time, after a minute.
+    ``tensorboard`` adds its event files (``pip install tensorboard``). ``compile`` makes one
+    compiled function of a step where critics alone measure stationarity, as in ``preset="paper"``:
+    a third of the time, after a minute.
+
+    ``terms``, ``critic``, ``embedding`` and ``schedule`` are own parts of the method
+    (`symlift.solvers.neural.own`); ``callback``, or ``watch``, is called with (step, model, values)
+    at evaluations.
     """
+    parts = OwnParts(tuple(terms), critic, embedding, schedule)
+    if callback is not None:
+        watch = both(watch, callback)
     small = grid
     if preset in ("ours", "auto") and start is None:
         small = coarse_grid(grid, X.shape[1])
-    row = _row(preset, small, X.shape[1], X)
-    chosen = _settings(row, settings, small, X.shape[1])
+    row, chosen = chosen_settings(preset, settings, small, X)
     if start is not None:
         chosen = refining(chosen)
     best: Trainer | None = None
@@ -110,6 +133,7 @@ def solve(
             watch=watch,
             tensorboard=tensorboard,
             compiled=compile,
+            parts=parts,
         )
         ends.append(
             {"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count}
@@ -137,13 +161,19 @@ def solve(
     if small != grid:
         began = time.perf_counter()
         progress(f"closing on the grid {grid}", None)
-        model, closing = _on_grid(model, X[split[0]], grid)
+        model, closing = on_finer_grid(model, X[split[0]], grid)
         converged = converged and closing.arrived
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
-    by_form = closed or small != grid
+    ended = held_out_in_window(model.map, np.asarray(X[split[1]], dtype=np.float64), grid)
+    evidence = Evidence(
+        found=converged,
+        carried_by="closed form" if closed or small != grid else "training",
+        trained_stationarity=summary.before_closing.get("stationarity"),
+        **asdict(ended),
+    )
     return Solution(
         model,
-        Evidence(found=converged, carried_by="closed form" if by_form else "training"),
+        evidence,
         Trace(solver="neural", stages=stages, training=summary),
     )
 
@@ -178,7 +208,7 @@ def _before_closing(trainer: Trainer, closed: bool, folder: Path | None) -> dict
     return asdict(held_out(W, trainer.held, trainer.lags))
 
 
-def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
+def on_finer_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
     """A model of a coarse grid carried on to the ``grid`` that was asked for, and the closing
     there.
     """
@@ -204,10 +234,14 @@ def train(
     watch: Watch | None = None,
     tensorboard: bool = False,
     compiled: bool = False,
+    parts: OwnParts | None = None,
 ) -> Trainer:
     """One run from one seed; returns the trainer as it ended."""
     model = starting_model(X, grid, settings, seed) if start is None else start
-    trainer = Trainer(
+    make: Callable[..., Trainer] = Trainer
+    if parts is not None and parts.given:
+        make = partial(OwnTrainer, parts=parts)
+    trainer = make(
         X,
         *split,
         model,
@@ -264,6 +298,16 @@ def pick_device(name: str) -> torch.device:
             return torch.device("cpu")
         return torch.device(device)
     return torch.device("cpu")
+
+
+def chosen_settings(
+    preset: str, overrides: dict[str, Any] | None, grid: Grid, X: NDArray
+) -> tuple[str, Settings]:
+    """The name of the settings that ``preset`` means for rows ``X`` on ``grid``, and the settings,
+    with ``overrides``.
+    """
+    row = _row(preset, grid, X.shape[1], X)
+    return row, _settings(row, overrides, grid, X.shape[1])
 
 
 def _row(preset: str, grid: Grid, d: int, rows: NDArray | None = None) -> str:
