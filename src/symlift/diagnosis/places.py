@@ -301,15 +301,15 @@ def share_across_pairs(S: NDArray, held: NDArray, slot: NDArray, slots: PairClas
     return float(np.clip(np.mean(shares), 0.0, 1.0))
 
 
-def partners_beside(S: NDArray, beside: NDArray) -> float:
-    """Share of each column's best partners, as many as it has neighbours ``beside`` it, that are
+def partners_beside(S: NDArray, neighbours: NDArray) -> float:
+    """Share of each column's best partners, as many as it has neighbours (d, 2P), that are
     those neighbours. It only assumes that neighbours are correlated, not that they are equally
     correlated everywhere.
     """
-    columns = np.arange(len(beside))
-    near = np.zeros((len(beside), len(beside)), dtype=bool)
-    i, k = np.nonzero(beside >= 0)
-    near[i, beside[i, k]] = True
+    columns = np.arange(len(neighbours))
+    near = np.zeros((len(neighbours), len(neighbours)), dtype=bool)
+    i, k = np.nonzero(neighbours >= 0)
+    near[i, neighbours[i, k]] = True
     near[columns, columns] = False  # an axis of one point that wraps
     count = near.sum(axis=1)
     # rounded, so that ties do not depend on the last digits
@@ -392,15 +392,15 @@ def _with_depth(slots: Slots | DistanceClasses) -> Grid:
 
 
 def _prediction(
-    c: tuple[NDArray, NDArray], beside: NDArray, settings: PlaceSettings
+    c: tuple[NDArray, NDArray], neighbours: NDArray, settings: PlaceSettings
 ) -> tuple[float, float]:
-    """Part of a column's variance that the columns ``beside`` it predict in the other half, and
-    that its best partners do.
+    """Part of a column's variance that its neighbours predict in the other half, and that its best
+    partners do.
     """
-    count = min(beside.shape[1], len(beside) - 1)
+    count = min(neighbours.shape[1], len(neighbours) - 1)
     near, best = [], []
     for a, b in (c, c[::-1]):
-        near.append(predicted_by(a, b, beside).mean())
+        near.append(predicted_by(a, b, neighbours).mean())
         best.append(
             partner_prediction(
                 np.abs(partial_correlations(a, settings.start_ridge)), a, b, count

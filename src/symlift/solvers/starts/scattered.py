@@ -6,7 +6,7 @@ estimate both the places and the function. Example: 300 sensors at random places
 bumps give coordinates with R² = 0.9997 in a third of a second.
 
 How many near columns serve best differs from field to field: the number is taken for which two
-parts of the rows agree most on the places. Their agreement is also what tells places from a plane
+parts of the rows agree most on the places. Their agreement also distinguishes places from a plane
 that is only drawn through the data: stations of temperature 0.92 and 0.97, electrodes 1.00, roads,
 which have no plane, 0.6 to 0.76.
 """
