@@ -7,11 +7,16 @@
     python benchmarks/rings.py list           what is finished, what is not
     python benchmarks/rings.py table          the records as a table of the decision record
     python benchmarks/rings.py archive        finished runs that the paper's tables ask for go there
+    python benchmarks/rings.py probe          short trainings by the code there is, under its digest
 
 Each run has a record in ``results/rings``: how many of the steps that were asked for are done, the
 curve of r and S, and the map as training left it (no closed form is applied to it). A record has
 two digests: of all code, and of what a trained map depends on (trainer, core, data). Checkpoints
 are in ``--runs``; without them a run that is not finished begins again.
+
+Code is also changed without a change of what it computes. ``results/ring_probes.json`` has the maps
+of short trainings by the code that made the records; as long as the code there is ends them in the
+same maps, the records are its own.
 """
 
 from __future__ import annotations
@@ -39,6 +44,16 @@ from symlift.paper.store import Archive, made_entry, source_commit, source_diges
 from symlift.paper.studies import MORRIS, ablation_jobs, morris_jobs
 from symlift.solvers.neural import training as training_solver
 from training import scores
+
+PROBES = RESULTS / "ring_probes.json"
+#: preset, regime: whole trainings of so many steps, on so many samples
+PROBED = (
+    ("paper", "gsn15-continuous"),
+    ("paper", "gsn15-fft"),
+    ("paper", "gsn15-discrete"),
+    ("released", "gsn15-continuous"),
+)
+PROBE_STEPS, PROBE_SAMPLES = 50, 2_000
 
 REGIMES = ("gsn15-continuous", "gsn15-fft", "gsn15-discrete")
 #: steps of the LieGAN section (50,000 samples), and of the training table (150,000)
@@ -136,6 +151,24 @@ def _code(path: Path) -> str:
     lines = enumerate(text.splitlines(), start=1)
     bare = [line for number, line in lines if number not in words and line.strip()]
     return "\n".join(line for line in bare if not line.lstrip().startswith("#"))
+
+
+def probe(preset: str, experiment: str) -> np.ndarray:
+    """The map at the end of a short training, with every rank, rate and noise of a long one."""
+    data = EXPERIMENTS[experiment].observe(0, n=PROBE_SAMPLES)
+    solution = training_solver.solve(
+        data.X, data.grid, np.random.default_rng(0), preset=preset,
+        settings={"steps": PROBE_STEPS}, device="cpu",
+    )  # fmt: skip
+    return solution.model.lifting_map()
+
+
+def keep_probes() -> None:
+    """The maps of all probes under the digest of the code there is."""
+    known = json.loads(PROBES.read_text()) if PROBES.is_file() else {}
+    maps = {f"{p} {e}": np.round(probe(p, e), 7).tolist() for p, e in PROBED}
+    known[digest_of_training()] = {"commit": source_commit(), "maps": maps}
+    PROBES.write_text(json.dumps(known) + "\n")
 
 
 def record_of(run: Run) -> dict[str, Any]:
@@ -266,7 +299,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["run", "list", "table", "archive"])
+    parser.add_argument("what", choices=["run", "list", "table", "archive", "probe"])
     parser.add_argument("--only", default="", help="runs whose names contain this")
     parser.add_argument("--seconds", type=float, help="stop this many seconds from now")
     parser.add_argument(
@@ -276,8 +309,8 @@ def main() -> None:
     if args.what == "table":
         print(table())
         return
-    if args.what == "archive":
-        add_to_archive()
+    if args.what in ("archive", "probe"):
+        (add_to_archive if args.what == "archive" else keep_probes)()
         return
     begun = time.monotonic()
     for run in queue():

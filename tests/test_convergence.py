@@ -159,10 +159,11 @@ def test_what_was_trained_is_told_apart_from_what_was_closed(closed):
     assert set(training.before_closing) == {"stationarity", "resolution", "distortion"}
     W = np.load(folder / "before_closing.npy")
     ended = est.model_.lifting_map()
-    # another map than the one that is returned, and a less stationary one
+    # another map than the one that is returned, and by far a less stationary one
     assert abs(np.sum(W * ended)) < 0.999 * np.linalg.norm(W) * np.linalg.norm(ended)
     assert est.evidence_.trained_stationarity == training.before_closing["stationarity"]
-    assert est.evidence_.stationarity < STATIONARY < est.evidence_.trained_stationarity
+    # how far so few steps come depends on the order of sums, so on the number of threads
+    assert est.evidence_.stationarity < min(STATIONARY, est.evidence_.trained_stationarity / 10)
 
 
 def test_a_report_says_what_was_trained_and_what_was_closed(closed, tmp_path):

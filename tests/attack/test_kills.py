@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from kills import DONE, KILLED, run_killed, temporaries
 
 from symlift import load
 from symlift.datasets import gsn
-from symlift.errors import FitWarning, InputError
+from symlift.errors import InputError
 from symlift.paper.registry import read_experiments
 from symlift.paper.results import fill_tables, one_experiment
 from symlift.runs.folder import settled
@@ -268,48 +267,21 @@ def test_table(made, tmp_path, step):
     "step",
     [
         pytest.param(1, marks=pytest.mark.slow, id="every write"),
-        # a fork of a process whose threads have worked may wait for ever
-        pytest.param(9, marks=pytest.mark.slow, id="every ninth write"),
+        pytest.param(9, id="every ninth write"),
     ],
 )
-def test_training(made, tmp_path, monkeypatch, step):
-    """A run that trains, killed before a write of its checkpoints, its curve or its results, ends
-    as one that was not.
-    """
-    from symlift.solvers.neural import trainer
-
-    monkeypatch.setattr(trainer, "SAVE", 1)
-    monkeypatch.setattr(trainer, "EVALUATE", 1)
-    monkeypatch.setattr(
-        "symlift.solvers.neural.pace._NOTE_SECONDS", 1e9
-    )  # the number of writes must not depend on time
-    X = np.load(made / "x.npy")
-
-    def work(here):
-        from symlift import LatentDomain
-
-        options = {
-            "steps": 2 * trainer.CHECK,
-            "settings": {"batch": 16},
-            "folder": here / "training",
-        }
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # so few steps do not converge
-            return (
-                LatentDomain((9,), True, "neural", random_state=0, solver_options=options)
-                .fit(X)
-                .lifting_map_
-            )
-
-    expected = work(tmp_path / "whole")
-    for here, _, _ in each_kill(made, tmp_path, work, step):
-        is_whole(here)
-        assert np.array_equal(work(here), expected)
-        assert temporaries(here) == []
-        assert sorted(p.name for p in (here / "training").iterdir()) == [
-            "checkpoint.safetensors",
-            "training.jsonl",
-        ]
+def test_training(tmp_path, step):
+    """In a process of its own: this one has threads that have worked."""
+    script = Path(__file__).with_name("killed_training.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), str(step)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) * step > 15
 
 
 # -- several at once -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.presets import Settings, few_planes
 from symlift.solvers.neural.two_valued import TwoValued
 
-__all__ = ["ClosedForm", "Remembering", "closed_form"]
+__all__ = ["ClosedForm", "closed_form"]
 
 
 class ClosedForm(Protocol):
@@ -28,30 +28,8 @@ class ClosedForm(Protocol):
         ...
 
 
-class Remembering:
-    """A closed form that keeps the map that it was last given: what was trained, not closed."""
-
-    def __init__(self, form: ClosedForm) -> None:
-        self.form = form
-        self.trained: NDArray | None = None
-
-    @property
-    def applies(self) -> bool:
-        """Whether the rows have what it rests on."""
-        return self.form.applies
-
-    def close(self, W: NDArray) -> Closing:
-        """The map that is reached from the lifting map ``W``."""
-        self.trained = W.copy()
-        return self.form.close(W)
-
-
-def closed_form(settings: Settings, grid: Grid, rows: NDArray) -> Remembering:
+def closed_form(settings: Settings, grid: Grid, rows: NDArray) -> ClosedForm:
     """The closed form for ``rows`` (n, d) under ``settings`` that fit them."""
-    return Remembering(_form(settings, grid, rows))
-
-
-def _form(settings: Settings, grid: Grid, rows: NDArray) -> ClosedForm:
     limit = settings.rank_limit
     if limit is not None and grid.is_ring and few_planes(limit, grid, rows.shape[1]):
         return FewHarmonics(rows, grid, int(limit))

@@ -43,7 +43,6 @@ from symlift.solvers.neural.data import (
     strongest_modes,
 )
 from symlift.solvers.neural.distributed import join_processes
-from symlift.solvers.neural.endings import Remembering
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.network import initial_model
 from symlift.solvers.neural.own import OwnParts, OwnTerm, OwnTrainer, Schedule
@@ -198,9 +197,9 @@ def _before_closing(trainer: Trainer, closed: bool, folder: Path | None) -> dict
     """Terms on held-out rows of the map that was trained, before a closed form ended the run; with
     ``folder``, the map is kept there, for who knows the truth.
     """
-    form = vars(trainer).get("full_batch") if closed else None
-    W = form.trained if isinstance(form, Remembering) else None
-    if W is None:  # nothing was closed, or it was before the run was stopped and went on
+    W = trainer.trained
+    # nothing was closed, or it was before the run was stopped and went on
+    if not closed or W is None:
         return {}
     if folder is not None and trainer.workers.rank == 0:
         with write_atomically(folder / TRAINED_MAP) as temporary, temporary.open("wb") as file:
