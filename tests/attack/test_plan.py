@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 import warnings
@@ -120,6 +121,37 @@ def test_a_run_that_cannot_be_leaves_nothing(rows: Path, monkeypatch: pytest.Mon
     said = refused(rows, "225 columns take about", "recover", "x.npy", "--grid", "15x15")
     assert "4.0 MB are free" in said
     assert "--resume" not in said
+
+
+_PEAK = """
+import sys
+from pathlib import Path
+from symlift.cli import main
+sys.argv = ["symlift", *sys.argv[1:]]
+try:
+    main()
+finally:
+    # the program's own: getrusage would include its parent
+    lines = Path("/proc/self/status").read_text().splitlines()
+    print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read in /proc")
+def test_noise_on_a_long_line_takes_what_its_size_explains(rows: Path) -> None:
+    """Coordinates that diverge are not counted: once they asked for 22 to 52 GiB."""
+    np.save(rows / "long.npy", np.random.default_rng(0).normal(size=(500, 1_500)))
+    options = ("--grid", "1500", "--no-report", "--out", "run")
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, "recover", "long.npy", *options],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert "no evidence" in done.stdout
+    assert int(done.stdout.splitlines()[-1]) < 1_000_000  # kB
 
 
 def test_a_million_columns_are_refused_at_once(rows: Path) -> None:
