@@ -21,6 +21,7 @@ _HOME = {
     "LatentDomain": "symlift.estimator",
     "LiftedModel": "symlift.core.model",
     "Placement": "symlift.solvers.contract",
+    "Scattered": "symlift.core.domain",
     "Verdict": "symlift.diagnosis",
     "load": "symlift.estimator",
     "read": "symlift.runs.readers",
@@ -33,6 +34,7 @@ __all__ = [
     "LatentDomain",
     "LiftedModel",
     "Placement",
+    "Scattered",
     "Verdict",
     "__version__",
     "load",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from symlift.core.domain import Scattered
     from symlift.core.grid import Grid
     from symlift.core.model import LiftedModel
     from symlift.diagnosis import Diagnosis, Verdict

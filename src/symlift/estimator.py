@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift._watch import refit_words, watching
 from symlift.core.angles import fundamental, fundamentals
+from symlift.core.domain import Domain, Scattered, TakenColumns
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
 from symlift.core.rows import (
     ColumnsOf,
     Survey,
@@ -34,11 +36,12 @@ from symlift.core.rows import (
 )
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import CostWarning, FitWarning, InputError
-from symlift.solvers.choose_grid import choose_grid
+from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.statistics.gather import each_block, gathered, is_dask
+from symlift.statistics.kriging import FieldPredictor
 from symlift.statistics.prediction import GapFiller
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
@@ -60,9 +63,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    grid : "auto", int, tuple of int, str or Grid, default="auto"
-        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``. With "auto"
-        a grid is proposed from the data.
+    grid : "auto", int, tuple of int, str, Grid or Scattered, default="auto"
+        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``; or places
+        without a grid, ``"scattered"`` in a plane and ``"scattered3"`` in space. With "auto" lines,
+        rings, grids and scattered places compete.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.
@@ -85,9 +89,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     model_ : LiftedModel
-        The map and its symmetry group.
-    grid_ : Grid
-        The grid of the signals.
+        The map and its symmetry group. Of scattered places, it is the field on a grid over their
+        box.
+    grid_ : Grid or Scattered
+        The grid of the signals, or the places of the columns where there is none.
     n_channels_ : int
         Number of signals at each grid point.
     placement_ : Placement or None
@@ -208,10 +213,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
-        given_grid = Grid.given(self.grid, self.periodic)
-        self._say_cost(len(given), seen, given_grid)
+        single = self._places and self.channels in ("auto", 1)
+        asked = asked_domain(self.grid, self.periodic, single)
+        self._say_cost(len(given), seen, asked)
         grid, candidates = choose_grid(
-            given_grid, self.periodic, seen.rows, varies,
+            asked, self.periodic, seen.rows, varies,
             self._places or canonical(self.solver) == "ring", rng, watch,
         )  # fmt: skip
         constant = np.flatnonzero(~varies)
@@ -241,12 +247,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         if doubts:
             warnings.warn(doubts, FitWarning, stacklevel=3)
 
-    def _say_cost(self, rows: int, seen: Survey, grid: Grid | None) -> None:
+    def _say_cost(self, rows: int, seen: Survey, grid: Domain | None) -> None:
         """Warn of a fit that may take much memory or time; refuse one that cannot be made here."""
         plan = plan_fit(
             rows,
             int(seen.varies.sum()),
-            None if grid is None else grid.size,
+            grid.size if isinstance(grid, Grid) else None,
             canonical(self.solver),
             self.mixing,
             seen.gaps,
@@ -307,7 +313,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self,
         rows: NDArray,
         varies: NDArray[np.bool_],
-        grid: Grid,
+        grid: Domain,
         rng: np.random.Generator,
         progress: Progress = no_progress,
         solver: str | None = None,
@@ -337,15 +343,20 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _adopt(self, solution: Solution) -> None:
         model = solution.model
         self.solution_ = solution
-        self.model_, self.grid_, self.n_channels_ = model, model.grid, model.channels
+        self.model_, self.n_channels_ = model, model.channels
+        self.grid_: Any = model.grid  # a Grid, or a Scattered
         self.evidence_, self.trace_, self.placement_ = (
             solution.evidence,
             solution.trace,
             solution.placement,
         )
-        names = getattr(self, "feature_names_in_", None)
-        if self.placement_ is not None and names is not None:
-            self.placement_ = replace(self.placement_, names=tuple(str(name) for name in names))
+        self.lifter_: LiftedModel | TakenColumns = model
+        if solution.scattered and solution.placement is not None:
+            self.placement_ = solution.placement.without_grid()
+            self.grid_ = self.placement_.grid
+            self.lifter_ = TakenColumns(model.mean, np.flatnonzero(~self.placement_.left_out))
+        if self.placement_ is not None:
+            self.placement_ = self.placement_.named(self._names)
         self.coverage_ = (
             None if self.placement_ is None else self.placement_.coverage(self.n_channels_)
         )
@@ -358,12 +369,15 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def lifting_map_(self) -> NDArray[np.float64]:
         """W, of shape (grid points · channels, d)."""
         check_is_fitted(self)
-        return self.model_.lifting_map()
+        return self.lifter_.lifting_map()
 
     @cached_property
     def generators_(self) -> NDArray[np.float64]:
         """L_eff = E⁺ L̂ E, (P, d, d)."""
         check_is_fitted(self)
+        if isinstance(self.grid_, Scattered):
+            W = self.lifter_.lifting_map()
+            return np.asarray(W.T @ self._predictor().derivatives() @ W)
         return self.model_.generators()
 
     @property
@@ -448,8 +462,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_dask(X):
-            return cast(NDArray, each_block(self.transform, X, self.model_.n_outputs))
-        return self.model_.lift(self._rows(X))
+            return cast(NDArray, each_block(self.transform, X, self.lifter_.n_outputs))
+        return self.lifter_.lift(self._rows(X))
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray:
         """Compute the observations that belong to signals: the pseudo-inverse of `transform`.
@@ -465,7 +479,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             Observations.
         """
         check_is_fitted(self)
-        return self.model_.unlift(np.asarray(Y))
+        return self.lifter_.unlift(np.asarray(Y))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
         r"""Arrange signals as fields on the grid.
@@ -482,10 +496,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != self.model_.n_outputs:
+        if Y.ndim != 2 or Y.shape[1] != self.lifter_.n_outputs:
             raise InputError(
                 f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"
-                f" {self.model_.n_outputs})"
+                f" {self.lifter_.n_outputs})"
             )
         channels = (self.n_channels_,) if self.n_channels_ > 1 else ()
         return Y.reshape(len(Y), *self.grid_.shape, *channels)
@@ -510,12 +524,15 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def shift(self, X: ArrayLike, t: float | Sequence[float]) -> NDArray:
         """Move observations along the recovered symmetry: mean + E⁺ ρ̂(t) E (X - mean).
 
+        Of scattered places, which no translation maps to each other, the field is predicted where
+        each of them comes from.
+
         Parameters
         ----------
         X : array-like of shape (n, d)
             Observations.
         t : float or sequence of float
-            Number of grid steps along each axis.
+            Number of grid steps along each axis; of scattered places, of their units.
 
         Returns
         -------
@@ -523,7 +540,62 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             Moved observations.
         """
         check_is_fitted(self)
-        return self.model_.act(self._rows(X), np.atleast_1d(t))
+        rows = self._rows(X)
+        if isinstance(self.lifter_, TakenColumns):
+            change = self._predictor().change(self.lifter_.lift(rows), t)
+            return rows + self.lifter_.unlift(change) - self.lifter_.mean
+        return self.model_.act(rows, np.atleast_1d(t))
+
+    def field(
+        self, X: ArrayLike, at: ArrayLike, *, return_std: bool = False
+    ) -> NDArray | tuple[NDArray, NDArray[np.float64]]:
+        """Predict the field anywhere, by the best linear prediction from the signals near by.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations; gaps (NaN) are predicted from the other columns.
+        at : array-like of shape (m, axes)
+            Where: in grid steps from the first point, or in the units of scattered places.
+        return_std : bool, default=False
+            Whether to return the standard error of the prediction, too.
+
+        Returns
+        -------
+        values : ndarray of shape (n, m)
+            The field, like the signals without its mean.
+        std : ndarray of shape (m,)
+            Its standard error, if ``return_std`` is True.
+
+        Raises
+        ------
+        InputError
+            If ``at`` does not fit the domain, or if there are several channels.
+
+        Examples
+        --------
+        >>> from symlift import LatentDomain
+        >>> from symlift.datasets import gsn
+        >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
+        >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(X)
+        >>> est.field(X[:2], [[1.0, 2.5], [2.0, 2.0]]).shape
+        (2, 2)
+        """
+        check_is_fitted(self)
+        if self.n_channels_ > 1:
+            raise InputError("a field of several channels has no single value: fit one alone")
+        weights = self._predictor().weights(at)
+        values = weights.of(self.transform(X))
+        return (values, weights.error) if return_std else values
+
+    def _predictor(self) -> FieldPredictor:
+        """How the field anywhere follows from the signals, from the rows that the fit kept."""
+        if getattr(self, "samples_", None) is None:
+            raise InputError(
+                "the fit was saved without rows (samples=False), which the covariance of its field"
+                " is estimated from: fit again, or save with samples"
+            )
+        return FieldPredictor.of(self.transform(self.samples_.observed), self.grid_)
 
     def phase(self, X: ArrayLike) -> NDArray:
         """Return positions on a ring or torus, the arguments of the fundamental harmonics.
@@ -589,7 +661,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
-        return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
+        return -held_out_in_window(
+            self.model_.map, rows, self.model_.grid, self.n_channels_
+        ).value()
 
     def diagnose(
         self,
@@ -691,20 +765,23 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         samples = getattr(self, "samples_", None) if X is None else self._some(self._rows(X))
-        return write_page(path, self.model_, self._record(), self.placement_, samples)
+        placement = self.solution_.placement  # on the grid of the model, which pages draw
+        placement = None if placement is None else placement.named(self._names)
+        return write_page(path, self.model_, self._record(), placement, samples)
 
     def _record(self) -> EstimatorRecord:
         """Settings, evidence, trace and placement, as they are saved."""
         from symlift._estimator_file import EstimatorRecord, PlacementRecord
 
         names = getattr(self, "feature_names_in_", None)
-        seed = self.random_state
+        seed, placement = self.random_state, self.solution_.placement
         return EstimatorRecord(
             solver=self.solver, mixing=self.mixing, channels=self.channels,
             random_state=int(seed) if isinstance(seed, int | np.integer) else None,
             feature_names=None if names is None else [str(name) for name in names],
             evidence=self.evidence_, trace=self.trace_,
-            placement=None if self.placement_ is None else PlacementRecord.of(self.placement_),
+            placement=None if placement is None else PlacementRecord.of(placement),
+            scattered=self.solution_.scattered,
             diagnosis=getattr(self, "diagnosis_", None),
         )  # fmt: skip
 
@@ -740,8 +817,8 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     model = load_model(folder)
     record = read_estimator(folder)
     est = LatentDomain(
-        grid=model.grid.shape,
-        periodic=model.grid.periodic,
+        grid=str(Scattered(model.grid.ndim)) if record.scattered else model.grid.shape,
+        periodic=False if record.scattered else model.grid.periodic,
         solver=record.solver,
         mixing=record.mixing,
         channels=record.channels,
@@ -751,7 +828,7 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     if record.feature_names is not None:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)
     est.gap_filler_ = read_gaps(folder, model.n_features)
-    est._adopt(Solution(model, record.evidence, record.trace, placement))
+    est._adopt(Solution(model, record.evidence, record.trace, placement, record.scattered))
     est.diagnosis_ = record.diagnosis
     with suppress(SamplesError):  # a model can be used without them
         est.samples_ = read_samples(folder, model.n_features)

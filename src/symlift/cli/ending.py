@@ -20,22 +20,21 @@ __all__ = ["last_lines", "numbers"]
 def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
     """Yield a summary of a run; the answer comes last, where a terminal is read."""
     record, ends = run.record, ["closed" if wraps else "open" for wraps in run.record.periodic]
-    shape = "x".join(str(s) for s in record.grid)
     state = "in" if run.fresh else "was done already, in"
     yield (
         f"{record.input.shape[0]} rows of {record.input.shape[1]} columns: solver {record.solver},"
         f" seed {record.settings.seed}, {state} {record.timings.total:.1f} s"
     )
+    closed = f", {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}"
     yield (
-        f"grid: {shape},"
-        f" {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}{_sure(record.grid_confidence)}"
+        f"grid: {record.domain}{'' if record.scattered else closed}{_sure(record.grid_confidence)}"
     )
     if record.score is not None:
         yield f"score: {record.score:.4g} (higher is better, among fits of these rows on this grid)"
     yield f"run: {summary['run']}"
     yield ""
-    grid = Grid(record.grid, record.periodic)
-    yield answer(grid, record.input.shape[1], _placement(run.folder, grid), record.diagnosis)
+    placement = _placement(run.folder, Grid(record.grid, record.periodic))
+    yield answer(record.domain, record.input.shape[1], placement, record.diagnosis)
     for name in ("placement", "signals"):
         if summary.get(name) is not None:
             yield f"{name}: {summary[name]}"

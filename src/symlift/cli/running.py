@@ -300,14 +300,14 @@ def _check_early(
     data: Path, grid: str | None, periodic: bool, solver: str | None, resume: bool
 ) -> None:
     """Refuse invalid options before anything heavy is imported."""
-    from symlift.core.grid import Grid
+    from symlift.core.domain import given_domain
     from symlift.runs.readers import check_file
     from symlift.solvers.registry import check_solver
 
     if str(data) != "-" and not (resume and data.is_dir()):
         check_file(data, data.suffix.lower())
     if grid is not None and grid != "auto":
-        Grid.parse(grid, periodic)
+        given_domain(grid, periodic)
     if solver is not None:
         check_solver(solver)
 
@@ -352,7 +352,7 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "status": record.status.value,
         "n": record.input.shape[0],
         "d": record.input.shape[1],
-        "grid": record.grid,
+        "grid": str(record.domain) if record.scattered else record.grid,
         "periodic": record.periodic,
         "solver": record.solver,
         "seed": record.settings.seed,

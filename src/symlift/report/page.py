@@ -20,7 +20,8 @@ from markupsafe import Markup
 
 import symlift
 from symlift._estimator_file import EstimatorRecord
-from symlift.core.grid import Grid, grid_words
+from symlift.core.domain import Domain, Scattered, domain_words
+from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.report import facts
 from symlift.report.gather import RunContents, number, read_run
@@ -130,7 +131,7 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
 def _header(run: RunContents) -> dict[str, Any]:
     n_features = f"{facts.show(run.model.n_features)} columns"
     entries = [
-        ("Domain", _shape(run.model.grid)),
+        ("Domain", _shape(run.domain)),
         (
             "Data",
             n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}",
@@ -139,7 +140,7 @@ def _header(run: RunContents) -> dict[str, Any]:
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
-    sentence = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
+    sentence = answer(run.domain, run.model.n_features, run.placement, run.diagnosis)
     return {
         "name": facts.cut(run.name, 200),
         "answer": sentence,
@@ -153,7 +154,7 @@ def _alternatives(run: RunContents) -> dict[str, Any] | None:
 
     The others are those of the grid search and those of the diagnosis.
     """
-    grid, sure = run.model.grid, number(run.model.grid.confidence)
+    grid, sure = run.domain, number(run.model.grid.confidence)
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [
@@ -195,12 +196,12 @@ def _other_words(name: str) -> str:
     )
 
 
-def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
-    """The grids of the search, the chosen one first, each with a bar of its share."""
+def _runners(compared: Sequence[GridCandidate], grid: Domain) -> list[dict[str, Any]]:
+    """The domains of the search, the chosen one first, each with a bar of its share."""
     shown = []
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)
-        other = Grid(one.shape, one.periodic)
+        other = Scattered(len(one.shape)) if one.scattered else Grid(one.shape, one.periodic)
         bar = Markup(
             '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
             ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
@@ -215,8 +216,8 @@ def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, An
     return shown
 
 
-def _shape(grid: Grid) -> str:
-    words = grid_words(grid)
+def _shape(grid: Domain) -> str:
+    words = domain_words(grid)
     return words[:1].upper() + words[1:]
 
 

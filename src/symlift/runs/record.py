@@ -29,6 +29,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, Test, Verdict
 from symlift.errors import InputError
@@ -106,7 +107,7 @@ class RunSettings(_Part):
     def refuse_nonsense(self) -> None:
         """Refuse settings that are wrong whatever the data are."""
         if self.grid != "auto":
-            Grid.parse(self.grid, self.periodic)
+            given_domain(self.grid, self.periodic)
         check_solver(self.solver)
         check_mixing(self.mixing)
         if not 0 <= self.seed <= MAX_SEED:
@@ -171,6 +172,9 @@ class RunRecord(_Part):
         Whether each axis of the grid is closed.
     grid_confidence : float, optional
         Confidence in a grid that was proposed; None if the grid was given.
+    scattered : bool, default=False
+        Whether columns have places of their own; ``grid`` is then the one that their field is drawn
+        on.
     solver : str
         The solver that "auto" chose, or the one that was given.
     score : float, optional
@@ -206,12 +210,18 @@ class RunRecord(_Part):
     grid: tuple[int, ...] = ()
     periodic: tuple[bool, ...] = ()
     grid_confidence: float | None = None
+    scattered: bool = False
     solver: str = ""
     score: float | None = None
     diagnosis: Diagnosis | None = None
     warnings: list[str] = Field(default_factory=list)
     timings: Timings = Field(default_factory=Timings)
     error: str | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of a run that is done."""
+        return Scattered(len(self.grid)) if self.scattered else Grid(self.grid, self.periodic)
 
 
 @dataclass

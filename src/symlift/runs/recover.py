@@ -377,9 +377,10 @@ def _run(
         update={
             "status": Status.DONE,
             "ended": now(),
-            "grid": estimator.grid_.shape,
-            "periodic": estimator.grid_.periodic,
+            "grid": estimator.model_.grid.shape,
+            "periodic": estimator.model_.grid.periodic,
             "grid_confidence": estimator.grid_.confidence,
+            "scattered": estimator.solution_.scattered,
             "solver": estimator.trace_.solver or settings.solver,
             "warnings": notes,
             "timings": timings,
@@ -470,7 +471,7 @@ def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: P
             estimator.placement_.to_csv(temporary)
     if run.record.settings.signals:
         filler = getattr(estimator, "gap_filler_", None)
-        lift_to_file(estimator.model_, rows, folder / "signals.npy", progress, filler=filler)
+        lift_to_file(estimator.lifter_, rows, folder / "signals.npy", progress, filler=filler)
 
 
 def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from symlift.core.domain import TakenColumns
 from symlift.core.model import LiftedModel
 from symlift.core.rows import batches_of, float_type, has_gaps
 from symlift.errors import InputError, RowError
@@ -30,7 +31,7 @@ def no_note(line: str) -> None:
 
 
 def lift_to_file(
-    model: LiftedModel,
+    model: LiftedModel | TakenColumns,
     rows: NDArray,
     path: Path,
     progress: Progress = no_progress,
@@ -103,12 +104,12 @@ def transform(
     try:
         names_out = [str(name) for name in estimator.get_feature_names_out()]
         filler = getattr(estimator, "gap_filler_", None)
-        lift_to_file(estimator.model_, table.rows, out, progress, names=names_out, filler=filler)
+        lift_to_file(estimator.lifter_, table.rows, out, progress, names=names_out, filler=filler)
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
     for line in table.notes:
         note(line)
-    return len(table.rows), estimator.model_.n_outputs
+    return len(table.rows), estimator.lifter_.n_outputs
 
 
 def _for_another_file(given: ReadOptions, before: ReadOptions, data: Path) -> ReadOptions:

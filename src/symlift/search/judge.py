@@ -121,12 +121,13 @@ def both_scores(
 def between_points(free: BothScores, grid: BothScores, errors: float, complete: float) -> bool:
     """Whether places of their own explain columns better than points of a grid do.
 
-    Either in all statistics, or in plain correlations if distances explain nearly all that is real
-    in those: partial correlations depend on how many columns are near, not on distances alone.
+    Either in all statistics, or, if not less in those, in plain correlations of which distances
+    explain nearly all that is real: partial correlations depend on how many columns are near, not
+    on distances alone.
     """
     if ahead(free.all, grid.all, over_columns=True) >= errors:
         return True
-    whole = free.plain.share >= complete
+    whole = free.plain.share >= complete and free.all.explained >= grid.all.explained
     return whole and ahead(free.plain, grid.plain, over_columns=True) >= errors
 
 

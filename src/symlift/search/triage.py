@@ -6,6 +6,7 @@ point too many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,11 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
-from symlift.search.rows import ColumnRows
+from symlift.search.rows import ColumnRows, score_rows
 from symlift.search.settings import PlaceSettings
+from symlift.statistics.correlations import correlations
 
-__all__ = ["Triage", "triage"]
+__all__ = ["Triage", "sort_columns", "triage"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,22 @@ class Triage:
     reason: NDArray[np.str_]
     twin: NDArray[np.int64]
     to_place: NDArray[np.int64]
+
+
+def sort_columns(
+    raw: NDArray,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+    progress: Callable[[str, float | None], None],
+) -> tuple[ColumnRows, NDArray[np.float64], Triage]:
+    """Scores of the rows, correlations of all columns, and which columns can be placed."""
+    progress("rows", 0.0)
+    rows = score_rows(raw, rng, settings)
+    c = correlations(rows.scores, rows.present)
+    progress("triage", 0.2)
+    sorted_out = triage(rows, c, rows.independent_rows(), settings)
+    progress("place", 0.3)
+    return rows, c, sorted_out
 
 
 def triage(rows: ColumnRows, c: NDArray, independent: float, settings: PlaceSettings) -> Triage:

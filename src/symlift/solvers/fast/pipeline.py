@@ -11,12 +11,13 @@ distortion on held-out rows; the winner is factored into a lifted model.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from symlift.core.domain import Domain, Scattered
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import LiftedModel
@@ -27,6 +28,7 @@ from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.candidates import component_candidates
 from symlift.solvers.fast.frames import nearest_in_turn
 from symlift.solvers.fast.phases import sharpest_phase
+from symlift.solvers.fast.place.anywhere import place_anywhere
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
@@ -41,7 +43,7 @@ _REACH: dict[str, Reach] = {"shuffled": "coordinates"}
 
 def solve(
     X: NDArray,
-    grid: Grid,
+    grid: Domain,
     rng: np.random.Generator,
     progress: Progress = no_progress,
     *,
@@ -51,8 +53,9 @@ def solve(
     sharpest: bool = False,
     settings: FastSettings = DEFAULT,
 ) -> Solution:
-    """Lifting model of X (n, d) on ``grid``, from nothing else. Memory: d² matrices (d³ up to d =
-    256) and a sample of rows.
+    """Lifting model of X (n, d) on the domain ``grid``, from nothing else.
+
+    Memory: d² matrices (d³ up to d = 256) and a sample of rows.
 
     ``mixing`` is what is known: with "shuffled" components are never tried, with "orthogonal" only
     orthogonal maps are. ``reach`` is how far to go at most, by default as far as the mixing allows:
@@ -62,6 +65,8 @@ def solve(
     ``progress`` is called at the start of each stage, with the share of the longest possible
     sequence of stages that is done.
     """
+    if isinstance(grid, Scattered):
+        return _anywhere(X, grid, rng, Work(settings, progress, sharpest))
     # products of small matrices gain nothing from a second thread, and become much slower if
     # threads wait for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
@@ -108,6 +113,19 @@ def _solve(
     return _from_places(X, placed, work, "coordinates")
 
 
+def _anywhere(X: NDArray, domain: Scattered, rng: np.random.Generator, work: Work) -> Solution:
+    """Columns at places of their own."""
+    with work.stage("place") as values, threadpool_limits(limits=1):
+        placed = place_anywhere(
+            X, domain.dimension, rng.spawn(1)[0], settings=work.settings.place,
+            progress=lambda stage, _: work.progress(f"place: {stage}", None),
+        )  # fmt: skip
+        values |= {**asdict(placed.statistics), **placed.trace}
+    box = Grid(placed.placement.lattice.shape, confidence=domain.confidence)
+    placed = replace(placed, placement=replace(placed.placement, grid=box))
+    return _from_places(X, placed, work, "coordinates")
+
+
 def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
     """Whether a dense mixing could be undone: no gaps, more rows than varying columns, and as many
     of those as points.
@@ -121,7 +139,7 @@ def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
 
 def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solution:
     """A placement as a solution; columns that were left out have weight zero."""
-    grid, statistics = placed.placement.grid, placed.statistics
+    grid, statistics = placed.placement.lattice, placed.statistics
     with work.stage("choose") as values:
         some = np.asarray(X[: work.settings.held_rows], dtype=np.float64)
         some = np.where(np.isnan(some), placed.mean, some)
@@ -138,7 +156,7 @@ def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solutio
         carried_by=statistics.carried,
         **parts,
     )
-    return Solution(model, evidence, work.trace(chosen), placed.placement)
+    return Solution(model, evidence, work.trace(chosen), placed.placement, placed.scattered)
 
 
 def _unmixed(

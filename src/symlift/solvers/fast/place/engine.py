@@ -27,11 +27,12 @@ from symlift.search.judge import (
 from symlift.search.moves.blocks import PRIORS, search_slips
 from symlift.search.moves.gaps import move_gaps
 from symlift.search.problem import Halves, split_halves
-from symlift.search.rows import ColumnRows, score_rows, split_rows
+from symlift.search.rows import ColumnRows, split_rows
 from symlift.search.schedule import SearchResult, search
 from symlift.search.settings import PlaceSettings
-from symlift.search.triage import Triage, triage
+from symlift.search.triage import Triage, sort_columns
 from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.fast.place.anywhere import between
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
 from symlift.solvers.starts.portfolio import starts_from
@@ -68,12 +69,7 @@ def place_columns(
     """
     settings = settings or PlaceSettings()
     raw = np.asarray(X)
-    progress("rows", 0.0)
-    rows = score_rows(raw, rng, settings)
-    c = correlations(rows.scores, rows.present)
-    progress("triage", 0.2)
-    sorted_out = triage(rows, c, rows.independent_rows(), settings)
-    progress("place", 0.3)
+    rows, c, sorted_out = sort_columns(raw, rng, settings, progress)
     sign = np.ones(raw.shape[1])
     # bits, some of which may be inverted
     if rows.two_valued and len(sorted_out.to_place) > 1.5 * grid.size:
@@ -267,22 +263,12 @@ def _settle_scattered(
     free = places.scores
     if len(at) < len(columns):
         free = both_scores(mine, np.arange(len(at)), distance_classes(places.y[at]))
-    between, accepted = free.all, places.believed(settings)
     # of two that do equally well the grid is simpler, unless only the other one is believed
-    only = accepted and not settled.statistics.accepted
+    only = places.believed(settings) and not settled.statistics.accepted
     wanted = 0.0 if only else settings.errors
     if not between_points(free, on_grid, wanted, settings.on_grid):
         return None
-    several = len(between.noise)
-    statistics = PlacementStatistics(
-        "distances", between.explained / several, between.ceiling / several, accepted, 0.0, 1, 1
-    )
-    point = grid.flat(
-        np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64)
-    )
-    sure = np.full(len(columns), 0.98 * places.agreement)
-    trace = {"share": between.share, "agreement": places.agreement}
-    return Settled(settled.slots, columns, point, sure, statistics, trace, scattered)
+    return between(settled.slots, columns, scattered, settings, free)
 
 
 def _settle_slips(

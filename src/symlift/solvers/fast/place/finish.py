@@ -15,7 +15,7 @@ from symlift.search.triage import Triage
 from symlift.solvers.contract import Placement
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.fill import placement_map
-from symlift.solvers.starts.scattered import Scattered, scattered_map
+from symlift.solvers.starts.scattered import InBox, scattered_map
 from symlift.solvers.starts.several import bit_number_map
 
 __all__ = ["Settled", "as_numbers", "finish"]
@@ -34,7 +34,7 @@ class Settled:
     confidence: NDArray[np.float64]
     statistics: PlacementStatistics
     trace: dict[str, Any]
-    scattered: Scattered | None = None
+    scattered: InBox | None = None
 
 
 def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
@@ -83,7 +83,7 @@ def as_numbers(placed: Placed, rows: ColumnRows, c: NDArray, raw: NDArray, sign:
     planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
     point, channel = placed.placement.point[at], placed.placement.channel[at]
     W, significance = bit_number_map(
-        planes, c[np.ix_(at, at)], point, channel, placed.placement.grid
+        planes, c[np.ix_(at, at)], point, channel, placed.placement.lattice
     )
     step = np.nanmax(raw[:, at], axis=0) - np.nanmin(raw[:, at], axis=0)
     full = np.zeros((W.shape[0], raw.shape[1]))
