@@ -21,6 +21,7 @@ from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots
 from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
+from symlift.search.row_noise import RowNoise
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import triage
@@ -55,6 +56,7 @@ class Screened:
     scores: BothScores
     accepted: bool
     between: bool = False
+    noise: RowNoise | None = None
 
     @property
     def share(self) -> float:
@@ -76,7 +78,7 @@ class Screened:
             return self.share >= other.share
         if other.between and not self.between:
             return not between_points(theirs, mine, _ERRORS, PlaceSettings().on_grid)
-        return ahead(theirs.all, mine.all) < _ERRORS
+        return ahead(theirs.all, mine.all, noise=self.noise) < _ERRORS
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
@@ -159,7 +161,7 @@ def screen(
         slots = make_slots(grid)
         settled = settle_single(mine, c, slots, np.random.default_rng(0), how)
         judged = both_scores(mine, settled.slot, slots, settings.prior_pairs)
-        return Screened(grid, judged, settled.statistics.accepted)
+        return Screened(grid, judged, settled.statistics.accepted, noise=mine.target_noise)
 
     quick = replace(settings, restarts=0, starts=_STARTS)
     screened = []
