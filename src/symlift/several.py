@@ -212,17 +212,17 @@ class LatentDomains(TransformerMixin, BaseEstimator):
             self.labels_ = np.full(given.shape[1], -1, dtype=np.int64)
             self.mean_, self.maps_ = self._subspaces(seen, parts, rng, watch)
             tables = self._tables(seen.rows)
+        seeds = [int(state.randint(2**31 - 1)) for _ in tables]
         self.domains_: list[LatentDomain] = []
         for k, table in enumerate(tables):
-            # 19 of these are fitted one after the other: what is said names the part
-            domain = self._one(int(state.randint(2**31 - 1)))
-            with _naming(f"part {k}"):
-                domain.fit(
-                    table,
-                    names=self._names_of(k),
-                    progress=_of_part(watch, k, len(tables)),
-                )
-            self.domains_.append(domain)
+            step = _of_part(watch, k, len(tables))
+            self.domains_.append(self._fitted(k, table, self._one(seeds[k]), step))
+        usual = self._usual_line()
+        for k, table in enumerate(tables) if usual is not None else ():
+            if self.domains_[k].grid_.ndim > 1:
+                step = _of_part(watch, k, len(tables))
+                one = self._one(seeds[k]).set_params(grid=(table.shape[1],), periodic=usual)
+                self.domains_[k] = _surer(self.domains_[k], self._fitted(k, table, one, step))
         if not self.domains_:
             warnings.warn(
                 "no columns predict each other beyond chance: there are no parts; give more rows,"
@@ -230,6 +230,28 @@ class LatentDomains(TransformerMixin, BaseEstimator):
                 FitWarning,
                 stacklevel=3,
             )
+
+    def _fitted(
+        self, part: int, table: NDArray, domain: LatentDomain, progress: Progress
+    ) -> LatentDomain:
+        # what is warned names the part: there may be many
+        with _naming(f"part {part}"):
+            return domain.fit(table, names=self._names_of(part), progress=progress)
+
+    def _usual_line(self) -> bool | None:
+        """Whether most parts are open lines (False) or rings (True); None if most are neither.
+
+        Domains of one table are mostly of one kind. A line with steps of unequal length can be
+        folded into a narrow grid that explains a little more of its few rows: two of nineteen
+        chromosomes were.
+        """
+        if Grid.given(self.grid, self.periodic) is not None:
+            return None
+        kinds = [domain.grid_.periodic for domain in self.domains_]
+        for closed in (False, True):
+            if 2 * kinds.count((closed,)) > len(kinds):
+                return closed
+        return None
 
     def _subspaces(
         self, seen: Survey, parts: int | None, rng: np.random.Generator, watch: Progress
@@ -475,6 +497,12 @@ def _labels(rows: NDArray, parts: Any, rng: np.random.Generator) -> NDArray[np.i
     return (
         column_parts(links, settings) if parts is None else parts_of_number(links, parts, settings)
     )
+
+
+def _surer(one: LatentDomain, other: LatentDomain) -> LatentDomain:
+    """The fit whose tests on held-out rows make it more probable; the first of equals."""
+    first, second = (domain.evidence_.confidence or 0.0 for domain in (one, other))
+    return other if second > first else one
 
 
 def _of_part(watch: Progress, part: int, count: int) -> Progress:
