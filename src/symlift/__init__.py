@@ -19,11 +19,12 @@ _HOME = {
     "Grid": "symlift.core.grid",
     "InputError": "symlift.errors",
     "LatentDomain": "symlift.estimator",
+    "LatentDomains": "symlift.several",
     "LiftedModel": "symlift.core.model",
     "Placement": "symlift.solvers.contract",
     "Scattered": "symlift.core.domain",
     "Verdict": "symlift.diagnosis",
-    "load": "symlift.estimator",
+    "load": "symlift.several",
     "read": "symlift.runs.readers",
 }
 
@@ -32,6 +33,7 @@ __all__ = [
     "Grid",
     "InputError",
     "LatentDomain",
+    "LatentDomains",
     "LiftedModel",
     "Placement",
     "Scattered",
@@ -47,8 +49,9 @@ if TYPE_CHECKING:
     from symlift.core.model import LiftedModel
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
-    from symlift.estimator import LatentDomain, load
+    from symlift.estimator import LatentDomain
     from symlift.runs.readers import read
+    from symlift.several import LatentDomains, load
     from symlift.solvers.contract import Placement
 
 

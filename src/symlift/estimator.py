@@ -48,7 +48,7 @@ from symlift.storage.sample_file import Samples, SamplesError, read_samples
 if TYPE_CHECKING:
     from symlift._estimator_file import EstimatorRecord
 
-__all__ = ["LatentDomain", "load"]
+__all__ = ["LatentDomain", "given_rows", "load_domain"]
 
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so
 # many columns
@@ -385,29 +385,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         return getattr(self, "feature_names_in_", None)
 
     def _array(self, X: Any, reset: bool = False) -> NDArray:
-        """X as an array (n, d) of numbers; arrays of floats, integers and bits are neither
-        converted nor copied.
-        """
-        X = gathered(X)
-        check_frame(X)
-        check_kind(X)
-        least = 2 if reset else 1
-        plain = (
-            isinstance(X, np.ndarray)
-            and X.ndim == 2
-            and X.dtype.kind in "fiub"
-            and X.dtype.itemsize <= 8
-        )
-        if plain and len(X) >= least and X.shape[1]:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return np.asarray(X)
-        # single precision holds bits and bytes exactly, at half the memory
-        small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
-        dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
-        rows: NDArray = validate_data(
-            self, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=least
-        )
-        return rows
+        return given_rows(self, X, reset)
 
     def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
         """X as `_array` returns it, checked, with gaps filled in unless ``fill`` is False."""
@@ -786,31 +764,34 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         )  # fmt: skip
 
 
-def load(folder: str | os.PathLike[str]) -> LatentDomain:
-    """Load a fitted `LatentDomain`.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        What `LatentDomain.save` or ``symlift recover`` has written.
-
-    Returns
-    -------
-    LatentDomain
-        The estimator, as it was saved.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from symlift import LatentDomain, load
-    >>> from symlift.datasets import gsn
-    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
-    >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     est.save(folder, overwrite=True)
-    ...     bool((load(folder).transform(X) == est.transform(X)).all())
-    True
+def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray:
+    """X as an array (n, d) of numbers, its columns noted in (``reset``) or compared with those of
+    the estimator; arrays of floats, integers and bits are neither converted nor copied.
     """
+    X = gathered(X)
+    check_frame(X)
+    check_kind(X)
+    least = 2 if reset else 1
+    plain = (
+        isinstance(X, np.ndarray)
+        and X.ndim == 2
+        and X.dtype.kind in "fiub"
+        and X.dtype.itemsize <= 8
+    )
+    if plain and len(X) >= least and X.shape[1]:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return np.asarray(X)
+    # single precision holds bits and bytes exactly, at half the memory
+    small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
+    dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
+    rows: NDArray = validate_data(
+        estimator, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=least
+    )
+    return rows
+
+
+def load_domain(folder: str | os.PathLike[str]) -> LatentDomain:
+    """Load one fitted `LatentDomain`, as it was saved."""
     from symlift._estimator_file import check_fits, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 

@@ -41,7 +41,7 @@ from symlift.cli.reading import (
 from symlift.errors import FitWarning, InputError, SymliftError
 
 if TYPE_CHECKING:
-    from symlift.runs.record import Run
+    from symlift.runs.record import PartRecord, Run
 
 __all__ = ["InterruptedRunError", "demo", "recover", "report", "transform"]
 
@@ -95,6 +95,14 @@ def recover(
     solver: Annotated[
         str | None,
         typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto"),
+    ] = None,
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Several domains in one table: auto, or their number.",
+            show_default="one domain",
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")
@@ -175,6 +183,7 @@ def recover(
                 periodic=periodic,
                 solver=solver,
                 mixing=mixing,
+                parts=parts,
                 nan=nan,
                 seed=seed,
                 reading=reading,
@@ -214,9 +223,7 @@ def recover(
     elif not quiet:
         for line in last_lines(run, _summary(run, report)):
             echo(line)
-    if exit_code and (
-        run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"
-    ):
+    if exit_code and all(one.verdict.value == "absent" for one in run.record.diagnoses):
         raise typer.Exit(3)
 
 
@@ -342,7 +349,7 @@ def _write_report(folder: Path) -> Path:
 def _summary(run: Run, report: Path | None) -> dict[str, Any]:
     """The result of a run for programs (``--json``)."""
     record = run.record
-    diagnosis = record.diagnosis
+    diagnosis = next(iter(record.diagnoses), None)
     placement, signals = (
         str(run.folder / name) if (run.folder / name).is_file() else None
         for name in ("placement.csv", "signals.npy")
@@ -364,6 +371,18 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "placement": placement,
         "signals": signals,
         "report": None if report is None else str(report),
+        **({} if record.parts is None else {"parts": [_part(one) for one in record.parts]}),
+    }
+
+
+def _part(part: PartRecord) -> dict[str, Any]:
+    """One of several domains for programs."""
+    return {
+        "columns": part.columns,
+        "grid": part.grid,
+        "periodic": part.periodic,
+        "verdict": None if part.diagnosis is None else part.diagnosis.verdict.value,
+        "confidence": None if part.diagnosis is None else part.diagnosis.confidence,
     }
 
 

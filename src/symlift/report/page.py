@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 import symlift
 from symlift._estimator_file import EstimatorRecord
+from symlift._parts_file import PARTS_FILE
 from symlift.core.domain import Domain, Scattered, domain_words
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
@@ -27,12 +28,13 @@ from symlift.report import facts
 from symlift.report.gather import RunContents, number, read_run
 from symlift.report.moving import move_panel
 from symlift.report.places import places_panel
+from symlift.report.several import part_pages
 from symlift.report.signals import gallery_panel, moments_panel, ring_of
 from symlift.report.spectrum import generators_panel, spectrum_panel
 from symlift.report.take import take_panel
 from symlift.report.verdict import evidence_bar, how_to_read, verdict_panel
 from symlift.runs.answer import answer
-from symlift.runs.record import RECORD, Status
+from symlift.runs.record import RECORD, Status, open_run
 from symlift.solvers.contract import GridCandidate, Placement
 from symlift.storage.atomic import write_atomically, write_error
 from symlift.storage.sample_file import Samples
@@ -49,9 +51,21 @@ def write_report(run: str | os.PathLike[str]) -> Path:
     path.
 
     One file that opens offline: style, script and pictures are inside. Only the model has to
-    exist; a panel whose data are missing is left out with a note.
+    exist; a panel whose data are missing is left out with a note. Several domains have a page
+    each, and this one leads to them.
     """
-    return _write(read_run(Path(run)), Path(run) / "report.html")
+    folder = Path(run)
+    if not os.path.lexists(folder / PARTS_FILE):
+        return _write(read_run(folder), folder / "report.html")
+
+    def write_one(place: Path) -> RunContents:
+        contents = read_run(place)
+        _write(contents, place / "report.html")
+        return contents
+
+    has_record = (folder / RECORD).is_file()
+    name = open_run(folder).record.input.name if has_record else folder.resolve().name
+    return part_pages(folder, write_one, name)
 
 
 def write_page(

@@ -17,7 +17,7 @@ from symlift.runs.readers.options import ReadOptions
 from symlift.runs.record import RunRecord, RunSettings
 from symlift.solvers.contract import Placement
 
-__all__ = ["answer", "command", "python_call"]
+__all__ = ["answer", "command", "parts_answer", "python_call"]
 
 _NAMED, _NAME = 3, 24
 
@@ -76,6 +76,18 @@ def answer(
     uneven = ", though the field is not the same everywhere" if verdict is Verdict.ORDERED else ""
     have = "have" if isinstance(grid, Scattered) else "form"
     return f"{count} columns {have} {domain}{uneven}{_order(grid, placement)}{sure}"
+
+
+def parts_answer(columns: int, parts: int, outside: int) -> str:
+    """The answer in one sentence, without a full stop.
+
+    >>> parts_answer(206, 5, 30), parts_answer(200, 0, 200)
+    ('206 columns form 5 parts; 30 belong to none', 'No columns of 200 predict each other')
+    """
+    if not parts:
+        return f"No columns of {columns:,} predict each other"
+    rest = f"; {outside:,} belong to none" if outside else ""
+    return f"{columns:,} columns form {parts:,} part{'' if parts == 1 else 's'}{rest}"
 
 
 def _order(grid: Domain, placement: Placement | None) -> str:

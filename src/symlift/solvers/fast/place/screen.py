@@ -21,6 +21,7 @@ from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots
 from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
+from symlift.search.row_noise import RowNoise
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import triage
@@ -55,6 +56,7 @@ class Screened:
     scores: BothScores
     accepted: bool
     between: bool = False
+    noise: RowNoise | None = None
 
     @property
     def share(self) -> float:
@@ -81,7 +83,8 @@ class Screened:
             return self.share >= other.share
         if other.between and not self.between:
             return not between_points(theirs, mine, _ERRORS, PlaceSettings().on_grid)
-        return ahead(theirs.all, mine.all, over_columns=other.between) < _ERRORS
+        noise = None if other.between else self.noise
+        return ahead(theirs.all, mine.all, other.between, noise) < _ERRORS
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
@@ -164,7 +167,7 @@ def screen(
         slots = make_slots(grid)
         settled = settle_single(mine, c, slots, np.random.default_rng(0), how)
         judged = both_scores(mine, settled.slot, slots, settings.prior_pairs)
-        return Screened(grid, judged, settled.statistics.accepted)
+        return Screened(grid, judged, settled.statistics.accepted, noise=mine.target_noise)
 
     quick = replace(settings, restarts=0, starts=_STARTS)
     screened = []
@@ -182,7 +185,8 @@ def screen(
             free = free_places(halves, dimension)
             if free is not None and free.thickness > 1:
                 box = _box(free, len(columns))
-                screened.append(Screened(box, free.scores, free.believed(settings), between=True))
+                accepted = free.believed(settings)
+                screened.append(Screened(box, free.scores, accepted, True, halves.target_noise))
     return sorted(screened, key=lambda one: -one.share)
 
 
