@@ -233,8 +233,9 @@ def scattered_map(
     apart = np.sqrt(np.sum((points[:, None] - at[None]) ** 2, axis=-1))
     near = nearest(apart, AROUND)
     between = np.sqrt(np.sum((at[near][:, :, None] - at[near][:, None]) ** 2, axis=-1))
-    toward = covariance(np.take_along_axis(apart, near, axis=1))
-    weight = prediction(covariance(between), toward) * usual_scale(scale[columns], apart, near)
+    to = np.take_along_axis(apart, near, axis=1)
+    weight = prediction(covariance(between), covariance(to))
+    weight *= usual_scale(scale[columns], to, near)
     row = np.repeat(np.arange(grid.size), near.shape[1])
     return coo_matrix((weight.ravel(), (row, columns[near].ravel())), shape=(grid.size, d)).tocsr()
 

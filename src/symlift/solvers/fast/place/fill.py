@@ -55,7 +55,8 @@ def _predictions(
     near = nearest(distance, AROUND * slots.depth)
     gram = K[slots.index[slot[near][:, :, None], slot[near][:, None, :]]]
     toward = K[slots.index[holes[:, None], slot[near]]]
-    weight = prediction(gram, toward) * usual_scale(scale[columns], distance, near)
+    apart = np.take_along_axis(distance, near, axis=1)
+    weight = prediction(gram, toward) * usual_scale(scale[columns], apart, near)
     return np.repeat(holes, near.shape[1]), columns[near].ravel(), weight.ravel()
 
 
@@ -78,9 +79,11 @@ def prediction(gram: NDArray, toward: NDArray) -> NDArray[np.float64]:
     return np.einsum("hij,hj->hi", inverse, toward)
 
 
-def usual_scale(scale: NDArray, distance: NDArray, near: NDArray) -> NDArray[np.float64]:
-    """The typical deviation around each point, divided by that of each column ``near`` (m, k)."""
+def usual_scale(scale: NDArray, apart: NDArray, near: NDArray) -> NDArray[np.float64]:
+    """The typical deviation around each point, divided by that of each column ``near`` (m, k),
+    which is ``apart`` (m, k) from it.
+    """
     usual = np.maximum(scale[near], 1e-300)
-    nearness = 1 / (1 + np.take_along_axis(distance, near, axis=1) ** 2)
+    nearness = 1 / (1 + apart**2)
     local = np.exp(np.sum(np.log(usual) * nearness, axis=1) / np.sum(nearness, axis=1))
     return np.asarray(local[:, None] / usual)
