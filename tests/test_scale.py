@@ -18,6 +18,7 @@ from symlift.metrics.placement import placement_agreement
 from symlift.search.settings import PlaceSettings
 from symlift.search.wide_rows import score_columns
 from symlift.solvers.fast.place.engine import place_columns
+from symlift.solvers.starts import long_chain
 from symlift.statistics import neighbours
 from symlift.statistics.correlations import correlations, partial_correlations
 from symlift.statistics.neighbours import (
@@ -237,3 +238,55 @@ def test_nothing_of_the_size_of_all_pairs_is_made(tmp_path):
     assert peak < 4 * d * d
     assert len((tmp_path / "placement.csv").read_text().splitlines()) == d + 1
     assert np.array_equal(again.placement_.point, est.placement_.point)
+
+
+# -- lines and rings -------------------------------------------------------------------------------
+
+
+def line(n: int, points: int, closed: bool, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    ends = 0 if closed else 12
+    rows = gaussian_filter(rng.normal(size=(n, points + 2 * ends)), (0, 2.5), mode="wrap")
+    rows = rows[:, ends : ends + points]
+    return (rows / rows.std() + 0.05 * rng.normal(size=rows.shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_long_line_or_ring_finds_its_order(closed):
+    X = line(300, 2_400, closed)
+    order = np.random.default_rng(1).permutation(2_400)
+    est = LatentDomain(2_400, periodic=closed, mixing="shuffled", random_state=0).fit(X[:, order])
+    assert placement_agreement(est.placement_.point, order, est.grid_) > 0.999
+    assert est.evidence_.found
+
+
+def test_missing_columns_of_a_long_line_leave_their_points_empty():
+    X = line(600, 2_000, closed=False)
+    rng = np.random.default_rng(1)
+    keep = np.sort(rng.permutation(np.arange(1, 1_999))[:-12])
+    keep = rng.permutation(np.r_[0, keep, 1_999])
+    est = LatentDomain(2_000, mixing="shuffled", random_state=0).fit(X[:, keep])
+    assert placement_agreement(est.placement_.point, keep, est.grid_) > 0.99
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_a_window_is_mended_between_the_ends_that_stay(seed, first, last):
+    rng = np.random.default_rng(seed)
+    d = 10
+    true = np.r_[0, 1 + rng.permutation(d - 2), d - 1]
+    links = np.zeros((d, d))
+    links[true[:-1], true[1:]] = links[true[1:], true[:-1]] = 1.0
+    better = long_chain._improved(links, (first, last))
+    assert sorted(better) == list(range(d))
+    assert not first or better[0] == 0
+    assert not last or better[-1] == d - 1
+    before = links[np.arange(d - 1), np.arange(1, d)].sum()
+    assert links[better[:-1], better[1:]].sum() >= before
+
+
+def test_a_segment_that_closes_on_itself_is_cut_at_its_weakest_link():
+    i, j = long_chain._without_cycles(
+        np.array([0, 1, 0, 3]), np.array([1, 2, 2, 4]), np.array([0.9, 0.5, 0.7, 0.8]), 6
+    )
+    assert list(zip(i, j, strict=True)) == [(0, 1), (0, 2), (3, 4)]

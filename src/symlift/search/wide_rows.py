@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from symlift.core.rows import batches_of, column_of, take_rows
 from symlift.errors import InputError
@@ -55,6 +56,13 @@ class WideRows:
     def independent_rows(self) -> float:
         """Number of independent rows that these rows are worth."""
         return independent_rows(self.in_order(np.arange(min(64, len(self.z)))))
+
+    def chance(self, noise: float) -> float:
+        """The correlation that unrelated columns exceed with the probability ``noise``, all pairs
+        together.
+        """
+        worth = self.independent_rows() * self.fitted / max(len(self.position), 1)
+        return float(-ndtri(noise / len(self.z) ** 2) / np.sqrt(max(worth - 3, 1.0)))
 
 
 def score_columns(

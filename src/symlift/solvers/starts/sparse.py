@@ -20,7 +20,7 @@ from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 from symlift.solvers.starts.graph import _axis_orders, along_edges, into_box, lattice
 from symlift.statistics.neighbours import NearPairs
 
-__all__ = ["place_large", "sparse_coordinates"]
+__all__ = ["partner_graph", "place_large", "sparse_coordinates"]
 
 _LANDMARKS = 300
 _DISPUTED = 1_500
@@ -34,7 +34,7 @@ def place_large(
 
     Also returns the mean over columns of the summed partial correlations with grid neighbours.
     """
-    edges = _graph(p, 2 * grid.ndim, least)
+    edges = partner_graph(p, 2 * grid.ndim, least)
     if edges.nnz < len(p):  # hardly any links: noise, which has no order but the one it came in
         point = np.where(np.arange(len(p)) < grid.size, np.arange(len(p)), -1)
         return point, float(links(p, point, grid).mean())
@@ -62,7 +62,7 @@ def sparse_coordinates(
     return grid.indices()[np.where(point >= 0, point, point[partner])].astype(np.float64)
 
 
-def _graph(p: NDArray | NearPairs, count: int, least: float) -> csr_matrix:
+def partner_graph(p: NDArray | NearPairs, count: int, least: float) -> csr_matrix:
     """Edges between mutual best neighbours that are sides of a square (line: all mutual ones)."""
     d = len(p)
     near, value = _best(p, count)

@@ -114,7 +114,8 @@ def _sure_of_leaving_out(reason: NDArray) -> NDArray[np.float64]:
 def column_moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and standard deviation of each column without NaN; 0 and 1 where all are NaN."""
     d = raw.shape[1]
-    first = np.asarray(raw[: min(len(raw), 1_000)], dtype=np.float64)
+    some = max(16, min(1_000, 4_000_000 // max(d, 1)))
+    first = np.asarray(raw[:some], dtype=np.float64)
     blank = np.isnan(first).all(axis=0)
     # subtract a typical value, so that sums of squares lose no digits
     origin = np.where(blank, 0.0, np.nanmedian(np.where(blank, 0.0, first), axis=0))

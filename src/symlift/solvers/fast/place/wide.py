@@ -15,6 +15,7 @@ from symlift.solvers.contract import Progress
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.finish import Settled, column_moments, placement_of
 from symlift.solvers.fast.place.wide_fill import wide_map
+from symlift.solvers.starts.long_chain import long_chain, with_gaps
 from symlift.solvers.starts.sparse import place_large
 from symlift.statistics.neighbours import (
     NearPairs,
@@ -55,9 +56,10 @@ def place_wide(
     progress("triage", 0.4)
     out = triage_near(rows, near, c, settings)
     ids = np.searchsorted(rows.columns, out.to_place)  # rows of z
-    near = _kept(near, ids, len(rows.z))[:, :count]
+    near, c = _remaining(near, c, ids, len(rows.z))
     progress("place", 0.5)
-    settled = _settled(rows, ids, near, out, grid, rng, settings)
+    plain = NearPairs(near[:, :count], c[:, :count])
+    settled = _settled(rows, ids, plain, out, grid, rng, settings)
     progress("fill", 0.9)
     placement, slot = placement_of(out, settled)
     mean, scale = column_moments(X)
@@ -65,32 +67,35 @@ def place_wide(
     return Placed(placement, 1, W, mean, settled.statistics, settled.trace)
 
 
-def _kept(near: NDArray[np.int32], ids: NDArray, living: int) -> NDArray[np.int32]:
+def _remaining(
+    near: NDArray[np.int32], c: NDArray[np.float32], ids: NDArray, living: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Near columns of the columns ``ids``, without those that are set aside, in new numbers."""
     new = np.full(living + 1, -1, dtype=np.int32)  # the last is for no column
     new[ids] = np.arange(len(ids))
     mine = new[near[ids]]
-    return np.take_along_axis(mine, np.argsort(mine < 0, axis=1, kind="stable"), axis=1)
+    order = np.argsort(mine < 0, axis=1, kind="stable")
+    return np.take_along_axis(mine, order, axis=1), np.take_along_axis(c[ids], order, axis=1)
 
 
 def _settled(
     rows: WideRows,
     ids: NDArray,
-    near: NDArray[np.int32],
+    plain: NearPairs,
     out: Triage,
     grid: Grid,
     rng: np.random.Generator,
     settings: PlaceSettings,
 ) -> Settled:
     """Points by partial correlations at several ridges, until held-out rows are convinced."""
-    ridges = (settings.start_ridge, *settings.ridges)
+    near, ridges = plain.near, (settings.start_ridge, *settings.ridges)
     partial = local_partial(rows.fit, ids, _rows_of(ids, near), ridges)
     best: tuple[float, NDArray[np.int64], NearPairs] | None = None
     some = np.sort(rng.permutation(len(ids))[:_JUDGED])
     ceiling = 0.0
     for values in partial:
         pairs = NearPairs(near, values)
-        point, _ = place_large(pairs, grid, settings.edge, rng)
+        point = _points(rows, pairs, plain, grid, rng, settings)
         explained = _predicted(rows, ids, _beside(point, grid), some)
         partners = np.take_along_axis(near, np.argsort(-values, axis=1)[:, : 2 * grid.ndim], axis=1)
         ceiling = max(ceiling, _predicted(rows, ids, partners, some))
@@ -114,6 +119,24 @@ def _settled(
         statistics,
         {"links": float(sums.mean())},
     )
+
+
+def _points(
+    rows: WideRows,
+    pairs: NearPairs,
+    plain: NearPairs,
+    grid: Grid,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
+) -> NDArray[np.int64]:
+    """Point of each column (-1: none) from partial and plain correlations of near columns."""
+    if grid.ndim > 1:
+        return place_large(pairs, grid, settings.edge, rng)[0]
+    d = len(plain)
+    order = long_chain(pairs, plain, settings.edge, rows.chance(settings.noise), grid.periodic[0])
+    point = np.full(d, -1, dtype=np.int64)
+    point[order[: grid.size]] = with_gaps(plain, order[: grid.size], grid.size)
+    return point
 
 
 def _beside(point: NDArray, grid: Grid) -> NDArray[np.int64]:
