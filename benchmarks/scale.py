@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py 64x64 128x128 …      those rows
     python benchmarks/scale.py                      all rows that take minutes
+    python benchmarks/scale.py stream               partial_fit: two columns are exchanged
     python benchmarks/scale.py 512x512 --seeds 1
 
 Rows are mixtures of dead leaves (`_leaves.py`) or of scikit-image's pictures, shuffled, in a memory
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +60,7 @@ ROWS = {
     "photographs 64x64": Row((64, 64), 4_000, photographs=True),
     "photographs 128x128": Row((128, 128), 4_000, photographs=True),
 }
-QUICK = ("64x64", "128x128", "256x256", "line of 100,000", "photographs 64x64")
+QUICK = ("64x64", "128x128", "256x256", "line of 100,000", "photographs 64x64", "stream")
 PHOTOGRAPHS = ("camera", "astronaut", "coffee", "chelsea", "rocket", "motorcycle", "moon", "coins")
 
 _FIT = """
@@ -149,6 +151,41 @@ def run(name: str, row: Row, seed: int) -> dict[str, Any]:
     return result | {"ratio": round(result["cpu_seconds"] / max(floor, 1e-9), 1)}
 
 
+def stream(seed: int, shape: tuple[int, int] = (32, 32), batches: int = 100) -> dict[str, Any]:
+    """`LatentDomain.partial_fit` on batches of 200 rows; two columns are exchanged after batch 60,
+    neighbours for odd seeds.
+    """
+    from symlift import LatentDomain
+    from symlift.errors import FitWarning
+    from symlift.metrics.placement import placement_agreement
+
+    rng, d, size = np.random.default_rng(seed), shape[0] * shape[1], 200
+    pictures = gallery(PICTURES, shape, rng)
+    order = rng.permutation(d)
+    X = np.stack(list(rows(batches * size, shape, pictures, rng)))[:, order]
+    one, other = (int(k) for k in rng.choice(d, 2, replace=False))
+    if seed % 2:
+        beside = order[one] + (1 if order[one] % shape[1] == 0 else -1)
+        other = int(np.flatnonzero(order == beside)[0])
+    X[60 * size :, [one, other]] = X[60 * size :, [other, one]]
+    est = LatentDomain(shape, mixing="shuffled", random_state=0)
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        for batch in np.split(X, batches):
+            est.partial_fit(batch)
+    order[[one, other]] = order[[other, one]]
+    noticed = est.stream_.exchanges
+    return {
+        "seed": seed,
+        "neighbours": bool(seed % 2),
+        "noticed_in_batch": [e.batch for e in noticed],
+        "right_columns": [set(e.columns) == {one, other} for e in noticed],
+        "placed_afterwards": placement_agreement(est.placement_.point, order, est.grid_),
+        "cpu_seconds": round(time.process_time() - begin, 1),
+    }
+
+
 def _output(code: str, *arguments: str) -> str:
     child = subprocess.run(
         [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, check=True
@@ -164,6 +201,12 @@ def main() -> None:
     asked = parser.parse_args()
     path = _common.RESULTS / f"{NAME}.json"
     for name in asked.names:
+        if name == "stream":
+            known = json.loads(path.read_text())["rows"] if path.exists() else {}
+            known[name] = {"fits": [stream(seed) for seed in range(asked.seeds or 4)]}
+            print(known[name])
+            _common.write(NAME, {"rows": known})
+            continue
         row = ROWS[name]
         for seed in range(asked.seeds or row.seeds):
             known = json.loads(path.read_text())["rows"] if path.exists() else {}

@@ -37,8 +37,10 @@ from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
+from symlift.solvers.reorder import reordered
 from symlift.statistics.gather import each_block, gathered, is_dask
 from symlift.statistics.prediction import GapFiller
+from symlift.statistics.stream import Stream
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         The last result of `diagnose` for this fit; saved with it.
     samples_ : Samples
         Some rows of the fit, drawn at random, which reports and plots show.
+    stream_ : Stream
+        After `partial_fit`: moments of all rows so far, and the exchanges of columns. Not saved.
 
     References
     ----------
@@ -181,6 +185,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         # on a copy, which takes our place in one step: a fit that fails or is interrupted leaves
         # the estimator as it was, fitted or not
         fitted = copy.copy(self)
+        for streamed in ("stream_", "_streamed"):
+            fitted.__dict__.pop(streamed, None)
         fitted._check_settings()
         given = fitted._array(X, reset=True)
         if names is not None:
@@ -189,6 +195,74 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             fitted._find(given, watch)
         self.__dict__ = fitted.__dict__
         return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
+        *,
+        half_life: float | None = None,
+    ) -> Self:
+        """Add rows that keep coming, and notice columns that exchange places.
+
+        Moments of all rows so far are kept exactly, and a sample of them, from which the domain is
+        found again whenever there are twice as many rows. Each batch is compared with the rows
+        before it: where columns have exchanged places, the placement follows them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The next rows, without gaps; at most 4,096 columns.
+        y : None
+            Ignored; scikit-learn passes it.
+        half_life : float, optional
+            Number of rows after which a row has half of its weight; by default none is forgotten.
+
+        Returns
+        -------
+        LatentDomain
+            The estimator; not fitted yet while there are too few rows for the mixing asked for.
+
+        Warns
+        -----
+        FitWarning
+            If columns have exchanged places.
+        """
+        if half_life is not None and not half_life > 0:
+            raise InputError(f"half_life is {half_life}: give a positive number of rows")
+        self._check_settings()
+        rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
+        check_finite(rows, False, self._names)
+        stream = getattr(self, "stream_", None) or Stream.of(rows.shape[1])
+        rng = np.random.default_rng(
+            (check_random_state(self.random_state).randint(2**31 - 1), stream.batches)
+        )
+        exchange = stream.add(np.asarray(rows, dtype=float_type(rows.dtype)), rng, half_life)
+        if exchange is not None:
+            who = (column_of(c, self._names) for c in exchange.columns)
+            warnings.warn(
+                f"{' and '.join(who)} have exchanged places from row {exchange.first_row + 1:,} on"
+                f" (batch {exchange.batch}): the placement follows them; see stream_.exchanges",
+                FitWarning,
+                stacklevel=2,
+            )
+        # rows of the last fit, and what it found for columns in their first places
+        before, first = getattr(self, "_streamed", None) or self._fitted_before()
+        enough = self._places or len(stream.sample) > 1.25 * rows.shape[1] + 1
+        if enough and len(stream.sample) >= 2 * before:
+            again = copy.copy(self).fit(stream.sample, names=self._names)
+            before, first = len(stream.sample), again.solution_
+            again._adopt(reordered(first, stream.role))
+            self.__dict__ = again.__dict__
+        elif exchange is not None and first is not None:
+            self._adopt(reordered(first, stream.role))
+        self.stream_, self._streamed = stream, (before, first)
+        return self
+
+    def _fitted_before(self) -> tuple[int, Solution | None]:
+        """Number of rows of a fit before the first batch, and its solution."""
+        total = self.samples_.total if hasattr(self, "samples_") else 0
+        return total, getattr(self, "solution_", None)
 
     def _find(self, given: NDArray, watch: Progress) -> None:
         # one local generator from the given seed; the global state is never touched
