@@ -80,7 +80,7 @@ def image_steps(preset: str, name: str, count: int) -> dict[str, Any]:
     seconds of one (median and slowest) and of all, and the terms' means over the last few.
     """
     data = EXPERIMENTS[name].observe(0, n=ROWS)
-    settings = _settings(preset, None, data.grid, data.X.shape[1])
+    settings = _settings(preset, None, data.grid, data.X.shape[1], data.X)
     trainer = begun(data.X, data.grid, settings)
     times = []
     for step in range(count):

@@ -1,7 +1,5 @@
 """The paper's training: does it converge from its own start, how fast is it, and does it refine?
 
-    python benchmarks/training.py printed --experiment gsn15-continuous --steps 150000
-                                                  the paper's training as printed
     python benchmarks/training.py ours --experiment gsn63-gaussian-dst --seed 379
                                                   ours, one seed of a row of the tables
     python benchmarks/training.py fresh --experiment mnist7-bits --seed 208
@@ -25,7 +23,6 @@ import argparse
 import json
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,11 +43,9 @@ from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 from symlift.paper import EXPERIMENTS
 from symlift.paper.figures.neural import standard_scores
-from symlift.paper.first_table import table1_jobs
 from symlift.paper.jobs import covariance_jobs, training_jobs
-from symlift.paper.runner import peak_rss_mb, signal_figures
+from symlift.paper.runner import peak_rss_mb
 from symlift.paper.store import Archive, made_entry
-from symlift.paper.studies import ablation_jobs
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as training_solver
 from symlift.solvers.neural.data import split_held_out
@@ -134,76 +129,6 @@ def long(seconds: float, name: str, seed: int) -> dict[str, Any]:
         "best": {"step": training.best_step, **scores(solution.model, data)},
         "curve": curve,
     }
-
-
-def printed(
-    name: str, seed: int, steps: int | None, clip: float | None, without: str | None, runs: Path
-) -> dict[str, Any]:
-    """The paper's training as printed (``preset="paper"``), over so many steps of its clock; it
-    goes on where it was stopped. Gradients are clipped, or a term is left out, if that is asked.
-
-    Checkpoints are in ``runs``. The record is written at every tenth evaluation, so that a stopped
-    run leaves what it had.
-    """
-    experiment = EXPERIMENTS[name]
-    data = experiment.observe(seed)
-    label = f"training_printed_{name}_seed{seed}" + (f"_{steps}" if steps else "")
-    label += (f"_clip{clip:g}" if clip else "") + (f"_without-{without}" if without else "")
-    settings: dict[str, Any] = {"steps": steps} if steps else {}
-    settings |= ({"clip": clip} if clip else {}) | ({without: 0.0} if without else {})
-    result: dict[str, Any] = {
-        "experiment": name, "seed": seed, "n": len(data.X), "threads": torch.get_num_threads(),
-        "command": " ".join(sys.argv),
-    }  # fmt: skip
-    folder = runs / label
-    saved_curve = folder / "curve.json"
-    curve: list[dict[str, Any]] = (
-        json.loads(saved_curve.read_text()) if saved_curve.exists() else []
-    )
-    look = watcher(data, curve)
-
-    def watch(step: int, model: LiftedModel, values: dict[str, float]) -> None:
-        if step % 5_000 == 0 and step not in {point["step"] for point in curve}:
-            look(step, model, values)
-            saved_curve.parent.mkdir(parents=True, exist_ok=True)
-            saved_curve.write_text(json.dumps(curve))
-            write(label, result | {"ended": None, "steps": step, "curve": curve})
-
-    solution = training_solver.solve(
-        data.X,
-        data.grid,
-        np.random.default_rng(seed),
-        preset="paper",
-        settings=settings,
-        folder=folder,
-        watch=watch,
-        device="cpu",
-        compile=True,
-    )
-    training = solution.trace.training
-    assert training is not None  # noqa: S101 - the neural solver always has one
-    result |= {
-        "ended": training.ended,
-        "steps": training.steps,
-        "seconds": round(training.seconds, 1),
-    }
-    result |= {
-        "settings": dict(training.settings),
-        "last": scores(solution.model, data),
-        "curve": curve,
-    }
-    print(write(label, result))
-    of_tables = [
-        job
-        for job in (*table1_jobs([experiment], full=True), *ablation_jobs())
-        if (job.preset, job.experiment.name, job.seed, job.settings)
-        == ("paper", name, seed, settings)
-    ]
-    if of_tables and training.ended == "finished":  # a run of the tables, too
-        figures = signal_figures(data, solution.model.lift(data.X), solution.model.generators)
-        ended = {key: result[key] for key in ("ended", "steps", "seconds")}
-        Archive(RESULTS / "experiments").add([made_entry(of_tables[0], figures | ended)])
-    return result
 
 
 def ours(name: str, seed: int, start: str, runs: Path) -> dict[str, Any]:
@@ -374,7 +299,7 @@ def compiled(name: str, repeats: int) -> dict[str, Any]:
     """
     data = EXPERIMENTS[name].observe(0, n=20_000)
     X: NDArray = np.asarray(data.X, dtype=np.float32)
-    row = f"paper-{preset_for(data.grid, X.shape[1])}"
+    row = f"paper-{preset_for(data.grid, X.shape[1], X)}"
     settings = fitted(PRINTED[row], data.grid, X.shape[1])
     start = starting_model(X, data.grid, settings, seed=0)
     split = split_held_out(len(X), np.random.default_rng(0))
@@ -412,7 +337,6 @@ def main() -> None:
     parser.add_argument(
         "what",
         choices=[
-            "printed",
             "ours",
             "fresh",
             "recordings",
@@ -427,17 +351,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument(
-        "--steps",
-        type=int,
-        help="the clock of `printed` runs over so many; as its table has them if not given",
-    )
-    parser.add_argument("--clip", type=float, help="the norm that `printed` clips gradients to")
-    parser.add_argument(
-        "--without",
-        choices=["stationarity", "resolution", "infomax"],
-        help="the term that `printed` leaves out",
-    )
-    parser.add_argument(
         "--runs",
         type=Path,
         default=Path(".symlift-runs"),
@@ -445,9 +358,7 @@ def main() -> None:
     )
     parser.add_argument("--start", choices=["paper", "covariance"], default="paper")
     args = parser.parse_args()
-    if args.what == "printed":
-        printed(args.experiment, args.seed, args.steps, args.clip, args.without, args.runs)
-    elif args.what == "ours":
+    if args.what == "ours":
         ours(args.experiment, args.seed, args.start, args.runs)
     elif args.what == "recordings":
         kind = "head-direction" if "head" in args.experiment else "gratings"

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import math
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +21,17 @@ from symlift.paper.first_table import table1, table1_jobs
 from symlift.paper.jobs import (
     Job,
     baseline_jobs,
-    clipped_jobs,
-    clipped_tabled_jobs,
+    closing_jobs,
     covariance_jobs,
     printed_jobs,
+    released_jobs,
     solver_jobs,
     tabled_jobs,
     training_jobs,
 )
 from symlift.paper.prices import PRINTED_STEPS, estimate, printed_price
 from symlift.paper.results import fill_tables, one_experiment, results_page
-from symlift.paper.store import Archive
+from symlift.paper.store import Archive, source_commit
 from symlift.paper.studies import (
     MORRIS,
     PAPER_MORRIS,
@@ -159,14 +160,11 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     assert repr(ours["fast"]) == "0.9000 (0.8000)"
     assert repr(pooled["fast"]) == "0.8000 (0.7000)"
     # empty cells say why
-    assert ours["ours, trained"] == "not run"
-    assert ours["as printed"] == "not run: 1.7 days"
-    assert ours["as printed, clipped"] == "not run: 1.7 days"
-    assert ours["clipped, steps of its table"] == "not run: 1.7 days"
-    assert (ours["seeds"], ours["seconds"]) == (
-        "0 / 0 / 0 / 0 / 0 / 0 / 3",
-        "– / – / – / – / – / – / 11",
-    )
+    assert ours["ours, trained"] == ours["ours, closed"] == "not run"
+    assert ours["as printed, trained"] == "not run: 1.7 days"
+    assert ours["as released, trained"] == "not run: 1.7 days"
+    assert ours["as printed, steps of its table, trained"] == "not run: 1.7 days"
+    assert (ours["seeds"], ours["seconds"]) == ("0 / 0 / 0 / 0 / 0 / 3", "– / – / – / – / – / 11")
     assert repr(similarity["fast"]) == "0.9000 (0.9000)"
     assert repr(glasso["one alignment"]) == "0.100 (0.100)"
     assert repr(glasso["baseline here"]) == "0.200 (0.100)"
@@ -177,76 +175,79 @@ def test_table_1_has_a_row_for_each_figure_and_each_baseline():
     assert "gsn63-gaussian-dst / fast" not in note
 
 
+def trained(similarity: float, r: float, before: float | None = None) -> dict:
+    """Figures of a training with r before a closed form ended it, or without one."""
+    earlier = r if before is None else before
+    figures = {"similarity_exact": [similarity], "r_paper": r, "r": r}
+    return figures | {"r_before_closing": earlier, "r_paper_before_closing": earlier}
+
+
 def test_table_1_puts_training_beside_the_fast_solver():
     ring, images = EXPERIMENTS["gsn15-continuous"], EXPERIMENTS["mnist15-shuffled"]
     found = (
         entries(
             solver_jobs(ring), lambda *_: {"similarity_exact": [1.0], "r_paper": 0.99, "r": 0.98}
         )
-        | entries(
-            training_jobs(ring)[:3],
-            lambda i, _: {"similarity_exact": [0.99 + i / 1000], "r_paper": 0.96, "r": 0.9},
-        )
-        | entries(
-            covariance_jobs(ring)[:1],
-            lambda *_: {"similarity_exact": [0.98], "r_paper": 0.9, "r": 0.9},
-        )
-        | entries(
-            printed_jobs(ring)[:2],
-            lambda i, _: {"similarity_exact": [0.5 + i / 10], "r_paper": 0.4, "r": 0.3},
-        )
-        | entries(
-            clipped_jobs(ring)[:1],
-            lambda *_: {"similarity_exact": [0.97], "r_paper": 0.4, "r": 0.3},
-        )
-        | entries(
-            tabled_jobs(ring)[:1],
-            lambda *_: {"similarity_exact": [0.95], "r_paper": 0.4, "r": 0.3},
-        )
-        | entries(
-            clipped_tabled_jobs(ring)[:1],
-            lambda *_: {"similarity_exact": [0.96], "r_paper": 0.4, "r": 0.3},
-        )
+        | entries(training_jobs(ring)[:3], lambda i, _: trained(0.99 + i / 1000, 0.9, 0.6))
+        | entries(covariance_jobs(ring)[:1], lambda *_: trained(0.98, 0.9, 0.7))
+        | entries(closing_jobs(ring)[:2], lambda i, _: {"share": (i + 1) / 20, "starts": 20})
+        | entries(printed_jobs(ring)[:2], lambda i, _: trained(0.5 + i / 10, 0.4))
+        | entries(released_jobs(ring)[:1], lambda *_: trained(0.97, 0.4))
+        | entries(tabled_jobs(ring)[:1], lambda *_: trained(0.95, 0.4))
         | entries(
             solver_jobs(images)[:1], lambda *_: {"similarity": [0.8, 0.6], "r_paper": 1.0, "r": 1.0}
         )
         | entries(baseline_jobs(ring, slow=True)[:1], lambda *_: {"similarity_exact": [0.4]})
     )
     rows = {(row["experiment"], row["measure"]): row for row in table1([ring, images], found).rows}
-    assert rows["mnist15-shuffled", "S"]["as printed"] == "not run: 16 days"
-    assert rows["mnist15-shuffled", "S"]["ours, from the covariance"] == "other rows only"
+    assert rows["mnist15-shuffled", "S"]["as printed, trained"] == "not run: 16 days"
+    assert rows["mnist15-shuffled", "S"]["ours, from the covariance, closed"] == "other rows only"
     first = rows["gsn15-continuous", "S exact"]
-    assert repr(first["ours, trained"]) == "0.9910 (0.9900)"
+    assert repr(first["ours, closed"]) == "0.9910 (0.9900)"
     assert repr(first["fast"]) == "1.0000 (1.0000)"
-    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 1 / 1 / 1 / 3 / 1 / 3")
-    assert repr(first["ours, from the covariance"]) == "0.9800"
-    assert repr(first["as printed"]) == "0.5500 (0.5000)"
-    assert repr(first["as printed, clipped"]) == "0.9700"
-    assert repr(first["as printed, steps of its table"]) == "0.9500"
-    assert repr(first["clipped, steps of its table"]) == "0.9600"
+    assert (first["paper"], first["seeds"]) == ("0.9862", "2 / 1 / 1 / 3 / 1 / 3")
+    assert repr(first["ours, from the covariance, closed"]) == "0.9800"
+    assert repr(first["as printed, trained"]) == "0.5500 (0.5000)"
+    assert repr(first["as released, trained"]) == "0.9700"
+    assert repr(first["as printed, steps of its table, trained"]) == "0.9500"
+    for measure in ("r", "r, one alignment"):
+        row = rows["gsn15-continuous", measure]
+        assert repr(row["ours, trained"]) == "0.6000 (0.6000)"
+        assert repr(row["ours, closed"]) == "0.9000 (0.9000)"
+        assert row["closed form alone"] == "3 of 40"
     assert repr(rows["gsn15-continuous", "S exact, liegan"]["baseline here"]) == "0.400"
     assert rows["gsn15-continuous", "S exact, liegan"]["paper"] == 0.4533
     assert repr(rows["mnist15-shuffled", "S"]["fast"]) == "0.7000"
     assert rows["mnist15-shuffled", "S"]["paper"] == "0.921 / 0.949"
 
 
-def test_table_1_takes_training_of_any_seed_but_not_of_earlier_versions():
+def test_table_1_takes_no_training_that_does_not_say_what_was_closed():
     ring = EXPERIMENTS["gsn15-fft"]
-    (first, *_) = training_jobs(ring)
-    other, earlier = (first.model_copy(update={"seed": seed}) for seed in (77, 78))
-    found = entries(
-        [first, other], lambda i, _: {"similarity_exact": [0.9 + i / 20], "cpu_seconds": 3.0}
-    ) | entries([earlier], lambda *_: {"similarity_exact": [0.1]})
+    said, unsaid, *_ = training_jobs(ring)
+    found = entries([said], lambda *_: trained(0.9, 0.9, 0.5) | {"cpu_seconds": 3.0})
+    found |= entries([unsaid], lambda *_: {"similarity_exact": [0.1], "cpu_seconds": 3.0})
+    # nor one of a seed that nobody asked for
+    found |= entries([said.model_copy(update={"seed": 77})], lambda *_: trained(0.1, 0.1))
     row = table1([ring], found).rows[0]
-    assert repr(row["ours, trained"]) == "0.9250 (0.9000)"
-    assert (row["seeds"], row["seconds"]) == (
-        "0 / 0 / 0 / 0 / 2 / 0 / 0",
-        "– / – / – / – / 3 / – / –",
-    )
+    assert repr(row["ours, closed"]) == "0.9000"
+    assert (row["seeds"], row["seconds"]) == ("0 / 0 / 0 / 1 / 0 / 0", "– / – / – / 3 / – / –")
     # what was not run has its price, over 150,000 steps and over those of the paper's table
-    assert row["as printed"] == row["as printed, clipped"] == "not run: 9 min a seed"
-    assert row["as printed, steps of its table"] == "not run: 26 min a seed"
-    assert row["clipped, steps of its table"] == "not run: 26 min a seed"
+    assert row["as printed, trained"] == row["as released, trained"] == "not run: 9 min a seed"
+    assert row["as printed, steps of its table, trained"] == "not run: 26 min a seed"
+
+
+def test_every_trained_row_of_the_committed_tables_has_its_number_before_closing():
+    root = Path(__file__).parents[1]
+    entries_of = Archive(root / "benchmarks" / "results" / "experiments").entries()
+    table = table1(list(EXPERIMENTS.values()), entries_of)
+    closed = [row for row in table.rows if isinstance(row.get("ours, closed"), Spread)]
+    assert closed
+    with_r = [row for row in closed if row["measure"] in ("r", "r, one alignment")]
+    assert {row["experiment"] for row in with_r} == {row["experiment"] for row in closed}
+    for row in with_r:
+        assert isinstance(row["ours, trained"], Spread)
+        assert len(row["ours, trained"].values) == len(row["ours, closed"].values)
+        assert " of " in row["closed form alone"]
 
 
 def test_table_1_forgets_results_of_other_definitions():
@@ -256,23 +257,19 @@ def test_table_1_forgets_results_of_other_definitions():
     assert table1([experiment], found).rows == []
 
 
-def test_the_clipped_training_differs_from_the_printed_one_in_its_clip_alone():
+def test_the_released_training_differs_from_the_printed_one_in_its_preset_alone():
     ring = EXPERIMENTS["gsn15-fft"]
-    for plain, clipped in zip(printed_jobs(ring), clipped_jobs(ring), strict=True):
-        assert clipped.settings == plain.settings | {"clip": 0.5}
-        assert clipped.key != plain.key
-        assert clipped.model_copy(update={"settings": plain.settings}) == plain
+    for plain, released in zip(printed_jobs(ring), released_jobs(ring), strict=True):
+        assert released.key != plain.key
+        assert released.model_copy(update={"preset": "paper"}) == plain
     (tabled,) = tabled_jobs(ring)
-    (clipped,) = clipped_tabled_jobs(ring)
     assert tabled.settings == {"steps": 450_000}
-    assert clipped.settings == {"steps": 450_000, "clip": 0.5}
-    assert clipped.key != clipped_jobs(ring)[0].key
 
 
 def test_the_full_table_is_the_cheap_one_and_more():
     ring = [EXPERIMENTS["gsn15-fft"]]
     cheap, full = ({job.method for job in table1_jobs(ring, full)} for full in (False, True))
-    assert full - cheap == {"neural", "liegan"}
+    assert full - cheap == {"neural", "closed form", "liegan"}
 
 
 def test_prices_are_those_of_the_printed_steps():
@@ -280,7 +277,10 @@ def test_prices_are_those_of_the_printed_steps():
         row = EXPERIMENTS[name]
         columns = 8 * math.prod(row.shape) if row.source == "mnist-bits" else math.prod(row.shape)
         grid = Grid(row.shape, row.periodic)
-        assert _settings("paper", {}, grid, columns).steps == steps
+        named = (
+            "paper-ising33" if row.source == "ising" else "paper"
+        )  # spins are told by their rows
+        assert _settings(named, {}, grid, columns).steps == steps
         assert printed_price(row) == step * (row.printed.steps if row.printed else steps)
         assert printed_price(row, tabled=True) == step * steps
         assert row.tabled is None or row.tabled.steps == steps
@@ -308,7 +308,7 @@ def test_an_estimate_adds_up_and_says_what_is_longest():
 def test_the_ablation_removes_each_term_once():
     jobs = ablation_jobs()
     assert len(jobs) == 4 * 3 + 4 + 4
-    assert jobs[:3] == clipped_tabled_jobs(EXPERIMENTS["gsn15-continuous"])
+    assert jobs[:3] == printed_jobs(EXPERIMENTS["gsn15-continuous"])
     # variants of a row differ in the one weight only: one start, one clock, one number of steps, no
     # jump, the last model
     for row in {job.experiment.name for job in jobs}:
@@ -592,11 +592,31 @@ def test_the_page_names_machine_versions_and_what_was_not_run():
     page = results_page([experiment], found)
     assert (
         "| mnist15-bits | r | 0.944 | not run: 3.9 days | not run: 3.9 days | not run: 3.9 days"
-        " | not run: 3.9 days"
-        " | not run | other rows only | 0.9000" in page
+        " | not run | not run |  | other rows only | 0.9000" in page
     )
     assert "abacus, 2 cores, Python 3.11, symlift 0.1.0: 3 runs, 2026-01-02 to 2026-01-02" in page
     assert page.count("Not run:") == len(STUDIES) + 2  # every study, the effects, our training
+    assert "| unknown | unknown | 3 | 2026-01-02 to 2026-01-02 |" in page
+
+
+@pytest.mark.parametrize(
+    ("failing", "changed", "commit"),
+    [("", "", "abc123"), ("", " M store.py", None), ("ls-files", "", None)],
+)
+def test_a_run_knows_its_commit_only_where_its_source_is_committed(
+    monkeypatch, failing, changed, commit
+):
+    def run(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if words[3] == failing:
+            raise subprocess.CalledProcessError(1, words)
+        told = {"status": changed, "rev-parse": "abc123\n"}.get(words[3], "")
+        return subprocess.CompletedProcess(words, 0, stdout=told)
+
+    monkeypatch.setattr("symlift.paper.store.subprocess.run", run)
+    monkeypatch.setattr("symlift.paper.store.shutil.which", lambda name: name)
+    source_commit.cache_clear()
+    assert source_commit() == commit
+    source_commit.cache_clear()
 
 
 # -- commands --------------------------------------------------------------------------------------

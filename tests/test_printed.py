@@ -88,7 +88,7 @@ def rows_of(row: str, n: int = 60) -> np.ndarray:
 def trainer_of(row: str) -> Trainer:
     grid, d = ROWS[row]
     X = rows_of(row)
-    chosen = _settings("paper", None, grid, d)
+    chosen = _settings(f"paper-{row}", None, grid, d)
     return Trainer(
         X,
         *split_held_out(len(X), np.random.default_rng(0)),

@@ -44,3 +44,7 @@ class FitWarning(UserWarning):
 
 class FolderWarning(UserWarning):
     """Warning about a folder whose file system cannot guarantee what symlift relies on."""
+
+
+class CostWarning(UserWarning):
+    """Warning, before the work begins, about a fit that may take much memory or time."""

@@ -33,9 +33,10 @@ from symlift.core.rows import (
     varying,
 )
 from symlift.diagnosis import Asked, Diagnosis, Level
-from symlift.errors import FitWarning, InputError
+from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
+from symlift.solvers.plan import plan_fit
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
 from symlift.solvers.reorder import reordered
 from symlift.statistics.gather import each_block, gathered, is_dask
@@ -181,6 +182,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         -----
         FitWarning
             If the tests at the end of the fit do not support the result.
+        CostWarning
+            If the fit may take more than half of the free memory, or more than ten minutes.
         """
         # on a copy, which takes our place in one step: a fit that fails or is interrupted leaves
         # the estimator as it was, fitted or not
@@ -279,8 +282,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
+        given_grid = Grid.given(self.grid, self.periodic)
+        self._say_cost(len(given), seen, given_grid)
         grid, candidates = choose_grid(
-            Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies,
+            given_grid, self.periodic, seen.rows, varies,
             self._places or canonical(self.solver) == "ring", rng, watch,
         )  # fmt: skip
         constant = np.flatnonzero(~varies)
@@ -309,6 +314,21 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self.diagnosis_: Diagnosis | None = None
         if doubts:
             warnings.warn(doubts, FitWarning, stacklevel=3)
+
+    def _say_cost(self, rows: int, seen: Survey, grid: Grid | None) -> None:
+        """Warn of a fit that may take much memory or time; refuse one that cannot be made here."""
+        plan = plan_fit(
+            rows,
+            int(seen.varies.sum()),
+            None if grid is None else grid.size,
+            canonical(self.solver),
+            self.mixing,
+            seen.gaps,
+            seen.rows.dtype.itemsize,
+        )
+        line = plan.say()
+        if line:
+            warnings.warn(line, CostWarning, stacklevel=4)
 
     def _asked(self) -> Asked:
         return Asked(

@@ -31,7 +31,7 @@ from symlift.runs.readers import read
 
 FORMATS = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 SETTINGS = ("--grid", "9", "--solver", "random", "--no-check", "--no-report")
-KINDS = {"full": errno.ENOSPC, "broken": errno.EIO, "killed": 0}
+KINDS = {"full": errno.ENOSPC, "broken": errno.EIO, "denied": errno.EACCES, "killed": 0}
 ROWS = "- {name: mine, title: t, source: gsn, shape: [9], n: 60, seeds: [0], solver: random}"
 
 

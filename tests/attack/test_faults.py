@@ -17,6 +17,9 @@ WORKS = (
     *(f"transform{suffix}" for suffix in FORMATS),
 )
 
+#: work → faults that were injected, where every change failed once in each way
+INJECTED: dict[str, int] = {}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -49,4 +52,14 @@ def test_each_change_may_fail(folder: Path, work: str, step: int) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout.splitlines()[-1]) * step >= 9
+    count = int(done.stdout.splitlines()[-1])
+    assert count * step >= 9
+    if step == 1:
+        INJECTED[work] = count
+
+
+@pytest.mark.slow
+def test_there_were_enough_of_them() -> None:
+    if set(INJECTED) != set(WORKS):
+        pytest.skip("not all works were attacked in this process")
+    assert sum(INJECTED.values()) >= 1_000, INJECTED

@@ -1,21 +1,29 @@
-"""Bytes that nobody wrote: every reader reads them or refuses them in one line, in bounded time and
-memory.
+"""Bytes that nobody wrote: every reader reads them or refuses them in one line, each within 1 GB
+and 20 s.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+import time
+import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
+import numcodecs
 import numpy as np
+import pyarrow as pa
 import pytest
 import zarr
+from bounded import bounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_readers import GOOD, GOOD4, GOOD73, PACKED, arrow, mat, npy, npz, pq, xlsx
+from pyarrow import ipc, parquet
+from test_readers import GOOD, GOOD4, GOOD73, PACKED, arrow, buffered, h5, mat, npy, npz, pq, xlsx
 
 from symlift import InputError
 from symlift.runs.readers import ReadOptions, read_table
@@ -29,14 +37,38 @@ EXAMPLES = settings(
     max_examples=max(25, int(12 * SECONDS)), derandomize=SECONDS == 0, deadline=None
 )
 
+MANY = np.zeros((2_000, 4))
+
+
+def packed_arrow(new: Any, codec: str) -> bytes:
+    """A stream or file whose buffers are packed, and hold more than they seem to."""
+    table = pa.table({"a": MANY[:, 0], "t": ["u"] * len(MANY)})
+
+    def write(file: Any) -> None:
+        with new(file, table.schema, options=ipc.IpcWriteOptions(compression=codec)) as writer:
+            writer.write_table(table)
+
+    return buffered(write)
+
+
+def packed_parquet(codec: str) -> bytes:
+    table = pa.table({"a": MANY[:, 0], "t": ["u"] * len(MANY)})
+    return buffered(lambda file: parquet.write_table(table, file, compression=codec))
+
+
 SEEDS = {
     ".npy": [GOOD[".npy"], npy(np.arange(6, dtype=">i2").reshape(3, 2, order="F"))],
     ".npz": [GOOD[".npz"], npz(a=np.eye(2), b=np.ones((2, 2), np.float32))],
     ".mat": [GOOD[".mat"], GOOD4, GOOD73, PACKED, mat(X=np.eye(3, dtype=np.int8), Y={"a": 1})],
-    ".h5": [GOOD[".h5"]],
+    ".h5": [
+        GOOD[".h5"],
+        h5(lambda f: f.create_dataset("X", data=MANY, chunks=(100, 4), compression="gzip")),
+    ],
     ".nwb": [GOOD[".nwb"]],
-    ".parquet": [GOOD[".parquet"], pq({"a": [1, None], "t": ["u", "v"]})],
-    ".arrow": [GOOD[".arrow"], arrow({"a": [1, None], "t": ["u", "v"]})],
+    ".parquet": [GOOD[".parquet"], pq({"a": [1, None], "t": ["u", "v"]}),
+                 packed_parquet("zstd"), packed_parquet("gzip")],
+    ".arrow": [GOOD[".arrow"], arrow({"a": [1, None], "t": ["u", "v"]}),
+               packed_arrow(ipc.new_stream, "zstd"), packed_arrow(ipc.new_file, "lz4")],
     ".xlsx": [GOOD[".xlsx"], xlsx([["a", "b"], [1, 2.5], ["x", None]])],
     ".csv": [b"a,b\n1,2\n3,4\n", b"1;2\n3;4\n", b'"a, b",c\n1e5,-2\n',
              b"t;x\n2024-01-01;1,5\n2024-01-02;\n", "ä,b\n1,2\n".encode("utf-16")],
@@ -119,7 +151,8 @@ def mutated(draw, suffix):
 
 def read_or_refuse(path: Path, options: ReadOptions) -> None:
     try:
-        table = without_gaps(path, read_table(path, options=options), "mean")
+        with bounded():
+            table = without_gaps(path, read_table(path, options=options), "mean")
     except InputError as error:
         message = str(error)
         assert (path.name in message or "--" in message) and "\n" not in message, message  # noqa: PT018 - or it is read
@@ -160,6 +193,61 @@ def test_inside_of_what_is_compressed(tmp_path_factory, data):
     packed = zlib.compress(inner)
     path.write_bytes(PACKED[:132] + len(packed).to_bytes(4, "little") + packed)
     read_or_refuse(path, ReadOptions())
+
+
+SHEET = [b'<row r="1048576">', b'<c r="XFD1048576"><v>1</v></c>', b"</row>", b"<v>", b"&a;",
+         b'<dimension ref="A1:XFD1048576"/>', b'r="999999999"', b"<!DOCTYPE a ["]  # fmt: skip
+
+
+@EXAMPLES
+@given(st.data())
+def test_inside_of_a_workbook(tmp_path_factory, data):
+    """The same for the parts of a workbook: sheet, list of sheets, texts."""
+    path = tmp_path_factory.getbasetemp() / "inside.xlsx"
+    with (
+        zipfile.ZipFile(io.BytesIO(GOOD[".xlsx"])) as before,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as after,
+    ):
+        chosen = data.draw(st.sampled_from(sorted(before.namelist())))
+        for name in before.namelist():
+            content = before.read(name)
+            if name == chosen:
+                content = mutate(data.draw, bytearray(content))
+                piece = data.draw(st.sampled_from([b"", *SHEET]))
+                at = content.find(b"<row", data.draw(st.integers(0, len(content))))
+                content = content[:at] + piece + content[at:] if at >= 0 else content
+            after.writestr(name, content)
+    read_or_refuse(path, ReadOptions())
+
+
+@EXAMPLES
+@given(st.data(), st.sampled_from(["zlib", "bz2", "lz4", "zstd", "blosc", "gzip"]))
+def test_chunks_of_zarr(tmp_path_factory, data, codec):
+    """Chunks, and what unpacks them."""
+    path = tmp_path_factory.getbasetemp() / "chunks.zarr"
+    shutil.rmtree(path, ignore_errors=True)
+    compressor = numcodecs.get_codec({"id": codec})
+    array = zarr.open(str(path), mode="w", shape=(200, 4), chunks=(100, 4), compressor=compressor)
+    array[:] = MANY[:200]
+    name = data.draw(st.sampled_from(["0.0", "1.0", ".zarray"]))
+    (path / name).write_bytes(mutate(data.draw, bytearray((path / name).read_bytes())))
+    read_or_refuse(path, ReadOptions())
+
+
+def _work_for_a_minute():
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        pass
+
+
+def test_bounds_hold_what_they_say():
+    """Otherwise nothing above would mean anything."""
+    with pytest.raises(AssertionError, match=r"took .* MB"), bounded(memory=50 << 20):
+        np.ones(20 << 20)
+    with pytest.raises(AssertionError, match="took more than"), bounded(seconds=0.2):
+        _work_for_a_minute()
+    with bounded():
+        np.ones(1 << 20)
 
 
 VALUES = (

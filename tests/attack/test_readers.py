@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numcodecs
 import numpy as np
 import openpyxl
 import pyarrow as pa
@@ -241,6 +242,19 @@ case(
     "is empty",
 )
 case("x.mat 7.3 of nothing", mat73(lambda f: None), "no arrays")
+# texts whose offsets point far outside: used as they are, they would read memory of others
+_TEXTS = buffered(
+    lambda file: feather.write_feather(
+        table({"t": ["u" * 77, "v" * 99]}), file, compression="uncompressed"
+    )
+)
+_OFFSETS = np.array([0, 77, 176], dtype="<i4").tobytes()
+assert _TEXTS.count(_OFFSETS) == 1
+case(
+    "x.arrow with texts elsewhere",
+    _TEXTS.replace(_OFFSETS, np.array([0, 2**30, 2**31 - 1], dtype="<i4").tobytes()),
+    "damaged",
+)
 case("x.h5 of nothing", h5(lambda f: None), "no arrays")
 case("x.h5 of text", h5(lambda f: f.create_dataset("X", data=[b"a"])), "no arrays")
 case(
@@ -529,6 +543,20 @@ def test_damaged_chunks_and_metadata_of_zarr(tmp_path, monkeypatch):
     for text in ("", "{", "[]", '"a"', "[" * 100_000):
         (Path("x.zarr") / ".zarray").write_text(text)
         refused(tmp_path, "x.zarr", "recover", "x.zarr")
+
+
+def test_a_chunk_that_is_shorter_than_it_says(tmp_path, monkeypatch):
+    """Blosc believes the length in its header: this one crashed the process."""
+    monkeypatch.chdir(tmp_path)
+    codec = numcodecs.Blosc()
+    array = zarr.open("x.zarr", mode="w", shape=(100, 4), chunks=(100, 4), compressor=codec)
+    array[:] = np.zeros((100, 4))
+    header = (
+        b"\x02\x01!\x08" + (3200).to_bytes(4, "little") * 2 + (960_051_604).to_bytes(4, "little")
+    )
+    for content in (header + b"9" * 13 + b"\xff" + b"9" * 6 + b"\0", header[:9]):
+        (Path("x.zarr") / "0.0").write_bytes(content)
+        refused(tmp_path, "damaged", "recover", "x.zarr")
 
 
 def test_there_are_enough_cases():

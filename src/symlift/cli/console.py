@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from symlift._watch import Watch, printable
-from symlift.errors import FitWarning, FolderWarning, InputError
+from symlift.errors import CostWarning, FitWarning, FolderWarning, InputError
 
 __all__ = ["Steps", "echo", "err", "print_json", "seconds_of", "stderr_line", "table_cell", "warn"]
 
@@ -67,7 +67,7 @@ def stderr_line(colour: str, word: str, message: str) -> None:
 
 def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Show our own warnings as one line on stderr, and no others."""
-    if issubclass(category, FitWarning | FolderWarning):
+    if issubclass(category, CostWarning | FitWarning | FolderWarning):
         stderr_line("yellow", "warning", str(message))
 
 

@@ -22,6 +22,8 @@ from symlift.errors import InputError
 __all__ = ["Alignment", "Grid", "grid_words"]
 
 MAX_AXES = 3
+# pairs of points whose displacements are computed at a time
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -290,13 +292,15 @@ class Grid:
         ndarray of shape (size, size)
             Number of the class of each pair (i, j).
         """
-        index = self.indices()
-        delta = index[None, :, :] - index[:, None, :]
         label = np.zeros((self.size, self.size), dtype=np.int64)
-        for axis, (length, wraps) in enumerate(zip(self.shape, self.periodic, strict=True)):
-            width = length if wraps else 2 * length - 1
-            step = np.mod(delta[..., axis], length) if wraps else delta[..., axis] + length - 1
-            label = label * width + step
+        height = max(1, _BLOCK // self.size)  # rows at a time: no further matrix of this size
+        for index, length, wraps in zip(self.indices().T, self.shape, self.periodic, strict=True):
+            label *= length if wraps else 2 * length - 1
+            for start in range(0, self.size, height):
+                step = index - index[start : start + height, None]
+                label[start : start + height] += (
+                    np.mod(step, length) if wraps else step + length - 1
+                )
         return label
 
     def neighbours(self) -> NDArray[np.int64]:

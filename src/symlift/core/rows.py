@@ -26,6 +26,7 @@ __all__ = [
     "forget_pages",
     "has_gaps",
     "row_batches",
+    "sample_size",
     "survey",
     "take_rows",
     "varying",
@@ -227,14 +228,25 @@ class Survey:
     gaps: bool
 
 
+def sample_size(n: int, d: int) -> int:
+    """How many numbers of n rows and d columns are copied as a sample; 0 if all rows are taken.
+
+    >>> sample_size(1_000, 225), sample_size(2_000_000, 225)
+    (0, 15999975)
+    """
+    if n * d <= MAX_SAMPLE or n <= _LEAST_ROWS:
+        return 0
+    return d * min(n, max(_LEAST_ROWS, _SAMPLED // d))
+
+
 def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = None) -> Survey:
     """Check every entry of X (n, d) once; an InputError names the first that cannot be used.
 
     From arrays larger than `MAX_SAMPLE`, a random sample of rows is taken in the same pass.
     """
     n, d = X.shape
-    whole = X.size <= MAX_SAMPLE or n <= _LEAST_ROWS
-    count = n if whole else min(n, max(_LEAST_ROWS, _SAMPLED // d))
+    count = sample_size(n, d) // d
+    whole = count == 0
     chosen = np.arange(0) if whole else np.sort(rng.choice(n, size=count, replace=False))
     sample = np.empty((0, 0)) if whole else np.empty((count, d), dtype=float_type(X.dtype))
     low, high = np.full(d, np.inf), np.full(d, -np.inf)

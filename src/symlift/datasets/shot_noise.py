@@ -54,8 +54,8 @@ def gsn(
 
     ``variant="released"`` is what the paper's figures were made with: 5 slots, each holding a pulse
     with probability 1/2; Gaussians of unit area (unit mass on a plane or in space) times A; two
-    Legendre families, l = 3 and 2, added up, which share the presence of their pulses but not
-    centre, scale or amplitude: ``A P_l¹(sin(π u/2)), u = 2(z − c)/s`` clipped to ±1.
+    Legendre families, l = 3 and 2, added up, each with 5 slots of its own that hold a pulse with
+    probability 1/4: ``A P_l¹(sin(π u/2)), u = 2(z − c)/s`` clipped to ±1.
 
     ``variant="text"`` is what the paper prints: P ~ U{0 … 10} pulses; Gaussians of peak A; Legendre
     pulses ``A P_l¹(cos((z − c)/s))``, zero beyond |z − c|/s = π, with l = 2 or 3 for the whole
@@ -93,7 +93,8 @@ def gsn(
     amplitudes : (float, float), default=(0.5, 1.5)
         Range of the amplitudes A.
     presence : float, default=0.5
-        Probability that a slot of the released variant holds a pulse, from 0 to 1.
+        Probability that a slot of the released variant holds a pulse, from 0 to 1; Legendre
+        families, each with slots of its own, have an equal share of it.
     degrees : sequence of int, default=(3, 2)
         Degrees l, each 2 or 3, of the Legendre families of the released variant.
 
@@ -134,9 +135,13 @@ def gsn(
     latent = np.empty((n, grid.size), dtype=np.float32)
     for start in range(0, n, step):
         count = min(step, n - start)
-        present = _presence(count, slots, variant, presence, pulse_rng)
         block = np.zeros((count, grid.size), dtype=np.float32)
-        for family in _families(count, basis, variant, degrees, pulse_rng):
+        # of several families, each has its share of the pulses, wherever the others are
+        each = presence / len(degrees) if basis == "legendre" else presence
+        for family in _families(basis, variant, degrees):
+            present = _presence(count, slots, variant, each, pulse_rng)
+            if basis == "legendre" and family is None:  # one degree for all pulses of a sample
+                family = pulse_rng.integers(2, 4, size=(count, 1, 1))
             heights = present * _uniform(pulse_rng, (low, high), (count, slots))
             scales = _uniform(pulse_rng, SCALES[basis], (count, slots))[..., None]
             profiles = []
@@ -279,18 +284,11 @@ def _presence(
     return np.arange(slots) < rng.integers(0, slots + 1, size=(count, 1))
 
 
-def _families(
-    count: int, basis: str, variant: str, degrees: Sequence[int], rng: np.random.Generator
-) -> list[NDArray[np.int64] | None]:
-    """Legendre degrees of each pulse family, to broadcast with (count, slots, points).
-
-    One None for Gaussians.
-    """
-    if basis == "gaussian":
-        return [None]
-    if variant == "released":
+def _families(basis: str, variant: str, degrees: Sequence[int]) -> list[NDArray[np.int64] | None]:
+    """Legendre degrees of each pulse family; one None where pulses have none, or draw theirs."""
+    if basis == "legendre" and variant == "released":
         return [np.array(degree) for degree in degrees]
-    return [rng.integers(2, 4, size=(count, 1, 1))]
+    return [None]
 
 
 def _pulse(

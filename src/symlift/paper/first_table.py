@@ -10,10 +10,10 @@ from symlift.paper.jobs import (
     authors_jobs,
     baseline_jobs,
     ceiling_jobs,
-    clipped_jobs,
-    clipped_tabled_jobs,
+    closing_jobs,
     covariance_jobs,
     printed_jobs,
+    released_jobs,
     solver_jobs,
     tabled_jobs,
     training_jobs,
@@ -25,18 +25,20 @@ from symlift.paper.tables import ResultTable, spread
 
 __all__ = ["table1", "table1_jobs"]
 
-PRINTED, CLIPPED = "as printed", "as printed, clipped"
-TABLED, CLIPPED_TABLED = "as printed, steps of its table", "clipped, steps of its table"
-TRAINED, COVARIANCE = "ours, trained", "ours, from the covariance"
+PRINTED, RELEASED = "as printed, trained", "as released, trained"
+TABLED = "as printed, steps of its table, trained"
+TRAINED, CLOSED, ALONE = "ours, trained", "ours, closed", "closed form alone"
+COVARIANCE = "ours, from the covariance, closed"
 COLUMNS = (
     "experiment",
     "measure",
     "paper",
     PRINTED,
-    CLIPPED,
+    RELEASED,
     TABLED,
-    CLIPPED_TABLED,
     TRAINED,
+    CLOSED,
+    ALONE,
     COVARIANCE,
     "fast",
     "baseline, authors' settings",
@@ -48,13 +50,14 @@ COLUMNS = (
 #: column → the jobs behind it
 METHODS: dict[str, Callable[[Experiment], list[Job]]] = {
     PRINTED: printed_jobs,
-    CLIPPED: clipped_jobs,
+    RELEASED: released_jobs,
     TABLED: tabled_jobs,
-    CLIPPED_TABLED: clipped_tabled_jobs,
-    TRAINED: training_jobs,
+    CLOSED: training_jobs,
     COVARIANCE: covariance_jobs,
     "fast": solver_jobs,
 }
+#: figures of a map that are also kept from before a closed form ended its training
+_BEFORE = ("r", "r_paper")
 #: rows that our training was not asked to do, and why
 NOT_TRAINED = {
     "neural-gratings": "not reached",
@@ -109,10 +112,10 @@ def _slow_jobs(experiment: Experiment) -> list[Job]:
     return [
         *training_jobs(experiment),
         *covariance_jobs(experiment),
+        *closing_jobs(experiment),
         *printed_jobs(experiment),
-        *clipped_jobs(experiment),
+        *released_jobs(experiment),
         *tabled_jobs(experiment),
-        *clipped_tabled_jobs(experiment),
         *baseline_jobs(experiment, slow=True),
     ]
 
@@ -123,20 +126,21 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> ResultTable:
     """
     rows: list[dict[str, Any]] = []
     for experiment in experiments:
-        ours = {
-            name: results_of(_with_other_seeds(jobs(experiment), entries), entries)
-            for name, jobs in METHODS.items()
-        }
+        ours = {name: _runs(jobs(experiment), entries) for name, jobs in METHODS.items()}
         for figure, key in _BLOCKS[experiment.block]:
             cells = {name: spread((run.get(key) for run in runs), 4) for name, runs in ours.items()}
             if not any(cells.values()):
                 continue
+            if key in _BEFORE:
+                before = (run[f"{key}_before_closing"] for run in ours[CLOSED])
+                cells[TRAINED] = spread(before, 4)
             rows.append(
                 {
                     "experiment": experiment.name,
                     "measure": figure,
                     "paper": _paper(experiment, key),
                     **{name: cell or _why_empty(experiment, name) for name, cell in cells.items()},
+                    ALONE: _alone(experiment, entries) if key in _BEFORE else None,
                     "seeds": " / ".join(str(len(runs)) for runs in ours.values()),
                     "seconds": " / ".join(
                         counts_text(median_seconds(runs)) or "–" for runs in ours.values()
@@ -164,34 +168,38 @@ def table1(experiments: Sequence[Experiment], entries: Entries) -> ResultTable:
     )
 
 
-def _with_other_seeds(jobs: list[Job], entries: Entries) -> list[Job]:
-    """``jobs``, and the same with seeds that the registry does not list but that were run.
-
-    Runs of earlier versions have no processor time, and are left out.
+def _runs(jobs: Sequence[Job], entries: Entries) -> list[dict[str, Any]]:
+    """The results of ``jobs``; of what trains, only those that say what was trained and what was
+    closed, so that neither is ever taken for the other.
     """
-    if not jobs or jobs[0].method != "neural":
-        return jobs
-    listed = {job.seed for job in jobs}
-    ran = {
-        entry["job"]["seed"]
-        for entry in entries.values()
-        if entry["job"]["experiment"] == jobs[0].experiment.name
-        and "cpu_seconds" in entry["result"]
-    }
-    return jobs + [jobs[0].model_copy(update={"seed": seed}) for seed in sorted(ran - listed)]
+    runs = results_of(jobs, entries)
+    if jobs and jobs[0].method == "neural":
+        return [run for run in runs if all(f"{key}_before_closing" in run for key in _BEFORE)]
+    return runs
+
+
+def _alone(experiment: Experiment, entries: Entries) -> str | None:
+    """From how many random starts the closed form arrives without training."""
+    runs = results_of(closing_jobs(experiment), entries)
+    if not runs:
+        return None
+    arrived = sum(round(run["share"] * run["starts"]) for run in runs)
+    return f"{arrived} of {sum(run['starts'] for run in runs)}"
 
 
 def _why_empty(experiment: Experiment, column: str) -> str | None:
     """The reason why a cell of ours has no number."""
     if column == "fast" or experiment.block == "own":
         return None
-    asked = bool(METHODS[column](experiment))
-    if column in (PRINTED, CLIPPED, TABLED, CLIPPED_TABLED):
-        price = printed_price(experiment, tabled=column in (TABLED, CLIPPED_TABLED))
+    asked = bool(METHODS.get(column, training_jobs)(experiment))
+    if column in (PRINTED, RELEASED, TABLED):
+        price = printed_price(experiment, tabled=column == TABLED)
         return None if price is None else f"not run: {duration(price)}{' a seed' * asked}"
     if asked:
         return "not run"
-    return NOT_TRAINED.get(experiment.name, "not run") if column == TRAINED else "other rows only"
+    if column == COVARIANCE:
+        return "other rows only"
+    return NOT_TRAINED.get(experiment.name, "not run")
 
 
 def _all_baselines(experiment: Experiment) -> list[Job]:

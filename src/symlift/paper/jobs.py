@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 from symlift.paper.baselines import SLOW
 from symlift.paper.prices import steps_price
 from symlift.paper.registry import AUTHORS, Experiment, Printed, Training
-from symlift.paper.runner import run_baseline, run_experiment, run_inverse
+from symlift.paper.runner import run_baseline, run_closings, run_experiment, run_inverse
 from symlift.solvers.registry import DEFAULT, TRAINED
 
 __all__ = [
@@ -23,10 +23,10 @@ __all__ = [
     "authors_jobs",
     "baseline_jobs",
     "ceiling_jobs",
-    "clipped_jobs",
-    "clipped_tabled_jobs",
+    "closing_jobs",
     "covariance_jobs",
     "printed_jobs",
+    "released_jobs",
     "solver_jobs",
     "tabled_jobs",
     "training_jobs",
@@ -35,8 +35,6 @@ __all__ = [
 #: changes when entries made before can no longer be compared with new ones; the release is no part
 #: of a key, so that a new one finds what older ones measured
 FORMAT = 2
-#: the norm that the authors' code clips the model's gradient to
-CODE_CLIP = 0.5
 #: expected seconds of a method of unknown cost
 UNKNOWN_COST = 60.0
 
@@ -45,14 +43,15 @@ class Job(BaseModel):
     """One method on one experiment.
 
     ``settings`` are those of a training (they replace single entries of a preset), or the one
-    configuration of a baseline that is not to be searched. ``steps`` and ``seconds`` bound a
+    configuration of a baseline that is not to be searched, or the number of ``starts`` of a closed
+    form. ``steps`` and ``seconds`` bound a
     training; ``preset`` None is ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: Experiment
-    kind: Literal["solver", "baseline", "ceiling"]
+    kind: Literal["solver", "baseline", "ceiling", "closing"]
     method: str
     seed: NonNegativeInt = 0
     n: PositiveInt | None = None
@@ -105,8 +104,8 @@ class Job(BaseModel):
     @property
     def method_text(self) -> str:
         """The method, and which training it is."""
-        printed = ", as printed" if self.preset == "paper" else ""
-        return self.method + printed + (", clipped" if printed and "clip" in self.settings else "")
+        which = {"paper": ", as printed", "released": ", as released"}
+        return self.method + which.get(self.preset or "", "")
 
     @property
     def cost(self) -> float:
@@ -124,6 +123,8 @@ class Job(BaseModel):
             return run_baseline(self.experiment, self.method, self.seed, self.n, self.settings)
         if self.kind == "ceiling":
             return run_inverse(self.experiment, self.seed, self.n)
+        if self.kind == "closing":
+            return run_closings(self.experiment, self.settings["starts"], self.seed, self.n)
         options: dict[str, Any] = {}
         if self.method in TRAINED:
             options = {
@@ -141,7 +142,7 @@ class Job(BaseModel):
         the result is the same up to rounding.
         """
         return (
-            self.settings.get("clock", self.preset) == "paper"
+            self.settings.get("clock", self.preset) in ("paper", "released")
             and (self._steps or 0) >= 20_000
             and _has_compiler()
         )
@@ -181,6 +182,23 @@ def covariance_jobs(experiment: Experiment) -> list[Job]:
     return _trained(experiment, experiment.covariance, {"start": "covariance"})
 
 
+def closing_jobs(experiment: Experiment) -> list[Job]:
+    """The closed form that ends our training, from random starts, on each of its seeds."""
+    training = experiment.training
+    if training is None:
+        return []
+    return [
+        Job(
+            experiment=experiment,
+            kind="closing",
+            method="closed form",
+            seed=seed,
+            settings={"starts": training.starts},
+        )
+        for seed in training.seeds
+    ]
+
+
 def _trained(
     experiment: Experiment, training: Training | None, settings: dict[str, Any]
 ) -> list[Job]:
@@ -201,27 +219,20 @@ def _trained(
 
 def printed_jobs(experiment: Experiment) -> list[Job]:
     """The paper's training as printed, where the experiment asks for it."""
-    return _printed(experiment, experiment.printed, {})
+    return _printed(experiment, experiment.printed, "paper")
 
 
-def clipped_jobs(experiment: Experiment) -> list[Job]:
-    """The same with gradients clipped as in the authors' code; the text has no word of it."""
-    return _printed(experiment, experiment.printed, {"clip": CODE_CLIP})
+def released_jobs(experiment: Experiment) -> list[Job]:
+    """The same with the choices of the authors' code."""
+    return _printed(experiment, experiment.printed, "released")
 
 
 def tabled_jobs(experiment: Experiment) -> list[Job]:
     """As printed over the steps of the paper's training table, where the experiment asks for it."""
-    return _printed(experiment, experiment.tabled, {})
+    return _printed(experiment, experiment.tabled, "paper")
 
 
-def clipped_tabled_jobs(experiment: Experiment) -> list[Job]:
-    """The same with gradients clipped."""
-    return _printed(experiment, experiment.tabled, {"clip": CODE_CLIP})
-
-
-def _printed(
-    experiment: Experiment, printed: Printed | None, settings: dict[str, Any]
-) -> list[Job]:
+def _printed(experiment: Experiment, printed: Printed | None, preset: str) -> list[Job]:
     if printed is None:
         return []
     return [
@@ -230,8 +241,8 @@ def _printed(
             kind="solver",
             method="neural",
             seed=seed,
-            settings={"steps": printed.steps} | settings,
-            preset="paper",
+            settings={"steps": printed.steps},
+            preset=preset,
         )
         for seed in printed.seeds
     ]

@@ -75,7 +75,7 @@ def steps_price(
     if method != "neural" or not steps:
         return None
     points = experiment.shape[0]
-    if preset == "paper" and experiment.name in PRINTED_STEPS:
+    if preset in ("paper", "released") and experiment.name in PRINTED_STEPS:
         return PRINTED_STEPS[experiment.name][0] * steps
     return STEP_BY_POINTS[points] * steps if points in STEP_BY_POINTS else None
 

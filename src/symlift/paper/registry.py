@@ -74,10 +74,13 @@ class PaperValues(_Frozen):
 
 
 class Training(_Frozen):
-    """Our training in the full table: its seeds, and the most seconds that each may take."""
+    """Our training in the full table: its seeds, the most seconds that each may take, and from how
+    many random starts its closed form is tried alone.
+    """
 
     seeds: Seeds
     seconds: PositiveFloat
+    starts: Annotated[int, Field(ge=1, le=1000)] = 4
 
 
 class Printed(_Frozen):

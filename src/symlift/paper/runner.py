@@ -6,11 +6,15 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dctn, idctn
 
+from symlift.core.grid import Grid
 from symlift.datasets import Observations
 from symlift.errors import FitWarning, InputError
 from symlift.estimator import LatentDomain
@@ -18,8 +22,20 @@ from symlift.metrics import circular_correlation, generator_similarity, signal_r
 from symlift.paper.baselines import Baseline, choose, get_baseline, try_all
 from symlift.paper.baselines.tuning import SCORED
 from symlift.paper.registry import Experiment
+from symlift.solvers.registry import TRAINED_MAP
 
-__all__ = ["peak_rss_mb", "run_baseline", "run_experiment", "run_inverse", "signal_figures"]
+__all__ = [
+    "ARRIVED",
+    "peak_rss_mb",
+    "run_baseline",
+    "run_closings",
+    "run_experiment",
+    "run_inverse",
+    "signal_figures",
+]
+
+#: r, under one alignment, of a map that has arrived at the truth
+ARRIVED = 0.9
 
 
 def peak_rss_mb() -> float | None:
@@ -85,6 +101,8 @@ def run_experiment(
         before = max(0.0, training.seconds - seconds)
         seconds, used = seconds + before, used + before
         ended = {key: getattr(training, key) for key in _TRACED} | {"cpu_seconds": round(used, 1)}
+        if not data.angles:
+            ended |= _before_closing(data, training.closed, figures, _folder(options))
     return {
         "experiment": experiment.name,
         "solver": chosen,
@@ -196,6 +214,35 @@ def run_inverse(experiment: Experiment, seed: int = 0, n: int | None = None) -> 
     }
 
 
+def run_closings(
+    experiment: Experiment, starts: int, seed: int = 0, n: int | None = None
+) -> dict[str, Any]:
+    """The share of random starts from which the closed form of our training arrives without any
+    training, and r of those where it says so itself.
+    """
+    from symlift.solvers.neural.alone import close_random_starts
+
+    data = experiment.observe(seed, n)
+    begun, used, scores = time.perf_counter(), time.process_time(), []
+    closed = close_random_starts(data.X, data.grid, np.random.default_rng(seed), starts)
+    for model in closed:
+        if model is not None:
+            scores.append(signal_recovery(data.latent, model.lift(data.X), data.grid).r)
+    return {
+        "experiment": experiment.name,
+        "seed": seed,
+        **dict.fromkeys(_FIGURES),
+        "starts": starts,
+        "closed": len(scores),
+        "share": round(sum(r >= ARRIVED for r in scores) / starts, 5),
+        "closed_r": [round(float(r), 5) for r in scores],
+        "seconds": round(time.perf_counter() - begun, 2),
+        "cpu_seconds": round(time.process_time() - used, 2),
+        "n": len(data.X),
+        "d": int(data.X.shape[1]),
+    }
+
+
 def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
     """The configurations that the experiment names, or the baseline's own."""
     if baseline.name not in experiment.baselines:
@@ -207,7 +254,7 @@ def _search(experiment: Experiment, baseline: Baseline) -> list[dict[str, Any]]:
 
 
 #: what is kept of how a training went
-_TRACED = ("ended", "steps", "best_step")
+_TRACED = ("ended", "steps", "best_step", "closed")
 _FIGURES = (
     "r",
     "r_per_sample",
@@ -217,6 +264,44 @@ _FIGURES = (
     "similarity_half",
     "circular_correlation",
 )
+
+
+def _folder(options: Mapping[str, Any] | None) -> Path | None:
+    return (options or {}).get("folder")
+
+
+def _before_closing(
+    data: Observations, closed: bool, ended: Mapping[str, Any], folder: Path | None
+) -> dict[str, float]:
+    """r of the map that was trained, before a closed form ended the run; that with which the run
+    ``ended`` where none did, and nothing where the map was not kept.
+
+    A map of a coarse grid is compared with the slow waves of the truth that this grid has.
+    """
+    path = None if folder is None else folder / TRAINED_MAP
+    if closed and (path is None or not path.is_file()):
+        return {}
+    if path is None or not closed:
+        return {f"{key}_before_closing": ended[key] for key in ("r", "r_paper")}
+    from symlift.solvers.neural.coarse_to_fine import coarse_grid
+
+    W = np.load(path, allow_pickle=False)
+    if len(W) != data.grid.size:
+        small = coarse_grid(data.grid, data.X.shape[1])
+        data = replace(data, grid=small, latent=_slow_waves(data.latent, data.grid, small))
+    trained = _recovery(data, (data.X - data.X.mean(axis=0)) @ W.T)
+    return {f"{key}_before_closing": trained[key] for key in ("r", "r_paper")}
+
+
+def _slow_waves(fields: NDArray, grid: Grid, small: Grid) -> NDArray[np.float32]:
+    """Fields (n, points) of an open ``grid`` on a ``small`` one over the same window: as many
+    cosines along each axis as that has points.
+    """
+    axes = tuple(range(1, grid.ndim + 1))
+    waves = dctn(fields.reshape(-1, *grid.shape), axes=axes, norm="ortho")
+    few = waves[(slice(None), *(slice(0, n) for n in small.shape))]
+    slow = idctn(few, axes=axes, norm="ortho").reshape(len(fields), -1)
+    return np.asarray(slow, dtype=np.float32)
 
 
 def _angles(data: Observations, estimator: LatentDomain) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -31,7 +32,16 @@ from symlift.storage.lock import Lock, sweep_locks
 from symlift.storage.plain_files import refuse_links
 from symlift.storage.strict_json import plain, read_json
 
-__all__ = ["Archive", "Cache", "Entry", "default_cache", "machine", "made_entry"]
+__all__ = [
+    "Archive",
+    "Cache",
+    "Entry",
+    "default_cache",
+    "machine",
+    "made_entry",
+    "source_commit",
+    "source_digest",
+]
 
 # import names of packages, where they differ from the package name
 _MODULES = {"scikit-learn": "sklearn", "python-picard": "picard"}
@@ -90,6 +100,28 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
+def source_commit() -> str | None:
+    """The commit whose source this is; None where the source is not that of a commit."""
+    package = Path(symlift.__file__).parent
+    git = shutil.which("git")
+    if git is None:
+        return None
+
+    def answer(*words: str) -> str:
+        given = [git, "-C", str(package), *words]
+        run = subprocess.run(given, capture_output=True, text=True, check=True)  # noqa: S603
+        return run.stdout.strip()
+
+    try:
+        # an installed copy inside somebody else's repository is no part of it
+        answer("ls-files", "--error-unmatch", "--", str(package / "__init__.py"))
+        changed = answer("status", "--porcelain", "--", str(package))
+        return None if changed else answer("rev-parse", "HEAD")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 def made_entry(job: Job, result: dict[str, Any]) -> Entry:
     """The entry of a job that was just run here."""
     return {
@@ -102,6 +134,7 @@ def made_entry(job: Job, result: dict[str, Any]) -> Entry:
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
         "source": source_digest(),
+        "commit": source_commit(),
     }
 
 

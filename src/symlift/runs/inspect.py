@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from symlift.core.rows import row_batches
 from symlift.runs.readers import ReadOptions, Table, read_table
-from symlift.runs.readers.bounds import size_of
 from symlift.runs.readers.gaps import count_gaps
 from symlift.runs.readers.options import column_name, listed
 from symlift.runs.readers.table import SeveralError
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.dependence import effective_rank, independent_rows
+from symlift.storage.free_memory import size_of
 
 __all__ = ["Inspection", "inspect"]
 

@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from symlift import __version__
-from symlift.errors import FitWarning, InputError, SymliftError
+from symlift.errors import CostWarning, FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain
 from symlift.runs.folder import (
     TRAINING,
@@ -263,7 +263,7 @@ def _follow(asked: _Asked) -> None:
     reading = asked.reading if before is None else before.record.input.reading
     table = without_gaps(asked.data, read_table(asked.data, options=reading), settings.nan)
     wait_for_all()  # until the first process has made the folder ready
-    _fit(table, settings, reading.keep, working_folder(asked.out), no_progress)
+    _fit(table, settings, reading.keep, working_folder(asked.out), no_progress, no_note)
 
 
 def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[str], None]) -> Run:
@@ -304,14 +304,20 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
             note(notes.pop(0))
         progress(stage, share)
 
-    _run(claim, run, asked.data, table, time.perf_counter() - start, watch)
+    _run(claim, run, asked.data, table, time.perf_counter() - start, watch, notes.append)
     for line in notes:
         note(line)
     return run
 
 
 def _run(
-    claim: Claim, run: Run, data: Path, table: Table, reading: float, progress: Progress
+    claim: Claim,
+    run: Run,
+    data: Path,
+    table: Table,
+    reading: float,
+    progress: Progress,
+    note: Callable[[str], None],
 ) -> None:
     settings = run.record.settings
     try:
@@ -320,7 +326,7 @@ def _run(
         if settings.trains:
             wait_for_all()
         estimator, notes = _fit(
-            table, settings, run.record.input.reading.keep, run.folder, progress
+            table, settings, run.record.input.reading.keep, run.folder, progress, note
         )
         fitted = time.perf_counter()
         progress("checking", None)
@@ -390,7 +396,12 @@ def _run(
 
 
 def _fit(
-    table: Table, settings: RunSettings, keep: bool, folder: Path, progress: Progress
+    table: Table,
+    settings: RunSettings,
+    keep: bool,
+    folder: Path,
+    progress: Progress,
+    note: Callable[[str], None],
 ) -> tuple[LatentDomain, list[str]]:
     options: dict[str, Any] = {}
     if keep and canonical(settings.solver) == "fast":  # row numbers stay in the data
@@ -409,14 +420,24 @@ def _fit(
         random_state=settings.seed,
         solver_options=options,
     )
-    with warnings.catch_warnings(record=True) as caught:
+    doubts: list[str] = []
+
+    def keep_or_say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, CostWarning):  # before the work, not after it
+            note(str(message))
+        elif issubclass(category, FitWarning):
+            doubts.append(str(message))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", FitWarning)
+        warnings.simplefilter("always", CostWarning)
+        warnings.showwarning = keep_or_say
         estimator.fit(
             table.rows,
             progress=lambda stage, share: progress(f"fitting: {stage}", share),
             names=table.names,
         )
-    return estimator, [str(w.message) for w in caught if issubclass(w.category, FitWarning)]
+    return estimator, doubts
 
 
 def _judge(

@@ -300,8 +300,8 @@ class Evidence:
     ceiling : float, optional
         Share that any model could explain, given the sampling noise between two halves of the rows.
     carried_by : str, default=""
-        Which statistics carried it: those of displacements ("lags"), of neighbours ("neighbours"),
-        or others.
+        What carried it: statistics of displacements ("lags"), of neighbours ("neighbours") or
+        others; "training" alone, or a "closed form" that began where training had got to.
     nongaussianity : float, optional
         Standard score of the components; a dense mixing can only be undone if it is large.
     agreement : float, optional
@@ -321,6 +321,8 @@ class Evidence:
         Resolution of that map.
     distortion : float, optional
         Distortion of that map.
+    trained_stationarity : float, optional
+        Stationarity of what a training had reached before a closed form ended it.
     confidence : float, optional
         Probability that the result is right, from tests that cost little.
     bit_slopes : tuple of float, default=()
@@ -350,6 +352,7 @@ class Evidence:
     stationarity: float | None = None
     resolution: float | None = None
     distortion: float | None = None
+    trained_stationarity: float | None = None
     confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
 
@@ -371,8 +374,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """How a training went: the preset, how it ended and after how many steps, and the best model on
-    held-out rows.
+    """How a training went: the preset, how it ended and after how many steps, the best model on
+    held-out rows, and whether a closed form ended it or which signs of convergence it shows.
     """
 
     preset: str
@@ -383,6 +386,10 @@ class TrainingSummary:
     held_out: float
     restarts: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    closed: bool = False
+    signs: Mapping[str, bool] = field(default_factory=dict)
+    #: terms on held-out rows of what was trained, where a closed form then ended the run
+    before_closing: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ __all__ = [
     "SOLVERS",
     "SPENT",
     "TRAINED",
+    "TRAINED_MAP",
     "TRAINING_FILES",
     "canonical",
     "check_mixing",
@@ -34,11 +35,13 @@ SOLVERS = {
 DEFAULT = "fast"
 #: solvers that train: they have presets, budgets and checkpoints, and need PyTorch
 TRAINED = ("neural", "refine")
-#: files in their folder: the last checkpoint, a line for each evaluation, and the time spent
-CHECKPOINT, CURVE, SPENT = TRAINING_FILES = (
+#: files in their folder: the last checkpoint, a line for each evaluation, the time spent, and the
+#: map that was trained where a closed form then ended the run
+CHECKPOINT, CURVE, SPENT, TRAINED_MAP = TRAINING_FILES = (
     "checkpoint.safetensors",
     "training.jsonl",
     "spent.json",
+    "before_closing.npy",
 )
 
 #: what is known about how columns are made from points: nothing; each is a point; a rotation; any

@@ -51,13 +51,28 @@ def partial_correlations(c: NDArray, ridge: float) -> NDArray[np.float64]:
 
 def _inverse(a: NDArray) -> NDArray:
     """Inverse of a symmetric matrix, with more ridge where it is not positive definite."""
+    diagonal = a.diagonal().copy()
     for more in (0.0, 0.02, 0.1, 0.5):
-        factor, failed = lapack.dpotrf(a + more * np.eye(len(a)), lower=1)
+        if more:
+            a[np.diag_indices_from(a)] = diagonal + more
+        factor, failed = lapack.dpotrf(a, lower=1)
         if not failed:
-            inverse, failed = lapack.dpotri(factor, lower=1)
+            inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
             if not failed:
-                return np.tril(inverse) + np.tril(inverse, -1).T
+                return _mirrored(inverse)
+    a[np.diag_indices_from(a)] = diagonal
     return np.linalg.pinv(a, hermitian=True)
+
+
+def _mirrored(lower: NDArray, block: int = 1024) -> NDArray:
+    """The symmetric matrix of a lower triangle, without further matrices of its size."""
+    out = np.tril(lower)
+    for start in range(0, len(out), block):
+        part = slice(start, start + block)
+        out[part, start + block :] = out[start + block :, part].T
+        square = out[part, part]
+        square += np.tril(square, -1).T
+    return out
 
 
 def fisher(c: NDArray) -> NDArray[np.float64]:

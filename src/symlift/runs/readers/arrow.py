@@ -65,7 +65,10 @@ def read_arrow(path: Path, _: ReadOptions) -> Sheet:
     with extra("pyarrow", path).memory_map(str(path)) as file:
         file.seek(skip)
         with ipc.open_stream(file) as reader:
-            return _sheet(path, reader.read_all())
+            table = reader.read_all()
+            # offsets and indices are used as they are, and wrong ones read beyond the buffers
+            table.validate(full=True)
+            return _sheet(path, table)
 
 
 def _check_messages(path: Path, ipc: Any, skip: int) -> None:

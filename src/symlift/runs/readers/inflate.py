@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import size_of
+from symlift.storage.free_memory import size_of
 
 __all__ = ["PACKERS", "arrow_sizes", "check_packed"]
 
@@ -54,12 +54,16 @@ def _of_zstd(packed: bytes) -> Iterator[int]:
             yield len(block)
 
 
-def _of_header(at: int) -> Callable[[bytes], Iterator[int]]:
-    def sizes(packed: bytes) -> Iterator[int]:
-        if len(packed) >= at + 4:
-            yield int(struct.unpack_from("<I", packed, at)[0])
+def _of_lz4(packed: bytes) -> Iterator[int]:
+    if len(packed) >= 4:
+        yield int(struct.unpack_from("<I", packed, 0)[0])
 
-    return sizes
+
+def _of_blosc(packed: bytes) -> Iterator[int]:
+    # the library believes the length in the header, and reads beyond the end where that is wrong
+    if len(packed) < 16 or struct.unpack_from("<I", packed, 12)[0] != len(packed):
+        raise ValueError("a piece has another length than it says")
+    yield int(struct.unpack_from("<I", packed, 4)[0])
 
 
 _SIZES: dict[str, Callable[[bytes], Iterator[int]]] = {
@@ -68,8 +72,8 @@ _SIZES: dict[str, Callable[[bytes], Iterator[int]]] = {
     "bz2": _of_stream(bz2.BZ2Decompressor),
     "lzma": _of_stream(lzma.LZMADecompressor),
     "zstd": _of_zstd,
-    "blosc": _of_header(4),
-    "lz4": _of_header(0),
+    "blosc": _of_blosc,
+    "lz4": _of_lz4,
 }
 #: names of what packs, as zarr has them
 PACKERS = frozenset(_SIZES)

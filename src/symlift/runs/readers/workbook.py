@@ -26,28 +26,31 @@ _MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
 def read_xlsx(path: Path, options: ReadOptions) -> Sheet:
     openpyxl = extra("openpyxl", path)
     _check_archive(path)
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-    try:
-        sheets = {sheet.title: sheet for sheet in book.worksheets}
-        if options.key is None and len(sheets) > 1:  # new workbooks contain unused sheets
-            sheets = {
-                title: sheet for title, sheet in sheets.items() if next(_records(sheet), None)
-            } or sheets
-        sheet = sheets[choose_key(path, options.key, sheets, "sheet")]
-        sheet.reset_dimensions()  # the size that the file declares may be wrong
-        head = list(islice(_records(sheet), _HEAD))
-        if not head:
-            raise InputError(
-                f"{path}, sheet {sheet.title!r} is empty: choose another one with --key"
-            )
-        width = max(len(fields) for _, fields in head)
-        head = [(line, _padded(fields, width)) for line, fields in head]
-        layout = layout_of(path, head, "\t", options)
-        return sheet_of(
-            path, ((line, _padded(fields, width)) for line, fields in _records(sheet)), layout
-        )
-    finally:
-        book.close()
+    with path.open("rb") as file:  # the library does not close a workbook that it cannot load
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        try:
+            return _read_book(path, book, options)
+        finally:
+            book.close()
+
+
+def _read_book(path: Path, book: Any, options: ReadOptions) -> Sheet:
+    sheets = {sheet.title: sheet for sheet in book.worksheets}
+    if options.key is None and len(sheets) > 1:  # new workbooks contain unused sheets
+        sheets = {
+            title: sheet for title, sheet in sheets.items() if next(_records(sheet), None)
+        } or sheets
+    sheet = sheets[choose_key(path, options.key, sheets, "sheet")]
+    sheet.reset_dimensions()  # the size that the file declares may be wrong
+    head = list(islice(_records(sheet), _HEAD))
+    if not head:
+        raise InputError(f"{path}, sheet {sheet.title!r} is empty: choose another one with --key")
+    width = max(len(fields) for _, fields in head)
+    head = [(line, _padded(fields, width)) for line, fields in head]
+    layout = layout_of(path, head, "\t", options)
+    return sheet_of(
+        path, ((line, _padded(fields, width)) for line, fields in _records(sheet)), layout
+    )
 
 
 def _check_archive(path: Path) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -21,6 +23,9 @@ from symlift.solvers.neural.full_batch import FullBatch
 from symlift.solvers.neural.objective.critic import Head, Layer, Norm, Padding
 from symlift.solvers.neural.objective.rank import Form, Window
 from symlift.solvers.neural.two_valued import TwoValued
+
+#: points of a short field; the most spins that are looked for, and the rows that show them
+_SHORT, _MOST_SPINS, _SPIN_ROWS = 24, 128, 20_000
 
 __all__ = ["PRESETS", "Estimator", "Settings", "few_planes", "fitted", "preset_for", "refining"]
 
@@ -278,8 +283,11 @@ PRESETS["mnist7-bits"] = PRESETS["mnist15"].model_copy(
 )
 
 
-def preset_for(grid: Grid, d: int) -> str:
+def preset_for(grid: Grid, d: int, rows: NDArray | None = None) -> str:
     """The name of the preset whose data are most like d columns on ``grid``.
+
+    Spins are distinguished from shot noise by what ``rows`` (n, d) are: two-valued fields behind a
+    linear map. Without rows, a line or ring has shot noise; short fields differ from long ones.
 
     >>> preset_for(Grid((15,), periodic=True), 15), preset_for(Grid((63,)), 63)
     ('gsn15', 'gsn63')
@@ -291,9 +299,19 @@ def preset_for(grid: Grid, d: int) -> str:
     if grid.ndim == 1:
         if all(grid.periodic) and 2 * d > 3 * grid.size:
             return "visual-coding"
-        return "gsn15" if grid.size <= 24 else "ising33" if grid.size <= 48 else "gsn63"
+        if rows is not None and _spins(rows, grid):
+            return "ising33"
+        return "gsn15" if grid.size <= _SHORT else "gsn63"
     name = "mnist15" if max(grid.shape) <= 20 else "mnist27"
     return name if d <= 2 * grid.size else f"{name}-bits"
+
+
+def _spins(rows: NDArray, grid: Grid) -> bool:
+    """Whether all columns follow from as many sources of two values."""
+    if not TwoValued.suits(grid, rows.shape[1]) or not 4 <= grid.size <= _MOST_SPINS:
+        return False
+    few = np.asarray(rows[:_SPIN_ROWS], dtype=np.float64)
+    return len(few) > 4 * grid.size and TwoValued(few / few.std(), grid).applies
 
 
 def fitted(settings: Settings, grid: Grid, d: int) -> Settings:

@@ -124,6 +124,8 @@ class Trainer:
         self.best = _Best()
         self.ended: str | None = None
         self.history: list[dict[str, float]] = []
+        # the map that a closed form on all rows has replaced: what was trained, not closed
+        self.trained: NDArray | None = None
 
     def _begin(self, start: LiftedModel, seed: int) -> None:
         """Network, estimators and optimisers as they are before the first step."""
@@ -213,8 +215,10 @@ class Trainer:
         """The same on all rows at once, which ends the run where two such closings agree."""
         if not self.full_batch.applies:
             return
-        closing = self.full_batch.close(np.asarray(self.network.model().map))
+        trained = np.asarray(self.network.model().map)
+        closing = self.full_batch.close(trained)
         if closing.agrees(self.clock.closed):
+            self.trained = trained
             self._end_near(closing, watch, finished=True, closed=closing.gap)
         else:
             self.clock = self.clock.after_closing(self.settings, closing.gap, closing.arrived)

@@ -9,6 +9,9 @@ where those are enough.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,9 @@ from symlift.solvers.contract import (
     no_progress,
     part_of,
 )
-from symlift.solvers.neural.board import Watch
+from symlift.solvers.neural.board import Watch, both
 from symlift.solvers.neural.coarse_to_fine import close_finer, coarse_grid
+from symlift.solvers.neural.convergence import all_show, signs_of_convergence
 from symlift.solvers.neural.data import (
     centred,
     covariance_of,
@@ -41,13 +45,25 @@ from symlift.solvers.neural.data import (
 from symlift.solvers.neural.distributed import join_processes
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.network import initial_model
+from symlift.solvers.neural.own import OwnParts, OwnTerm, OwnTrainer, Schedule
 from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for, refining
 from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.released import RELEASED
 from symlift.solvers.neural.trainer import Budget, Trainer
-from symlift.solvers.registry import CHECKPOINT
+from symlift.solvers.registry import CHECKPOINT, TRAINED_MAP
+from symlift.statistics.selection import held_out, held_out_in_window
+from symlift.storage.atomic import write_atomically
 
-__all__ = ["PRESETS", "Settings", "pick_device", "solve", "starting_model", "train"]
+__all__ = [
+    "PRESETS",
+    "Settings",
+    "chosen_settings",
+    "on_finer_grid",
+    "pick_device",
+    "solve",
+    "starting_model",
+    "train",
+]
 
 
 def solve(
@@ -66,6 +82,11 @@ def solve(
     watch: Watch | None = None,
     tensorboard: bool = False,
     compile: bool = False,  # noqa: A002 - as torch calls it
+    terms: Sequence[OwnTerm] = (),
+    critic: Callable[[Grid], Any] | None = None,
+    embedding: NDArray | Callable[[Any, int], NDArray] | None = None,
+    schedule: Schedule | None = None,
+    callback: Watch | None = None,
 ) -> Solution:
     """Train on X (n, d); sees X and the grid, nothing else.
 
@@ -73,15 +94,22 @@ def solve(
     authors' code, "ours" (or "auto") is ours, each for the row of the paper's training table that
     is nearest; a row can be named ("gsn63", "paper-gsn63"). ``settings`` replace single entries of
     it. ``start`` None is the paper's initialisation. ``steps`` and ``seconds`` bound each restart.
-    With ``folder``, checkpoints are
-    written there and a run that was killed goes on from them; ``tensorboard`` adds its event files
-    (``pip install tensorboard``). ``compile`` makes one compiled function of a step where critics
-    alone measure stationarity, as in ``preset="paper"``: a third of the time, after a minute.
+    With ``folder``, checkpoints are written there and a run that was killed goes on from them;
+    ``tensorboard`` adds its event files (``pip install tensorboard``). ``compile`` makes one
+    compiled function of a step where critics alone measure stationarity, as in ``preset="paper"``:
+    a third of the time, after a minute.
+
+    ``terms``, ``critic``, ``embedding`` and ``schedule`` are own parts of the method
+    (`symlift.solvers.neural.own`); ``callback``, or ``watch``, is called with (step, model, values)
+    at evaluations.
     """
+    parts = OwnParts(tuple(terms), critic, embedding, schedule)
+    if callback is not None:
+        watch = both(watch, callback)
     small = grid
     if preset in ("ours", "auto") and start is None:
         small = coarse_grid(grid, X.shape[1])
-    chosen = _settings(preset, settings, small, X.shape[1])
+    row, chosen = chosen_settings(preset, settings, small, X)
     if start is not None:
         chosen = refining(chosen)
     best: Trainer | None = None
@@ -104,6 +132,7 @@ def solve(
             watch=watch,
             tensorboard=tensorboard,
             compiled=compile,
+            parts=parts,
         )
         ends.append(
             {"ended": trainer.ended, "held_out": trainer.best.value, "steps": trainer.step_count}
@@ -111,8 +140,10 @@ def solve(
         if best is None or trainer.best.value < best.best.value:
             best = trainer
     assert best is not None  # noqa: S101 - there is at least one restart
+    model = best.best_model() if chosen.keep == "best" else best.network.model()
+    closed, signs = _ending(best, model, start is not None)
     summary = TrainingSummary(
-        preset=_row(preset, small, X.shape[1]),
+        preset=row,
         ended=str(best.ended),
         steps=best.step_count,
         best_step=best.best.step,
@@ -120,24 +151,63 @@ def solve(
         held_out=best.best.value,
         restarts=tuple(ends),
         settings=chosen.model_dump(mode="json"),
+        closed=closed,
+        signs=signs,
+        before_closing=_before_closing(best, closed, folder),
     )
     stages = tuple(Stage("train", record["seconds"], record) for record in best.history)
-    model = best.best_model() if chosen.keep == "best" else best.network.model()
-    converged = best.converged
+    converged = closed or all_show(signs)
     if small != grid:
         began = time.perf_counter()
         progress(f"closing on the grid {grid}", None)
-        model, closing = _on_grid(model, X[split[0]], grid)
+        model, closing = on_finer_grid(model, X[split[0]], grid)
         converged = converged and closing.arrived
         stages += (Stage("finer grid", time.perf_counter() - began, {"gap": closing.gap}),)
+    ended = held_out_in_window(model.map, np.asarray(X[split[1]], dtype=np.float64), grid)
+    evidence = Evidence(
+        found=converged,
+        carried_by="closed form" if closed or small != grid else "training",
+        trained_stationarity=summary.before_closing.get("stationarity"),
+        **asdict(ended),
+    )
     return Solution(
         model,
-        Evidence(found=converged, carried_by="training"),
+        evidence,
         Trace(solver="neural", stages=stages, training=summary),
     )
 
 
-def _on_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
+def _ending(trainer: Trainer, model: LiftedModel, near: bool) -> tuple[bool, dict[str, bool]]:
+    """Whether two closings on all rows ended a run, and, where none does, its signs of convergence.
+
+    Where closings are asked for and the rows have what they rest on, nothing else counts.
+    """
+    if trainer.given["full_batch_at"] is not None:
+        closed = trainer.clock.near and trainer.clock.closed is not None
+        if closed or not trainer.converged:
+            return closed, {}
+    W = np.asarray(model.map)
+    signs = signs_of_convergence(
+        W, trainer.held, trainer.lags, trainer.history, trainer.clock.full, trainer.ended, near
+    )
+    return False, signs
+
+
+def _before_closing(trainer: Trainer, closed: bool, folder: Path | None) -> dict[str, float]:
+    """Terms on held-out rows of the map that was trained, before a closed form ended the run; with
+    ``folder``, the map is kept there, for who knows the truth.
+    """
+    W = trainer.trained
+    # nothing was closed, or it was before the run was stopped and went on
+    if not closed or W is None:
+        return {}
+    if folder is not None and trainer.workers.rank == 0:
+        with write_atomically(folder / TRAINED_MAP) as temporary, temporary.open("wb") as file:
+            np.save(file, W)
+    return asdict(held_out(W, trainer.held, trainer.lags))
+
+
+def on_finer_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[LiftedModel, Closing]:
     """A model of a coarse grid carried on to the ``grid`` that was asked for, and the closing
     there.
     """
@@ -163,10 +233,14 @@ def train(
     watch: Watch | None = None,
     tensorboard: bool = False,
     compiled: bool = False,
+    parts: OwnParts | None = None,
 ) -> Trainer:
     """One run from one seed; returns the trainer as it ended."""
     model = starting_model(X, grid, settings, seed) if start is None else start
-    trainer = Trainer(
+    make: Callable[..., Trainer] = Trainer
+    if parts is not None and parts.given:
+        make = partial(OwnTrainer, parts=parts)
+    trainer = make(
         X,
         *split,
         model,
@@ -225,19 +299,35 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cpu")
 
 
-def _row(preset: str, grid: Grid, d: int) -> str:
+def chosen_settings(
+    preset: str, overrides: dict[str, Any] | None, grid: Grid, X: NDArray
+) -> tuple[str, Settings]:
+    """The name of the settings that ``preset`` means for rows ``X`` on ``grid``, and the settings,
+    with ``overrides``.
+    """
+    row = _row(preset, grid, X.shape[1], X)
+    return row, _settings(row, overrides, grid, X.shape[1])
+
+
+def _row(preset: str, grid: Grid, d: int, rows: NDArray | None = None) -> str:
     """The name of the settings that ``preset`` means for these data."""
     if preset in ("paper", "released"):
-        return f"{preset}-{preset_for(grid, d)}"
+        return f"{preset}-{preset_for(grid, d, rows)}"
     if preset not in ("ours", "auto"):
         return preset
-    name = preset_for(grid, d)
+    name = preset_for(grid, d, rows)
     return "mnist7-bits" if name == "mnist15-bits" and FullBatch.suits(grid, d) else name
 
 
-def _settings(preset: str, overrides: dict[str, Any] | None, grid: Grid, d: int) -> Settings:
+def _settings(
+    preset: str,
+    overrides: dict[str, Any] | None,
+    grid: Grid,
+    d: int,
+    rows: NDArray | None = None,
+) -> Settings:
     known = PRESETS | PRINTED | RELEASED
-    name = _row(preset, grid, d)
+    name = _row(preset, grid, d, rows)
     if name not in known:
         raise InputError(
             f"preset {preset!r} is unknown: use one of ours, paper, released, {', '.join(known)}"

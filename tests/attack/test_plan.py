@@ -1,0 +1,204 @@
+"""What a fit will take is said before it begins, and what cannot be is refused at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import everything, refused, run_command
+
+from symlift import LatentDomain
+from symlift.datasets import gsn
+from symlift.errors import CostWarning, InputError
+from symlift.runs.record import open_run
+from symlift.solvers.plan import plan_fit
+from symlift.storage import free_memory
+
+GB = 1 << 30
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if 40 MB were free: a fit of 300 x 225 is expected to take 30 MB."""
+    monkeypatch.setattr("symlift.solvers.plan.available_memory", lambda: 40 << 20)
+    monkeypatch.setattr("symlift.solvers.plan.free_swap", lambda: 0)
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    np.save(tmp_path / "x.npy", gsn(300, (15, 15), transform="permutation", random_state=0).X)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_small_fits_are_not_announced() -> None:
+    for n, d in ((100, 20), (2_000, 225), (20_000, 225), (500, 1_500)):
+        assert plan_fit(n, d, d, mixing="shuffled").say(free=4 * GB) == ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((200, 20_000), "20,000 columns may take about 27.4 GB of memory, and 32.0 GB are free"),
+        ((200, 20_000), "minutes on one core: give fewer columns (at most about"),
+        ((50_000, 900), "900 columns may take about 41 minutes on one core"),
+        ((50_000, 900), 'give mixing "shuffled" if columns are points, fewer columns'),
+    ],
+)
+def test_large_fits_are_one_line_with_what_would_do(shape: tuple[int, int], words: str) -> None:
+    line = plan_fit(*shape, shape[1]).say(free=32 * GB)
+    assert words in line
+    assert "\n" not in line
+
+
+def test_what_would_do_would_do() -> None:
+    """The number of columns that a line names is neither announced itself nor far too small."""
+    line = plan_fit(200, 20_000, 20_000).say(free=32 * GB)
+    most = int(line.split("at most about ")[1].split(")")[0].replace(",", ""))
+    assert plan_fit(200, most, most).say(free=32 * GB) == ""
+    assert plan_fit(200, 2 * most, 2 * most).say(free=32 * GB) != ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "points", "words"),
+    [
+        ((10, 1_000_000), 1_000_000, "1,000,000 columns take about 66.2 TB of memory"),
+        ((100, 50_000), None, "50,000 columns take about 169.8 GB"),
+        ((100, 50), 10**9, "a grid of 1,000,000,000 points and 50 columns take"),
+    ],
+)
+def test_what_cannot_be_is_refused(shape: tuple[int, int], points: int | None, words: str) -> None:
+    with pytest.raises(InputError, match="are free: give") as caught:
+        plan_fit(*shape, points).say(free=32 * GB)
+    assert words in str(caught.value)
+
+
+def test_estimates_grow_with_everything() -> None:
+    base = plan_fit(5_000, 300, 300)
+    for other in (plan_fit(10_000, 300, 300), plan_fit(5_000, 600, 300), plan_fit(5_000, 300, 290)):
+        assert other.memory >= base.memory * 0.9
+    assert plan_fit(5_000, 300, 300, mixing="shuffled").seconds < base.seconds
+    assert not plan_fit(5_000, 300, 300, gaps=True).unmixes
+    assert not plan_fit(200, 300, 300).unmixes
+
+
+@pytest.mark.usefixtures("little")
+def test_a_fit_warns_before_it_works(rows: Path) -> None:
+    X, seen = np.load(rows / "x.npy"), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LatentDomain((15, 15), solver="random", random_state=0).fit(
+            X,
+            progress=lambda *_: seen.append(sum(w.category is CostWarning for w in caught)),
+        )
+    assert seen[0] == seen[-1] == 1
+    line = next(str(w.message) for w in caught if w.category is CostWarning)
+    assert line.startswith("225 columns may take about ")
+    assert "40.0 MB are free" in line
+
+
+@pytest.mark.usefixtures("little")
+def test_a_run_says_it_and_does_not_keep_it(rows: Path) -> None:
+    options = ("--grid", "15x15", "--solver", "random", "--no-check", "--no-report")
+    code, _, err = run_command("recover", rows / "x.npy", "--out", rows / "run", *options)
+    assert code == 0
+    assert err.count("note: 225 columns may take about") == 1
+    assert not any("may take" in line for line in open_run(rows / "run").record.warnings)
+    code, _, err = run_command(
+        "recover", rows / "x.npy", "--out", rows / "quiet", "--quiet", *options
+    )
+    assert (code, err) == (0, "")
+
+
+def test_a_run_that_cannot_be_leaves_nothing(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("symlift.solvers.plan.available_memory", lambda: 4 << 20)
+    monkeypatch.setattr("symlift.solvers.plan.free_swap", lambda: 0)
+    said = refused(rows, "225 columns take about", "recover", "x.npy", "--grid", "15x15")
+    assert "4.0 MB are free" in said
+    assert "--resume" not in said
+
+
+_PEAK = """
+import sys
+from pathlib import Path
+from symlift.cli import main
+sys.argv = ["symlift", *sys.argv[1:]]
+try:
+    main()
+finally:
+    # the program's own: getrusage would include its parent
+    lines = Path("/proc/self/status").read_text().splitlines()
+    print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read in /proc")
+def test_noise_on_a_long_line_takes_what_its_size_explains(rows: Path) -> None:
+    """Coordinates that diverge are not counted: once they asked for 22 to 52 GiB."""
+    np.save(rows / "long.npy", np.random.default_rng(0).normal(size=(500, 1_500)))
+    options = ("--grid", "1500", "--no-report", "--out", "run")
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, "recover", "long.npy", *options],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert "no evidence" in done.stdout
+    assert int(done.stdout.splitlines()[-1]) < 1_000_000  # kB
+
+
+def test_a_million_columns_are_refused_at_once(rows: Path) -> None:
+    np.save(rows / "wide.npy", np.random.default_rng(0).normal(size=(10, 1_000_000)).astype("f4"))
+    before, start = everything(rows), time.perf_counter()
+    code, out, err = run_command("recover", "wide.npy", "--out", "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "1,000,000 columns take about" in err
+    assert "where each row is a channel, give --transpose" in err
+    assert "--resume" not in err
+    assert everything(rows) == before
+    assert time.perf_counter() - start < 10
+
+
+def group(folder: Path, limit: object, used: int, cached: int = 0) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 5\ninactive_file {cached}\nactive_file 7\n")
+
+
+def test_limits_of_a_container_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = free_memory._text
+    monkeypatch.setattr(free_memory, "_GROUPS", tmp_path)
+    monkeypatch.setattr(
+        free_memory,
+        "_text",
+        lambda path: "0::/a/b" if str(path) == "/proc/self/cgroup" else text(path),
+    )
+    free = free_memory.available_memory()
+    group(tmp_path / "a/b", "max", 1000)
+    assert free_memory.available_memory() > free / 2
+    group(tmp_path / "a", 5000, 4000)
+    assert free_memory.available_memory() == 1000
+    group(tmp_path / "a", 5000, 4000, cached=500)  # files that were read are given up first
+    assert free_memory.available_memory() == 1500
+    group(tmp_path / "a/b", 3000, 2900)
+    assert free_memory.available_memory() == 100
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    text = free_memory._text
+    monkeypatch.setattr(
+        free_memory, "_text", lambda path: "9 1" if path.name == "statm" else text(path)
+    )
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64 << 20, -1))
+    assert free_memory.available_memory() == (64 << 20) - 9 * resource.getpagesize()
