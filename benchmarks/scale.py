@@ -175,13 +175,15 @@ def stream(seed: int, shape: tuple[int, int] = (32, 32), batches: int = 100) -> 
         for batch in np.split(X, batches):
             est.partial_fit(batch)
     order[[one, other]] = order[[other, one]]
-    noticed = est.stream_.exchanges
+    noticed, placement = est.stream_.exchanges, est.placement_
     return {
         "seed": seed,
         "neighbours": bool(seed % 2),
         "noticed_in_batch": [e.batch for e in noticed],
         "right_columns": [set(e.columns) == {one, other} for e in noticed],
-        "placed_afterwards": placement_agreement(est.placement_.point, order, est.grid_),
+        "placed_afterwards": placement_agreement(placement.point, order, est.grid_)
+        if placement is not None
+        else 0.0,
         "cpu_seconds": round(time.process_time() - begin, 1),
     }
 

@@ -231,8 +231,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         FitWarning
             If columns have exchanged places.
         """
-        if half_life is not None and not half_life > 0:
-            raise InputError(f"half_life is {half_life}: give a positive number of rows")
         self._check_settings()
         rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
         check_finite(rows, False, self._names)
@@ -242,13 +240,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         )
         exchange = stream.add(np.asarray(rows, dtype=float_type(rows.dtype)), rng, half_life)
         if exchange is not None:
-            who = (column_of(c, self._names) for c in exchange.columns)
-            warnings.warn(
-                f"{' and '.join(who)} have exchanged places from row {exchange.first_row + 1:,} on"
-                f" (batch {exchange.batch}): the placement follows them; see stream_.exchanges",
-                FitWarning,
-                stacklevel=2,
-            )
+            warnings.warn(exchange.words(self._names), FitWarning, stacklevel=2)
         # rows of the last fit, and what it found for columns in their first places
         before, first = getattr(self, "_streamed", None) or self._fitted_before()
         enough = self._places or len(stream.sample) > 1.25 * rows.shape[1] + 1

@@ -18,7 +18,7 @@ from symlift.search.rows import robust_spread, split_rows, wild_rows
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.dependence import independent_rows
 
-__all__ = ["WideRows", "score_columns"]
+__all__ = ["WideRows", "rows_used", "score_columns"]
 
 #: numbers that are kept at most, unless that would be fewer rows than the second number
 _NUMBERS, _FEWEST_ROWS = 300_000_000, 1_000
@@ -65,12 +65,17 @@ class WideRows:
         return float(-ndtri(noise / len(self.z) ** 2) / np.sqrt(max(worth - 3, 1.0)))
 
 
+def rows_used(n: int, d: int, settings: PlaceSettings) -> int:
+    """How many of n rows of d columns are used."""
+    return min(n, settings.rows, max(_FEWEST_ROWS, _NUMBERS // d))
+
+
 def score_columns(
     X: NDArray, alive: NDArray[np.bool_], rng: np.random.Generator, settings: PlaceSettings
 ) -> WideRows:
     """Scores of a sample of the rows of X (n, d), of the columns that are ``alive`` (d,)."""
     n, d = X.shape
-    most = min(settings.rows, max(_FEWEST_ROWS, _NUMBERS // d))
+    most = rows_used(n, d, settings)
     number = np.arange(n) if n <= most else np.sort(rng.choice(n, size=most, replace=False))
     columns = np.flatnonzero(alive)
     some = np.sort(rng.permutation(number)[: max(200, _SPREAD_NUMBERS // d)])

@@ -7,12 +7,14 @@ exchange their roles, whatever else the data do, and that shows within one batch
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
 
+from symlift.core.rows import column_of
 from symlift.errors import InputError
 
 __all__ = ["MOST_STREAMED", "ColumnExchange", "RunningMoments", "Stream"]
@@ -46,6 +48,14 @@ class ColumnExchange:
     first_row: int
     columns: tuple[int, ...]
     places: tuple[int, ...]
+
+    def words(self, names: Any = None) -> str:
+        """Return the exchange in one line, with the ``names`` of the columns if they have any."""
+        who = " and ".join(column_of(column, names) for column in self.columns)
+        return (
+            f"{who} have exchanged places from row {self.first_row + 1:,} on (batch {self.batch}):"
+            " the placement follows them; see stream_.exchanges"
+        )
 
 
 @dataclass
@@ -171,6 +181,8 @@ class Stream:
         self, rows: NDArray, rng: np.random.Generator, half_life: float | None = None
     ) -> ColumnExchange | None:
         """Add a batch; return the exchange of columns that it shows, if it shows one."""
+        if half_life is not None and not half_life > 0:
+            raise InputError(f"half_life is {half_life}: give a positive number of rows")
         exchange = None
         if len(rows) >= _FEWEST_ROWS:
             exchange = self._compared(rows)

@@ -22,7 +22,7 @@ from symlift.statistics.neighbours import NearPairs
 
 __all__ = ["partner_graph", "place_large", "sparse_coordinates"]
 
-_LANDMARKS = 300
+_LANDMARKS, _FEWEST_LANDMARKS, _PATHS = 300, 60, 20_000_000
 _DISPUTED = 1_500
 _ROUNDS = 12
 
@@ -109,7 +109,9 @@ def _coordinates(
     main = np.flatnonzero(label == np.bincount(label).argmax())
     length = (edges + np.sqrt(2.0) * diagonal)[main][:, main].tocsr()
     dimension = grid.ndim + sum(grid.periodic)
-    marks = np.sort(rng.permutation(len(main))[: min(_LANDMARKS, len(main))])
+    # fewer where the table of paths would be the largest of all
+    count = min(_LANDMARKS, max(_FEWEST_LANDMARKS, _PATHS // len(main)), len(main))
+    marks = np.sort(rng.permutation(len(main))[:count])
     squares = shortest_path(length, directed=False, indices=marks) ** 2
     squares = np.where(np.isfinite(squares), squares, squares[np.isfinite(squares)].max())
     own = squares[:, marks]
