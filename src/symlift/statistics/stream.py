@@ -173,9 +173,8 @@ class Stream:
                 f"partial_fit keeps all pairs of {columns:,} columns, and takes {MOST_STREAMED:,}"
                 " at most: use fit, which streams from a file of any size"
             )
-        return cls(
-            RunningMoments.none(columns), np.arange(columns), usual=np.zeros((2, columns)),
-        )  # fmt: skip
+        none = RunningMoments.none(columns)
+        return cls(none, np.arange(columns), usual=np.zeros((2, columns)))
 
     def add(
         self, rows: NDArray, rng: np.random.Generator, half_life: float | None = None
