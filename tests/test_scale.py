@@ -18,7 +18,7 @@ from symlift.metrics.placement import placement_agreement
 from symlift.search.settings import PlaceSettings
 from symlift.search.wide_rows import score_columns
 from symlift.solvers.fast.place.engine import place_columns
-from symlift.solvers.starts import long_chain
+from symlift.solvers.starts import graph, long_chain
 from symlift.statistics import neighbours
 from symlift.statistics.correlations import correlations, partial_correlations
 from symlift.statistics.neighbours import (
@@ -238,6 +238,16 @@ def test_nothing_of_the_size_of_all_pairs_is_made(tmp_path):
     assert peak < 4 * d * d
     assert len((tmp_path / "placement.csv").read_text().splitlines()) == d + 1
     assert np.array_equal(again.placement_.point, est.placement_.point)
+
+
+def test_a_volume_is_solved_without_a_factorisation(monkeypatch):
+    side = 11
+    order = np.random.default_rng(1).permutation(side**3)
+    X = field(500, (side, side, side))[:, order]
+    monkeypatch.setattr(graph, "_DIRECT", 500)
+    monkeypatch.setattr(graph, "splu", None)
+    est = LatentDomain((side,) * 3, mixing="shuffled", random_state=0).fit(X)
+    assert placement_agreement(est.placement_.point, order, est.grid_) == 1.0
 
 
 # -- lines and rings -------------------------------------------------------------------------------
