@@ -204,10 +204,13 @@ def main() -> None:
     path = _common.RESULTS / f"{NAME}.json"
     for name in asked.names:
         if name == "stream":
-            known = json.loads(path.read_text())["rows"] if path.exists() else {}
-            known[name] = {"fits": [stream(seed) for seed in range(asked.seeds or 4)]}
-            print(known[name])
-            _common.write(NAME, {"rows": known})
+            for seed in range(asked.seeds or 4):
+                known = json.loads(path.read_text())["rows"] if path.exists() else {}
+                fits = known.setdefault(name, {"fits": []})["fits"]
+                if seed not in {fit["seed"] for fit in fits}:
+                    fits.append(stream(seed))
+                    print(f"stream: {fits[-1]}", flush=True)
+                    _common.write(NAME, {"rows": known})
             continue
         row = ROWS[name]
         for seed in range(asked.seeds or row.seeds):
