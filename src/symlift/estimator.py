@@ -8,9 +8,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +17,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symlift._lifts_rows import LiftsRows
 from symlift._watch import refit_words, watching
-from symlift.core.angles import fundamental, fundamentals
 from symlift.core.domain import Domain, Scattered, TakenColumns
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
@@ -40,9 +39,10 @@ from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
-from symlift.statistics.gather import each_block, gathered, is_dask
-from symlift.statistics.kriging import FieldPredictor
+from symlift.solvers.reorder import reordered
+from symlift.statistics.gather import gathered
 from symlift.statistics.prediction import GapFiller
+from symlift.statistics.stream import Stream
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ __all__ = ["LatentDomain", "given_rows", "load_domain"]
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 
-class LatentDomain(TransformerMixin, BaseEstimator):
+class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
     r"""Find the grid that vectors were measured on, its translation symmetry, and the signals.
 
     The fitted map is y(t) = w₀ᵀ ρ̂(-t) E (x - mean), evaluated at the points t of the grid; ρ̂ is
@@ -111,6 +111,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         The last result of `diagnose` for this fit; saved with it.
     samples_ : Samples
         Some rows of the fit, drawn at random, which reports and plots show.
+    stream_ : Stream
+        After `partial_fit`: moments of all rows so far, and the exchanges of columns. Not saved.
 
     References
     ----------
@@ -189,6 +191,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         # on a copy, which takes our place in one step: a fit that fails or is interrupted leaves
         # the estimator as it was, fitted or not
         fitted = copy.copy(self)
+        for streamed in ("stream_", "_streamed"):
+            fitted.__dict__.pop(streamed, None)
         fitted._check_settings()
         given = fitted._array(X, reset=True)
         if names is not None:
@@ -197,6 +201,66 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             fitted._find(given, watch)
         self.__dict__ = fitted.__dict__
         return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
+        *,
+        half_life: float | None = None,
+    ) -> Self:
+        """Add rows that keep coming, and notice columns that exchange places.
+
+        Moments of all rows so far are kept exactly, and a sample of them, from which the domain is
+        found again whenever there are twice as many rows. Each batch is compared with the rows
+        before it: where columns have exchanged places, the placement follows them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The next rows, without gaps; at most 4,096 columns.
+        y : None
+            Ignored; scikit-learn passes it.
+        half_life : float, optional
+            Number of rows after which a row has half of its weight; by default none is forgotten.
+
+        Returns
+        -------
+        LatentDomain
+            The estimator; not fitted yet while there are too few rows for the mixing asked for.
+
+        Warns
+        -----
+        FitWarning
+            If columns have exchanged places.
+        """
+        self._check_settings()
+        rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
+        check_finite(rows, False, self._names)
+        stream = getattr(self, "stream_", None) or Stream.of(rows.shape[1])
+        rng = np.random.default_rng(
+            (check_random_state(self.random_state).randint(2**31 - 1), stream.batches)
+        )
+        exchange = stream.add(np.asarray(rows, dtype=float_type(rows.dtype)), rng, half_life)
+        if exchange is not None:
+            warnings.warn(exchange.words(self._names), FitWarning, stacklevel=2)
+        # rows of the last fit, and what it found for columns in their first places
+        before, first = getattr(self, "_streamed", None) or self._fitted_before()
+        enough = self._places or len(stream.sample) > 1.25 * rows.shape[1] + 1
+        if enough and len(stream.sample) >= 2 * before:
+            again = copy.copy(self).fit(stream.sample, names=self._names)
+            before, first = len(stream.sample), again.solution_
+            again._adopt(reordered(first, stream.role))
+            self.__dict__ = again.__dict__
+        elif exchange is not None and first is not None:
+            self._adopt(reordered(first, stream.role))
+        self.stream_, self._streamed = stream, (before, first)
+        return self
+
+    def _fitted_before(self) -> tuple[int, Solution | None]:
+        """Number of rows of a fit before the first batch, and its solution."""
+        total = self.samples_.total if hasattr(self, "samples_") else 0
+        return total, getattr(self, "solution_", None)
 
     def _find(self, given: NDArray, watch: Progress) -> None:
         # one local generator from the given seed; the global state is never touched
@@ -365,21 +429,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         for made in ("lifting_map_", "generators_"):
             self.__dict__.pop(made, None)
 
-    @cached_property
-    def lifting_map_(self) -> NDArray[np.float64]:
-        """W, of shape (grid points · channels, d)."""
-        check_is_fitted(self)
-        return self.lifter_.lifting_map()
-
-    @cached_property
-    def generators_(self) -> NDArray[np.float64]:
-        """L_eff = E⁺ L̂ E, (P, d, d)."""
-        check_is_fitted(self)
-        if isinstance(self.grid_, Scattered):
-            W = self.lifter_.lifting_map()
-            return np.asarray(W.T @ self._predictor().derivatives() @ W)
-        return self.model_.generators()
-
     @property
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
@@ -422,198 +471,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         self.feature_names_in_ = column_names(names, self.n_features_in_)
         self._adopt(self.solution_)
-
-    # -- using a fit -------------------------------------------------------------------------------
-
-    def transform(self, X: ArrayLike) -> NDArray:
-        """Lift observations to signals on the grid, Y = (X - mean) Wᵀ.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations; gaps (NaN) are predicted from the other columns.
-
-        Returns
-        -------
-        ndarray of shape (n, grid points · channels)
-            Signals, channels fastest. For a Dask array, a Dask array that is not computed yet.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return cast(NDArray, each_block(self.transform, X, self.lifter_.n_outputs))
-        return self.lifter_.lift(self._rows(X))
-
-    def inverse_transform(self, Y: ArrayLike) -> NDArray:
-        """Compute the observations that belong to signals: the pseudo-inverse of `transform`.
-
-        Parameters
-        ----------
-        Y : array-like of shape (n, grid points · channels)
-            Signals.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            Observations.
-        """
-        check_is_fitted(self)
-        return self.lifter_.unlift(np.asarray(Y))
-
-    def to_grid(self, Y: ArrayLike) -> NDArray:
-        r"""Arrange signals as fields on the grid.
-
-        Parameters
-        ----------
-        Y : array-like of shape (n, grid points · channels)
-            Signals, as `transform` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, \*grid) or (n, \*grid, channels)
-            Fields; the last axis is there if there are several channels.
-        """
-        check_is_fitted(self)
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != self.lifter_.n_outputs:
-            raise InputError(
-                f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"
-                f" {self.lifter_.n_outputs})"
-            )
-        channels = (self.n_channels_,) if self.n_channels_ > 1 else ()
-        return Y.reshape(len(Y), *self.grid_.shape, *channels)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002 - scikit-learn's signature
-        """Return the names of the signals.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored; scikit-learn passes it.
-
-        Returns
-        -------
-        ndarray of str
-            ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D; ``k0`` is appended
-            for channels.
-        """
-        check_is_fitted(self)
-        return np.array(self.grid_.point_names(self.n_channels_), dtype=object)
-
-    def shift(self, X: ArrayLike, t: float | Sequence[float]) -> NDArray:
-        """Move observations along the recovered symmetry: mean + E⁺ ρ̂(t) E (X - mean).
-
-        Of scattered places, which no translation maps to each other, the field is predicted where
-        each of them comes from.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-        t : float or sequence of float
-            Number of grid steps along each axis; of scattered places, of their units.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            Moved observations.
-        """
-        check_is_fitted(self)
-        rows = self._rows(X)
-        if isinstance(self.lifter_, TakenColumns):
-            change = self._predictor().change(self.lifter_.lift(rows), t)
-            return rows + self.lifter_.unlift(change) - self.lifter_.mean
-        return self.model_.act(rows, np.atleast_1d(t))
-
-    def field(
-        self, X: ArrayLike, at: ArrayLike, *, return_std: bool = False
-    ) -> NDArray | tuple[NDArray, NDArray[np.float64]]:
-        """Predict the field anywhere, by the best linear prediction from the signals near by.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations; gaps (NaN) are predicted from the other columns.
-        at : array-like of shape (m, axes)
-            Where: in grid steps from the first point, or in the units of scattered places.
-        return_std : bool, default=False
-            Whether to return the standard error of the prediction, too.
-
-        Returns
-        -------
-        values : ndarray of shape (n, m)
-            The field, like the signals without its mean.
-        std : ndarray of shape (m,)
-            Its standard error, if ``return_std`` is True.
-
-        Raises
-        ------
-        InputError
-            If ``at`` does not fit the domain, or if there are several channels.
-
-        Examples
-        --------
-        >>> from symlift import LatentDomain
-        >>> from symlift.datasets import gsn
-        >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
-        >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(X)
-        >>> est.field(X[:2], [[1.0, 2.5], [2.0, 2.0]]).shape
-        (2, 2)
-        """
-        check_is_fitted(self)
-        if self.n_channels_ > 1:
-            raise InputError("a field of several channels has no single value: fit one alone")
-        weights = self._predictor().weights(at)
-        values = weights.of(self.transform(X))
-        return (values, weights.error) if return_std else values
-
-    def _predictor(self) -> FieldPredictor:
-        """How the field anywhere follows from the signals, from the rows that the fit kept."""
-        if getattr(self, "samples_", None) is None:
-            raise InputError(
-                "the fit was saved without rows (samples=False), which the covariance of its field"
-                " is estimated from: fit again, or save with samples"
-            )
-        return FieldPredictor.of(self.transform(self.samples_.observed), self.grid_)
-
-    def phase(self, X: ArrayLike) -> NDArray:
-        """Return positions on a ring or torus, the arguments of the fundamental harmonics.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, axes)
-            Angles in radians; one for each axis of a torus.
-        """
-        return np.angle(self._fundamental(X))
-
-    def amplitude(self, X: ArrayLike) -> NDArray:
-        """Return the strength of the fundamental harmonic of the signal.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, axes)
-            Amplitudes; one for each axis of a torus.
-        """
-        return np.abs(self._fundamental(X))
-
-    def _fundamental(self, X: ArrayLike) -> NDArray:
-        check_is_fitted(self)
-        if not all(self.grid_.periodic):
-            raise InputError(
-                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open:"
-                " fit with periodic=True"
-            )
-        Y = self.transform(X)
-        return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)
 
     # -- trusting a fit ----------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from symlift._parts_file import (
     write_parts,
 )
 from symlift._watch import watching
+from symlift.core.domain import given_domain
 from symlift.core.frames import column_names
 from symlift.core.grid import Grid
 from symlift.core.rows import check_enough, check_finite, float_type, survey
@@ -245,7 +246,7 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         folded into a narrow grid that explains a little more of its few rows: two of nineteen
         chromosomes were.
         """
-        if Grid.given(self.grid, self.periodic) is not None:
+        if given_domain(self.grid, self.periodic) is not None:
             return None
         kinds = [domain.grid_.periodic for domain in self.domains_]
         for closed in (False, True):
@@ -292,7 +293,7 @@ class LatentDomains(TransformerMixin, BaseEstimator):
     def n_outputs_(self) -> int:
         """Number of signals of all parts together."""
         check_is_fitted(self)
-        return sum(domain.model_.n_outputs for domain in self.domains_)
+        return sum(domain.lifter_.n_outputs for domain in self.domains_)
 
     def transform(self, X: ArrayLike) -> NDArray:
         """Lift observations to the signals of all parts, side by side.
@@ -436,13 +437,13 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         return write_parts_page(target, target.stem, len(self.labels_), lines, names)
 
     def _record(self) -> PartsRecord:
-        grid = Grid.given(self.grid, self.periodic)
+        grid = given_domain(self.grid, self.periodic)
         seed, names = self.random_state, self._names
         kind: Any = self.parts if isinstance(self.parts, str) else "labels"
         return PartsRecord(
             parts=kind if np.ndim(self.parts) or kind == "auto" else int(self.parts),
             grid="auto" if grid is None else str(grid),
-            periodic=False if grid is None else list(grid.periodic),
+            periodic=list(grid.periodic) if isinstance(grid, Grid) else False,
             solver=self.solver, mixing=self.mixing, channels=self.channels,
             random_state=int(seed) if isinstance(seed, int | np.integer) else None,
             feature_names=None if names is None else [str(name) for name in names],
@@ -557,7 +558,8 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain | LatentDomains:
         return load_domain(folder)
     record = read_parts(folder)
     labels = np.array(record.labels, dtype=np.int64)
-    grid = "auto" if record.grid == "auto" else Grid.parse(record.grid).shape
+    asked = given_domain(record.grid)
+    grid = asked.shape if isinstance(asked, Grid) else record.grid
     est = LatentDomains(
         labels if record.parts == "labels" else record.parts,
         grid=grid,

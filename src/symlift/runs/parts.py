@@ -55,8 +55,8 @@ def judged_parts(
     return [
         PartRecord(
             columns=domain.n_features_in_,
-            grid=domain.grid_.shape,
-            periodic=domain.grid_.periodic,
+            grid=domain.model_.grid.shape,
+            periodic=domain.model_.grid.periodic,
             diagnosis=diagnosis,
         )
         for domain, diagnosis in zip(estimator.domains_, diagnoses, strict=True)

@@ -13,6 +13,7 @@ from symlift.search.criterion import LagModel, PairClasses, fit_lags
 from symlift.search.moves.descent import changes, costs
 from symlift.search.problem import Halves
 from symlift.search.row_noise import RowNoise
+from symlift.statistics.neighbours import NearPairs, predicted_from
 
 __all__ = [
     "BothScores",
@@ -193,17 +194,11 @@ def predicted_by(c: NDArray, c_held: NDArray, neighbours: NDArray) -> NDArray[np
 
     -1 stands for no neighbour.
     """
-    exists = neighbours >= 0
-    j = np.where(exists, neighbours, 0)
-    both = exists[:, :, None] & exists[:, None, :]
-    eye = np.eye(j.shape[1])
-    gram = np.where(both, c[j[:, :, None], j[:, None, :]], eye) + 1e-3 * eye
-    mine = np.arange(len(j))[:, None]
-    b = np.linalg.solve(gram, np.where(exists, c[mine, j], 0.0)[..., None])[..., 0]
-    gram_held = np.where(both, c_held[j[:, :, None], j[:, None, :]], 0.0)
-    toward_held = np.where(exists, c_held[mine, j], 0.0)
-    left = 1 - 2 * np.sum(b * toward_held, axis=1) + np.einsum("di,dij,dj->d", b, gram_held, b)
-    return np.log(np.maximum(left, 1e-6))
+    j = np.maximum(neighbours, 0)
+    mine, first, second = np.arange(len(j))[:, None], j[:, :, None], j[:, None, :]
+    return predicted_from(
+        c[first, second], c[mine, j], c_held[first, second], c_held[mine, j], neighbours >= 0
+    )
 
 
 @lru_cache(maxsize=8)
@@ -228,7 +223,7 @@ def next_to(grid: Grid) -> NDArray[np.int64]:
     return neighbours
 
 
-def links(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.float64]:
+def links(p: NDArray | NearPairs, point: NDArray, grid: Grid) -> NDArray[np.float64]:
     """Sum of each column's partial correlations with its neighbours on the grid."""
     at = np.full(grid.size + 1, -1)
     at[point[point >= 0]] = np.flatnonzero(point >= 0)

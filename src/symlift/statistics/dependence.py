@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-__all__ = ["effective_rank", "independent_pairs", "independent_rows"]
+__all__ = ["LOOKED_AT", "effective_rank", "independent_pairs", "independent_rows"]
 
-_COLUMNS, _MOST_LAGS, _FEWEST_ROWS = 64, 1_000, 8
+#: columns whose autocorrelation is looked at
+LOOKED_AT = 64
+_MOST_LAGS, _FEWEST_ROWS = 1_000, 8
 # columns that are transformed at once
 _BATCH = 256
 
@@ -40,7 +42,7 @@ def independent_rows(X: NDArray, columns: NDArray[np.int64] | None = None) -> fl
     >>> bool(independent_rows(walk) < 50)
     True
     """
-    some = X[:, :_COLUMNS] if columns is None else X[:, columns[:_COLUMNS]]
+    some = X[:, :LOOKED_AT] if columns is None else X[:, columns[:LOOKED_AT]]
     z = np.asarray(some, dtype=np.float64) - np.mean(some, axis=0, dtype=np.float64)
     size = np.sqrt(np.mean(z**2, axis=0))
     z, n = z[:, size > 0] / size[size > 0], len(z)

@@ -57,12 +57,12 @@ def prediction(gram: NDArray, toward: NDArray) -> NDArray[np.float64]:
     return np.einsum("hij,hj->hi", inverse, toward)
 
 
-def usual_scale(scale: NDArray, distance: NDArray, near: NDArray) -> NDArray[np.float64]:
+def usual_scale(scale: NDArray, apart: NDArray, near: NDArray) -> NDArray[np.float64]:
     """The typical deviation around each point (m,), of columns ``near`` (m, k) of deviations
-    ``scale``.
+    ``scale``, which are ``apart`` (m, k) from it.
     """
     usual = np.maximum(scale[near], 1e-300)
-    nearness = 1 / (1 + np.take_along_axis(distance, near, axis=1) ** 2)
+    nearness = 1 / (1 + apart**2)
     return np.asarray(np.exp(np.sum(np.log(usual) * nearness, axis=1) / np.sum(nearness, axis=1)))
 
 
@@ -108,7 +108,7 @@ def weights_from(
     toward = correlation(np.take_along_axis(between, near[..., None], axis=1))
     gram = correlation(apart(at[near][:, :, None], at[near][:, None]))
     weight = prediction(gram, toward)
-    local = usual_scale(scale, distance, near)
+    local = usual_scale(scale, np.take_along_axis(distance, near, axis=1), near)
     whole = correlation(np.zeros(at.shape[1]))
     left = np.sqrt(np.clip(whole - np.einsum("mk,mk->m", weight, toward), 0.0, 1.0))
     weight = weight * (local[:, None] / np.maximum(scale[near], 1e-300))

@@ -53,6 +53,7 @@ def _predictions(
     near = nearest(distance, AROUND * slots.depth)
     gram = K[slots.index[slot[near][:, :, None], slot[near][:, None, :]]]
     toward = K[slots.index[holes[:, None], slot[near]]]
-    local = usual_scale(scale[columns], distance, near)
+    apart = np.take_along_axis(distance, near, axis=1)
+    local = usual_scale(scale[columns], apart, near)
     weight = prediction(gram, toward) * local[:, None] / np.maximum(scale[columns][near], 1e-300)
     return np.repeat(holes, near.shape[1]), columns[near].ravel(), weight.ravel()
