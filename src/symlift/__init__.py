@@ -21,6 +21,7 @@ _HOME = {
     "LatentDomain": "symlift.estimator",
     "LiftedModel": "symlift.core.model",
     "Placement": "symlift.solvers.contract",
+    "Sphere": "symlift.core.sphere",
     "Verdict": "symlift.diagnosis",
     "load": "symlift.estimator",
     "read": "symlift.runs.readers",
@@ -33,6 +34,7 @@ __all__ = [
     "LatentDomain",
     "LiftedModel",
     "Placement",
+    "Sphere",
     "Verdict",
     "__version__",
     "load",
@@ -42,6 +44,7 @@ __all__ = [
 if TYPE_CHECKING:
     from symlift.core.grid import Grid
     from symlift.core.model import LiftedModel
+    from symlift.core.sphere import Sphere
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain, load

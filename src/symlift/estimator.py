@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift._watch import refit_words, watching
 from symlift.core.angles import fundamental, fundamentals
+from symlift.core.domain import Domain, given_domain
 from symlift.core.frames import check_frame, check_kind, column_names
-from symlift.core.grid import Grid
 from symlift.core.rows import (
     ColumnsOf,
     Survey,
@@ -32,6 +32,7 @@ from symlift.core.rows import (
     survey,
     varying,
 )
+from symlift.core.sphere import Sphere
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import choose_grid
@@ -127,6 +128,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     True
     """
 
+    grid_: Any  # a Grid or a Sphere, whose users know which
+
     def __init__(
         self,
         grid: Any = "auto",
@@ -206,7 +209,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
         grid, candidates = choose_grid(
-            Grid.given(self.grid, self.periodic), self.periodic, seen.rows, varies,
+            given_domain(self.grid, self.periodic), self.periodic, seen.rows, varies,
             self._places or canonical(self.solver) == "ring", rng, watch,
         )  # fmt: skip
         constant = np.flatnonzero(~varies)
@@ -287,7 +290,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self,
         rows: NDArray,
         varies: NDArray[np.bool_],
-        grid: Grid,
+        grid: Domain,
         rng: np.random.Generator,
         progress: Progress = no_progress,
         solver: str | None = None,
@@ -295,13 +298,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     ) -> Solution:
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
-        solve = get_solver(chosen)
+        solve = get_solver(chosen, grid)
         columns = np.flatnonzero(varies)
         if canonical(chosen) in TRAINED:
             view: Any = ColumnsOf(rows, columns)
             solution = solve(view, grid, rng, progress, **options)
-        elif (
-            varies.all() or canonical(chosen) == "fast"
+        elif varies.all() or (
+            canonical(chosen) == "fast" and not isinstance(grid, Sphere)
         ):  # the fast solver names its dead columns itself
             return solve(rows, grid, rng, progress, **options)
         else:

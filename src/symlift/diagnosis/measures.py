@@ -104,17 +104,17 @@ def measure(
     model, rng = solution.model, np.random.default_rng(seed)
     order = rng.permutation(len(sample.filled))
     held_out = measured or held_out_in_window(
-        model.map, sample.filled[order], model.grid, model.channels, _POINTS
+        model.map, sample.filled[order], model.lattice, model.channels, _POINTS
     )
     places = None if placed is None else measure_places(placed, rng)
     return Measures(
         evidence=solution.evidence,
-        grid=model.grid,
+        grid=model.lattice,
         rows=sample.rows,
         columns=model.n_features,
         independent=sample.independent,
         rank=effective_rank(sample.filled),
-        freedom=freedom(model.grid),
+        freedom=freedom(model.lattice),
         held_out=held_out,
         places=places,
     )

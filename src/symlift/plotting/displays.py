@@ -139,7 +139,7 @@ def _along(axes: Axes, placement: Placement) -> None:
 
 def _on_plane(axes: Axes, placement: Placement) -> None:
     """Confidence at each point as an image, with names where they fit; volumes slice by slice."""
-    grid, on = placement.grid, np.flatnonzero(~placement.left_out)
+    grid, on = placement.lattice, np.flatnonzero(~placement.left_out)
     sure = np.full(grid.size, np.nan)
     sure[placement.point[on]] = 0.0
     np.fmax.at(sure, placement.point[on], placement.confidence[on])

@@ -104,7 +104,7 @@ def render(run: RunContents) -> str:
         spectrum=spectrum_panel(run),
         moments=None if run.is_large else moments_panel(run),
         convergence=_convergence(run),
-        reading=how_to_read(run.model.grid),
+        reading=how_to_read(run.model.lattice),
         take=take_panel(run),
         footer=_footer(run),
         notes=_notes(run),
@@ -130,7 +130,7 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
 def _header(run: RunContents) -> dict[str, Any]:
     n_features = f"{facts.show(run.model.n_features)} columns"
     entries = [
-        ("Domain", _shape(run.model.grid)),
+        ("Domain", _shape(run.model.lattice)),
         (
             "Data",
             n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}",
@@ -139,7 +139,7 @@ def _header(run: RunContents) -> dict[str, Any]:
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
-    sentence = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
+    sentence = answer(run.model.lattice, run.model.n_features, run.placement, run.diagnosis)
     return {
         "name": facts.cut(run.name, 200),
         "answer": sentence,
@@ -153,7 +153,7 @@ def _alternatives(run: RunContents) -> dict[str, Any] | None:
 
     The others are those of the grid search and those of the diagnosis.
     """
-    grid, sure = run.model.grid, number(run.model.grid.confidence)
+    grid, sure = run.model.lattice, number(run.model.grid.confidence)
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.domain import Domain
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import GridCandidate, Progress
 
@@ -16,18 +18,20 @@ __all__ = ["choose_grid"]
 
 
 def choose_grid(
-    given: Grid | None,
+    given: Domain | None,
     periodic: Any,
     rows: NDArray,
     varies: NDArray[np.bool_],
     free: bool,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[Grid, tuple[GridCandidate, ...]]:
+) -> tuple[Domain, tuple[GridCandidate, ...]]:
     """The grid, and the candidates that it was compared with; ``free``: whether points may stay
     without a column.
     """
     usable, d = int(varies.sum()), len(varies)
+    if isinstance(given, Sphere):
+        return given, ()
     if given is not None:
         if given.size > usable and not free:
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"

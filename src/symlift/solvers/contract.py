@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift._notebook import placement_html
+from symlift.core.domain import Domain, lattice_of
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.storage.csv_cells import safe_cell
@@ -71,11 +72,11 @@ class Placement:
 
     Parameters
     ----------
-    grid : Grid
-        The grid.
+    grid : Grid or Sphere
+        The domain.
     coordinates : ndarray of shape (d, axes)
-        Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; NaN
-        for columns that are left out.
+        Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; on a
+        sphere unit vectors; NaN for columns that are left out.
     point : ndarray of int, shape (d,)
         Flat index of the nearest grid point, or -1.
     channel : ndarray of int, shape (d,)
@@ -99,7 +100,7 @@ class Placement:
     (array([1, 1]), array([False,  True, False]))
     """
 
-    grid: Grid
+    grid: Domain
     coordinates: NDArray[np.float64]
     point: NDArray[np.int64]
     channel: NDArray[np.int64]
@@ -154,6 +155,11 @@ class Placement:
             np.broadcast_to(np.asarray(reason, dtype="U9"), d).copy(),
             np.broadcast_to(np.asarray(twin, dtype=np.int64), d).copy(),
         )  # fmt: skip
+
+    @property
+    def lattice(self) -> Grid:
+        """The grid, where the domain is one; what is made for grids only is refused elsewhere."""
+        return lattice_of(self.grid)
 
     @property
     def left_out(self) -> NDArray[np.bool_]:

@@ -121,7 +121,7 @@ def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
 
 def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solution:
     """A placement as a solution; columns that were left out have weight zero."""
-    grid, statistics = placed.placement.grid, placed.statistics
+    grid, statistics = placed.placement.lattice, placed.statistics
     with work.stage("choose") as values:
         some = np.asarray(X[: work.settings.held_rows], dtype=np.float64)
         some = np.where(np.isnan(some), placed.mean, some)

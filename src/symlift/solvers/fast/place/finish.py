@@ -83,7 +83,7 @@ def as_numbers(placed: Placed, rows: ColumnRows, c: NDArray, raw: NDArray, sign:
     planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
     point, channel = placed.placement.point[at], placed.placement.channel[at]
     W, significance = bit_number_map(
-        planes, c[np.ix_(at, at)], point, channel, placed.placement.grid
+        planes, c[np.ix_(at, at)], point, channel, placed.placement.lattice
     )
     step = np.nanmax(raw[:, at], axis=0) - np.nanmin(raw[:, at], axis=0)
     full = np.zeros((W.shape[0], raw.shape[1]))
