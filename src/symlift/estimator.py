@@ -60,9 +60,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    grid : "auto", int, tuple of int, str or Grid, default="auto"
+    grid : "auto", int, tuple of int, str, Grid or Sphere, default="auto"
         Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``. With "auto"
-        a grid is proposed from the data.
+        a grid is proposed from the data. ``Sphere(5)``, or "sphere" with a degree that is found,
+        asks for a sphere and its rotations.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.
@@ -86,8 +87,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     ----------
     model_ : LiftedModel
         The map and its symmetry group.
-    grid_ : Grid
-        The grid of the signals.
+    grid_ : Grid or Sphere
+        The domain of the signals; on a sphere, ``grid_.points`` are where `transform` evaluates.
     n_channels_ : int
         Number of signals at each grid point.
     placement_ : Placement or None
@@ -97,7 +98,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     lifting_map_ : ndarray of shape (grid points · channels, d)
         W in ``Y = (X - mean) @ W.T``; computed on first access.
     generators_ : ndarray of shape (axes, d, d)
-        Translation generators in observation coordinates; computed on first access.
+        Generators of translations, or of the rotations of a sphere, in observation coordinates;
+        computed on first access.
     evidence_ : Evidence
         Numbers that support the result, on rows that were held out from the search.
     trace_ : Trace
@@ -498,7 +500,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         X : array-like of shape (n, d)
             Observations.
         t : float or sequence of float
-            Number of grid steps along each axis.
+            Number of grid steps along each axis; on a sphere a rotation vector in radians.
 
         Returns
         -------
@@ -541,9 +543,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _fundamental(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
         if not all(self.grid_.periodic):
+            shape = "" if isinstance(self.grid_, Sphere) else ": fit with periodic=True"
             raise InputError(
-                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open:"
-                " fit with periodic=True"
+                f"phase and amplitude need a ring or a torus, but the domain {self.grid_} is open"
+                + shape
             )
         Y = self.transform(X)
         return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)
@@ -554,7 +557,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         """Return how good the fit is on X; larger is better.
 
         The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of
-        the same rows on the same grid, best with rows that were not fitted.
+        the same rows on the same grid, best with rows that were not fitted. On a sphere it is the
+        share of the third moment of the rows that rotations leave as it is.
 
         Parameters
         ----------
@@ -568,10 +572,13 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         float
             The score.
         """
+        from symlift.solvers.sphere.judge import judge_rows
         from symlift.statistics.selection import held_out_in_window
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
+        if isinstance(self.grid_, Sphere):
+            return judge_rows(self.model_, rows).share
         return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
 
     def diagnose(
@@ -723,8 +730,8 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     model = load_model(folder)
     record = read_estimator(folder)
     est = LatentDomain(
-        grid=model.grid.shape,
-        periodic=model.grid.periodic,
+        grid=model.grid if isinstance(model.grid, Sphere) else model.grid.shape,
+        periodic=False if isinstance(model.grid, Sphere) else model.grid.periodic,
         solver=record.solver,
         mixing=record.mixing,
         channels=record.channels,

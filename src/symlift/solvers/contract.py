@@ -332,6 +332,8 @@ class Evidence:
     bit_slopes : tuple of float, default=()
         What a bit of each significance adds to its neighbours, the heaviest first, if columns are
         bits.
+    control : float, optional
+        `explained` of the best result that the same search finds from random starts (sphere).
 
     Examples
     --------
@@ -358,6 +360,7 @@ class Evidence:
     distortion: float | None = None
     confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
+    control: float | None = None
 
     @property
     def locality(self) -> float:
