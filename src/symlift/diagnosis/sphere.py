@@ -14,7 +14,8 @@ from symlift.core.sphere import Sphere
 from symlift.diagnosis.contract import Diagnosis, NextStep, Refit, Test, Verdict
 from symlift.diagnosis.measures import take_sample
 from symlift.diagnosis.settings import DEFAULT
-from symlift.diagnosis.verdict import BARRED, further_probability
+from symlift.diagnosis.sphere_places import check_places_on_sphere, diagnose_places_on_sphere
+from symlift.diagnosis.verdict import BARRED, DOUBTED, further_probability
 from symlift.metrics import signal_recovery
 from symlift.solvers.contract import Solution
 from symlift.solvers.sphere.judge import (
@@ -39,6 +40,7 @@ _READINGS = {
     "invariance": (
         "share of the reproducible third moment that rotations of the sphere leave as it is"
     ),
+    "found": "1 where rows that the fit held out pass both tests",
     "agreement_of_halves": (
         "correlation of the fields that two halves of the rows give, after one rotation"
     ),
@@ -56,6 +58,8 @@ def check_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, str]:
 
     The numbers are those of the fit, from rows that it has held out.
     """
+    if solution.placement is not None:
+        return check_places_on_sphere(solution, X)
     evidence = solution.evidence
     measured = Judged(evidence.nongaussianity or 0.0, evidence.explained or 0.0, ())
     diagnosis = _judged(solution, X, measured, None)
@@ -70,6 +74,8 @@ def diagnose_on_sphere(
     """Tests of a field on a sphere on rows X, and the verdict; with ``refit`` also the agreement of
     two halves of the rows.
     """
+    if solution.placement is not None:
+        return diagnose_places_on_sphere(solution, X, blocks)
     with threadpool_limits(limits=1):
         measured = judge_rows(solution.model, X)
     agreement = None
@@ -115,6 +121,7 @@ def _tests(
         _at_least("independent_rows", worth, DEFAULT.independent_rows, words),
         _at_least("third_moment", measured.z, SIGMAS, words),
         _at_least("invariance", measured.share, needed_share(control), words),
+        _at_least("found", float(solution.evidence.found), 1.0, words),
     ]
     sure = _probability(measured, control)
     if agreement is not None:
@@ -122,6 +129,8 @@ def _tests(
         sure = further_probability(sure, agreement)
     if any(test.passed is False for test in tests[:2]):
         sure = min(sure, BARRED)
+    if not solution.evidence.found:
+        sure = min(sure, DOUBTED)
     tests.append(_at_least("confidence", sure, DEFAULT.confident, words))
     tests.append(Test("control", round(control, 4), reading=words["control"]))
     if measured.degrees:
