@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift import LatentDomain
+from symlift.core.linalg import polar
 from symlift.datasets import Observations, gsn, random_linear, random_orthogonal, sphere_noise
 from symlift.metrics import generator_similarity, signal_recovery
 
 # samples that are compared with the truth
 _COMPARED = 5000
+# radius of a cap in radians, and factors of its angles
+_CAP, _FACTORS = 1.2, np.linspace(0.7, 1.4, 36)
 
 
 def dense(degree: int, n: int, pulses: str, condition: float, seed: int) -> dict[str, Any]:
@@ -27,9 +30,51 @@ def dense(degree: int, n: int, pulses: str, condition: float, seed: int) -> dict
     return record | _against(est, data)
 
 
+def columns(where: str, noise: float, dead: float, seed: int) -> dict[str, Any]:
+    """Columns at points of a sphere, in any order; some of them see noise alone."""
+    rng = np.random.default_rng([seed, 39])
+    truth = _points(where, rng)
+    X = sphere_noise(8000, 9, sensors=truth, noise=noise, random_state=seed).X
+    lost = rng.permutation(len(truth))[: int(dead * len(truth))]
+    X[:, lost] = rng.normal(size=(len(X), len(lost)))
+    est, record = fitted(X, mixing="shuffled")
+    living = ~np.isin(np.arange(len(truth)), lost)
+    placed = est.placement_
+    u = np.nan_to_num(placed.coordinates) if placed is not None else np.zeros_like(truth)
+    return record | {
+        "right": round(_in_place(u, truth, living, 1.0), 4),
+        # the radius of a cap shows in its curvature alone: the same after one factor of all angles
+        "right_scaled": round(max(_in_place(u, truth, living, f) for f in _FACTORS), 4),
+    }
+
+
+def _points(where: str, rng: np.random.Generator) -> NDArray[np.float64]:
+    if where == "uniform":
+        v = rng.normal(size=(200, 3))
+        return v / np.linalg.norm(v, axis=1, keepdims=True)
+    z, around = rng.uniform(np.cos(_CAP), 1, 64), rng.uniform(0, 2 * np.pi, 64)
+    ring = np.sqrt(1 - z * z)
+    return np.stack([ring * np.cos(around), ring * np.sin(around), z], axis=1)
+
+
+def _in_place(u: NDArray[Any], truth: NDArray[Any], living: NDArray[Any], factor: float) -> float:
+    """Share of the living columns within half of the mean angle to the nearest, after one turn."""
+    u, truth = u[living], truth[living]
+    top = u.mean(axis=0) / max(float(np.linalg.norm(u.mean(axis=0))), 1e-12)
+    if factor != 1:
+        angle = np.arccos(np.clip(u @ top, -1, 1))[:, None]
+        side = u - (u @ top)[:, None] * top
+        side /= np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12)
+        u = np.cos(factor * angle) * top + np.sin(factor * angle) * side
+    turned = np.sum(u @ polar(u.T @ truth) * truth, axis=1)
+    off = np.where(np.linalg.norm(u, axis=1) > 0.5, np.arccos(np.clip(turned, -1, 1)), np.inf)
+    between = np.arccos(np.clip(truth @ truth.T, -1, 1)) + 9 * np.eye(len(truth))
+    return float(np.mean(off < between.min(axis=1).mean() / 2))
+
+
 def no_sphere(kind: str, seed: int) -> dict[str, Any]:
     """Data of other domains, or of none, offered as a sphere of 36 dimensions."""
-    _, record = fitted(_other(kind, seed), mixing="auto")
+    _, record = fitted(_other(kind, seed), mixing="orthogonal")
     return record
 
 

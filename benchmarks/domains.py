@@ -17,8 +17,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from _common import RESULTS, write
-from _sphere_cases import dense, no_sphere
+from _sphere_cases import columns, dense, no_sphere
 
 Run = Callable[[int], dict[str, Any]]
 
@@ -53,6 +54,15 @@ ROWS = [
     dense_row(5, 40_000, "r ≥ 0.98, 60 s", condition=3),
     dense_row(5, 40_000, "r ≥ 0.95, 60 s", condition=10),
     *(
+        Row(
+            f"columns on a sphere, {where}, noise {noise:g}, {dead:.0%} dead",
+            "≥ 0.98 of the living within half of the mean distance to the nearest, 10 s",
+            partial(columns, where, noise, dead),
+        )
+        for where in ("uniform", "cap")
+        for noise, dead in ((0.3, 0.0), (0.3, 0.2), (1.0, 0.2))
+    ),
+    *(
         Row(f"no sphere: {kind}", "never present", partial(no_sphere, kind))
         for kind in (
             "gaussian field",
@@ -66,7 +76,10 @@ ROWS = [
     ),
 ]
 # numbers for which small values are the worst, and those for which large ones are
-_SMALL, _LARGE = ("r", "r_detail", "similarity", "right", "score"), ("cpu", "confidence")
+_SMALL, _LARGE = (
+    ("r", "r_detail", "similarity", "right", "right_scaled", "score"),
+    ("cpu", "confidence"),
+)
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:

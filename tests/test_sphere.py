@@ -260,7 +260,7 @@ def no_spheres() -> dict[str, np.ndarray]:
 def test_what_is_no_sphere_is_never_called_one(name):
     X = no_spheres()[name]
     with pytest.warns(FitWarning, match="no identifiable sphere"):
-        est = LatentDomain(grid="sphere", random_state=0).fit(X)
+        est = LatentDomain(grid="sphere", mixing="orthogonal", random_state=0).fit(X)
     assert not est.evidence_.found
     diagnosis = est.diagnose(X)
     expected = Verdict.UNIDENTIFIABLE if name == "normal" else Verdict.ABSENT
@@ -272,7 +272,7 @@ def test_what_is_no_sphere_is_never_called_one(name):
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (lambda X: LatentDomain(grid=Sphere(9)).fit(X), "needs 100 columns"),
+        (lambda X: LatentDomain(grid=Sphere(9), mixing="linear").fit(X), "needs 100 columns"),
         (lambda X: LatentDomain(grid="sphere").fit(X[:, :7]), "needs 9 columns"),
         (lambda X: LatentDomain(grid="sphere", mixing="linear").fit(X[:90]), "at least 100"),
         (lambda X: LatentDomain(grid="sphere", channels=2).fit(X), "one signal at each point"),
@@ -304,7 +304,7 @@ def test_what_is_made_for_grids_says_so(est, data, tmp_path):
     X = data.X.copy()
     X[0, 0] = np.nan
     with pytest.raises(InputError, match="NaN"):
-        LatentDomain(grid="sphere").fit(X)
+        LatentDomain(grid="sphere", mixing="orthogonal").fit(X)
 
 
 # -- metrics and data ------------------------------------------------------------------------------

@@ -16,13 +16,12 @@ from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.verdict import BARRED, DOUBTED
 from symlift.search.criterion import DistanceClasses, distance_classes
-from symlift.search.judge import ahead, both_scores
 from symlift.search.problem import Halves
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
-from symlift.solvers.sphere.angles import great_circle, same_places
-from symlift.solvers.sphere.places import places_of
+from symlift.solvers.sphere.angles import same_places
+from symlift.solvers.sphere.places import beyond_circles, places_of
 
 __all__ = ["check_places_on_sphere", "diagnose_places_on_sphere"]
 
@@ -92,6 +91,7 @@ def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:
             _at_least("found", 0.0, 1.0),
             _at_least("confidence", 0.0, DEFAULT.confident),
         )
+    u = np.asarray(rows.coordinates)
     settled = _agreement(rows.halves)
     measures = replace(measure_places(rows, np.random.default_rng(0)), settled=settled)
     real = measures.across if measures.z >= DEFAULT.significant else 0.0
@@ -105,7 +105,7 @@ def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:
         _at_least(
             "locality_beyond_control", measures.fitted - measures.control, DEFAULT.beyond_control
         ),
-        _at_least("beyond_a_circle", _beyond_a_circle(rows), PlaceSettings().errors),
+        _at_least("beyond_a_circle", beyond_circles(rows.halves, u), PlaceSettings().errors),
         Test(
             "stationarity",
             round(still, 4),
@@ -165,14 +165,6 @@ def _agreement(halves: Halves) -> float:
     return max(
         (same_places(u, other[name]) for name, u in one.items() if name in other), default=0.0
     )
-
-
-def _beyond_a_circle(rows: PlacedRows) -> float:
-    u = rows.coordinates
-    assert u is not None  # noqa: S101 - columns on a sphere have coordinates
-    flat = both_scores(rows.halves, rows.slot, distance_classes(great_circle(u)))
-    whole = both_scores(rows.halves, rows.slot, distance_classes(u))
-    return ahead(whole.all, flat.all, over_columns=True)
 
 
 def _steps(verdict: Verdict, passed: dict[str, bool | None]) -> tuple[NextStep, ...]:

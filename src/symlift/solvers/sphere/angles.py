@@ -21,16 +21,16 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from symlift.core.linalg import polar
-from symlift.solvers.starts.graph import connected
+from symlift.solvers.starts.graph import classical_scaling, connected
 from symlift.solvers.starts.scattered import best_partners
 
 __all__ = [
     "NEAR",
     "by_kernel",
     "by_paths",
-    "great_circle",
+    "great_circles",
     "kernel_of",
-    "legendre",
+    "legendre_values",
     "paths_between",
     "same_places",
     "spherical_scaling",
@@ -47,10 +47,10 @@ _ITERATIONS = 300
 _LARGE = 1e8
 
 
-def legendre(t: NDArray, degree: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def legendre_values(t: NDArray, degree: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """P_l(t) for l = 0 … degree, and their derivatives, (degree + 1, …).
 
-    >>> values, slopes = legendre(np.array([0.5]), 2)
+    >>> values, slopes = legendre_values(np.array([0.5]), 2)
     >>> values[:, 0], slopes[:, 0]
     (array([ 1.   ,  0.5  , -0.125]), array([0. , 1. , 1.5]))
     """
@@ -109,7 +109,7 @@ def by_kernel(u: NDArray, c: NDArray, degree: int) -> tuple[NDArray[np.float64],
     own = c[np.triu_indices(len(u), 1)]
 
     def misfit(cosine: NDArray) -> tuple[float, NDArray]:
-        P, slopes = legendre(cosine, degree)
+        P, slopes = legendre_values(cosine, degree)
         a = _weights(P, own)
         rest = a @ P - own
         # the weights are at their optimum, so that their own change does not count
@@ -121,7 +121,7 @@ def by_kernel(u: NDArray, c: NDArray, degree: int) -> tuple[NDArray[np.float64],
 def kernel_of(u: NDArray, c: NDArray, degree: int) -> NDArray[np.float64]:
     """The weights a_l ≥ 0 of Legendre polynomials for columns at u (d, 3), (degree + 1,)."""
     i, j = np.triu_indices(len(u), 1)
-    return _weights(legendre(np.sum(u[i] * u[j], axis=1), degree)[0], c[i, j])
+    return _weights(legendre_values(np.sum(u[i] * u[j], axis=1), degree)[0], c[i, j])
 
 
 def _weights(P: NDArray, c: NDArray) -> NDArray[np.float64]:
@@ -164,10 +164,21 @@ def same_places(u: NDArray, other: NDArray) -> float:
     return float(np.vdot(a, b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-300)) ** 2
 
 
-def great_circle(u: NDArray) -> NDArray[np.float64]:
-    """The places on the great circle nearest to all of them, as unit vectors."""
+def great_circles(u: NDArray, c: NDArray) -> list[NDArray[np.float64]]:
+    """Places on a great circle that might do as well as u: where u is nearest to one, and evenly
+    spaced in the orders that shortest paths show on a ring and on a line; as unit vectors.
+    """
     _, vectors = np.linalg.eigh(u.T @ u)
-    return _unit(u - np.outer(u @ vectors[:, 0], vectors[:, 0]))
+    turns = [np.arctan2(u @ vectors[:, 1], u @ vectors[:, 2])]
+    for near in NEAR[:2]:
+        paths = paths_between(c, near)
+        if paths is None:
+            continue
+        y = classical_scaling(paths, 2)[1]
+        ring = np.argsort(np.argsort(np.arctan2(y[:, 0], y[:, -1]), kind="stable"), kind="stable")
+        line = np.argsort(np.argsort(y[:, 0], kind="stable"), kind="stable")
+        turns += [2 * np.pi * ring / len(u), np.pi * line / len(u)]
+    return [np.stack([np.cos(t), np.sin(t), np.zeros(len(u))], axis=1) for t in turns]
 
 
 def _unit(v: NDArray) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ __all__ = ["highest_degree", "solve_dense"]
 
 # assignments of runs that are oriented for each start; they are polished, the best first, until
 # one is convincing
-_ORDERS = 8
+_ORDERS, _FEW_ORDERS, _LOW = 8, 3, 5
 # steps of a descent, and of the search in independent directions, which is far from any end
 _ITERATIONS, _CONTROL_ITERATIONS = 150, 60
 # rows are cut into so many stretches; of ten, three are held out
@@ -186,7 +186,9 @@ def _from_runs(
     """The best rotation from the runs of one matrix."""
     D = part.dimension
     turned = []
-    for runs in best_runs(matrix, part.degree, _ORDERS):
+    # a descent of degree 9 takes a second or two
+    orders = _ORDERS if part.degree <= _LOW else _FEW_ORDERS
+    for runs in best_runs(matrix, part.degree, orders):
         V = runs.basis.copy()
         T = rotated(V[:D], rows.third)
         Q = oriented(T, part)

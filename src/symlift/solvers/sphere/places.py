@@ -23,15 +23,16 @@ from symlift.solvers.sphere.angles import (
     NEAR,
     by_kernel,
     by_paths,
-    great_circle,
+    great_circles,
     kernel_of,
+    legendre_values,
     paths_between,
     same_places,
     spherical_scaling,
 )
 from symlift.statistics.correlations import correlations
 
-__all__ = ["SpherePlaces", "places_of", "solve_places", "sphere_places"]
+__all__ = ["SpherePlaces", "beyond_circles", "places_of", "solve_places", "sphere_places"]
 
 #: degrees of the function of the angle
 KERNEL = 10
@@ -71,10 +72,11 @@ def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
         paths = paths_between(c, near)
         if paths is None:
             continue
-        followed = [by_paths(u, paths) for u in spherical_scaling(paths)]
-        u = min(followed, key=lambda one: one[1])[0]
+        scaled = list(spherical_scaling(paths))
+        # nearly all radii end at the same places: a cap and a whole sphere are enough
+        u = min((by_paths(scaled[k], paths) for k in (1, -1)), key=lambda one: one[1])[0]
         out[f"paths over {near}"] = u
-        starts += [(_residual(one, c), one) for one in (u, *spherical_scaling(paths))]
+        starts += [(_residual(one, c), one) for one in (u, *scaled)]
     starts.sort(key=lambda one: one[0])
     refined = [by_kernel(u, c, KERNEL) for _, u in starts[:_STARTS]]
     if refined:
@@ -83,36 +85,44 @@ def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
 
 
 def _residual(u: NDArray, c: NDArray) -> float:
-    from symlift.solvers.sphere.angles import legendre
-
     i, j = np.triu_indices(len(u), 1)
-    P = legendre(np.sum(u[i] * u[j], axis=1), KERNEL)[0]
+    P = legendre_values(np.sum(u[i] * u[j], axis=1), KERNEL)[0]
     return float(np.mean((kernel_of(u, c, KERNEL) @ P - c[i, j]) ** 2))
 
 
 def sphere_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
     """The best places of the columns of ``halves``, or None if too few columns are joined.
 
-    Of the places that follow paths, those on which both parts of the rows agree most; against them,
-    those by all correlations, by what angles explain on held-out rows.
+    Those by all correlations, unless places that follow paths (of them, those on which both parts
+    of the rows agree most) explain more on held-out rows.
     """
     c, c_held = halves.correlations
     if len(c) < FEWEST:
         return None
-    here, there = places_of(c), places_of(c_held)
-    both = {name: same_places(u, there[name]) for name, u in here.items() if name in there}
+    here, other = places_of(c), places_of(c_held)
+    both = {name: same_places(u, other[name]) for name, u in here.items() if name in other}
     if not both:
         return None
     own = np.arange(len(c))
-    local = [name for name in both if name != "angles"]
-    rivals = [max(local, key=lambda name: both[name])] if local else []
-    rivals += ["angles"] if "angles" in both else []
+    local = max((name for name in both if name != "angles"), key=lambda name: both[name])
+    rivals = (local, "angles") if "angles" in both else (local,)
     scored = {name: both_scores(halves, own, distance_classes(here[name])) for name in rivals}
-    best = max(scored, key=lambda name: scored[name].all.explained)
+    # all pairs say more than near ones where angles explain them, unless rows object
+    best = rivals[-1]
+    if ahead(scored[local].all, scored[best].all, over_columns=True) >= settings.errors:
+        best = local
     u = here[best]
-    flat = both_scores(halves, own, distance_classes(great_circle(u)))
-    circle = ahead(scored[best].all, flat.all, over_columns=True) < settings.errors
+    circle = beyond_circles(halves, u) < settings.errors
     return SpherePlaces(u, both[best], scored[best], circle, best)
+
+
+def beyond_circles(halves: Halves, u: NDArray) -> float:
+    """Standard errors by which places u explain more on held-out rows than the best circle does."""
+    own = np.arange(len(u))
+    whole = both_scores(halves, own, distance_classes(u)).all
+    circles = great_circles(u, halves.correlations[0])
+    flat = [both_scores(halves, own, distance_classes(one)).all for one in circles]
+    return min(ahead(whole, one, over_columns=True) for one in flat)
 
 
 def solve_places(
