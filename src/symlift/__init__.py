@@ -23,6 +23,7 @@ _HOME = {
     "LiftedModel": "symlift.core.model",
     "Placement": "symlift.solvers.contract",
     "Scattered": "symlift.core.domain",
+    "Sphere": "symlift.core.sphere",
     "Verdict": "symlift.diagnosis",
     "load": "symlift.several",
     "read": "symlift.runs.readers",
@@ -37,6 +38,7 @@ __all__ = [
     "LiftedModel",
     "Placement",
     "Scattered",
+    "Sphere",
     "Verdict",
     "__version__",
     "load",
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from symlift.core.domain import Scattered
     from symlift.core.grid import Grid
     from symlift.core.model import LiftedModel
+    from symlift.core.sphere import Sphere
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from symlift.core.grid import Grid
+from symlift.core.domain import Domain
 from symlift.core.model import LiftedModel
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
@@ -70,7 +70,7 @@ class PlacementRecord(BaseModel):
             twin=placement.twin.tolist(),
         )
 
-    def placement(self, grid: Grid, names: list[str] | None, channels: int = 1) -> Placement:
+    def placement(self, grid: Domain, names: list[str] | None, channels: int = 1) -> Placement:
         """Convert to a placement on ``grid``; a ValueError if the lists are inconsistent."""
         d, axes = len(self.point), grid.ndim
         arrays = (self.coordinates, self.channel, self.confidence, self.reason, self.twin)

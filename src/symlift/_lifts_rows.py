@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symlift.core.angles import fundamental, fundamentals
 from symlift.core.domain import Scattered, TakenColumns
+from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
 from symlift.statistics.gather import each_block, is_dask
@@ -135,7 +136,8 @@ class LiftsRows:
         X : array-like of shape (n, d)
             Observations.
         t : float or sequence of float
-            Number of grid steps along each axis; of scattered places, of their units.
+            Number of grid steps along each axis; of scattered places, of their units; on a sphere a
+            rotation vector in radians.
 
         Returns
         -------
@@ -233,9 +235,10 @@ class LiftsRows:
     def _fundamental(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
         if not all(self.grid_.periodic):
+            shape = ": fit with periodic=True" if isinstance(self.grid_, Grid) else ""
             raise InputError(
-                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open:"
-                " fit with periodic=True"
+                f"phase and amplitude need a ring or a torus, but the domain {self.grid_} is open"
+                + shape
             )
         Y = self.transform(X)
         return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)

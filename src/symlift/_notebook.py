@@ -45,7 +45,7 @@ def larger_is_better(test: Test) -> bool:
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:
     """HTML of a verdict, its evidence as bars with thresholds, and the next steps."""
-    words = diagnosis.verdict.words
+    words = diagnosis.words
     rows = "".join(_test_row(test) for test in diagnosis.tests if test.threshold is not None)
     steps = "".join(
         "<li>"

@@ -33,6 +33,7 @@ from symlift.core.rows import (
     survey,
     varying,
 )
+from symlift.core.sphere import Sphere
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
@@ -63,10 +64,11 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    grid : "auto", int, tuple of int, str, Grid or Scattered, default="auto"
+    grid : "auto", int, tuple of int, str, Grid, Scattered or Sphere, default="auto"
         Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``; or places
-        without a grid, ``"scattered"`` in a plane and ``"scattered3"`` in space. With "auto" lines,
-        rings, grids and scattered places compete.
+        without a grid, ``"scattered"`` in a plane and ``"scattered3"`` in space; or ``Sphere(5)``
+        and its rotations, ``"sphere"`` with a degree that is found. With "auto" lines, rings, grids
+        and scattered places compete.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.
@@ -91,8 +93,8 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
     model_ : LiftedModel
         The map and its symmetry group. Of scattered places, it is the field on a grid over their
         box.
-    grid_ : Grid or Scattered
-        The grid of the signals, or the places of the columns where there is none.
+    grid_ : Grid, Scattered or Sphere
+        The domain of the signals; on a sphere, ``grid_.points`` are where `transform` evaluates.
     n_channels_ : int
         Number of signals at each grid point.
     placement_ : Placement or None
@@ -102,7 +104,8 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
     lifting_map_ : ndarray of shape (grid points · channels, d)
         W in ``Y = (X - mean) @ W.T``; computed on first access.
     generators_ : ndarray of shape (axes, d, d)
-        Translation generators in observation coordinates; computed on first access.
+        Generators of translations, or of the rotations of a sphere, in observation coordinates;
+        computed on first access.
     evidence_ : Evidence
         Numbers that support the result, on rows that were held out from the search.
     trace_ : Trace
@@ -134,6 +137,8 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
     >>> signal_recovery(data.latent, est.transform(data.X), data.grid).r > 0.99
     True
     """
+
+    grid_: Any  # a Grid or a Sphere, whose users know which
 
     def __init__(
         self,
@@ -385,13 +390,13 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
     ) -> Solution:
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
-        solve = get_solver(chosen)
+        solve = get_solver(chosen, grid)
         columns = np.flatnonzero(varies)
         if canonical(chosen) in TRAINED:
             view: Any = ColumnsOf(rows, columns)
             solution = solve(view, grid, rng, progress, **options)
-        elif (
-            varies.all() or canonical(chosen) == "fast"
+        elif varies.all() or (
+            canonical(chosen) == "fast" and not isinstance(grid, Sphere)
         ):  # the fast solver names its dead columns itself
             return solve(rows, grid, rng, progress, **options)
         else:
@@ -478,7 +483,8 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
         """Return how good the fit is on X; larger is better.
 
         The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of
-        the same rows on the same grid, best with rows that were not fitted.
+        the same rows on the same grid, best with rows that were not fitted. On a sphere it is the
+        share of the third moment of the rows that rotations leave as it is.
 
         Parameters
         ----------
@@ -492,12 +498,15 @@ class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
         float
             The score.
         """
+        from symlift.solvers.sphere.judge import judge_rows
         from symlift.statistics.selection import held_out_in_window
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
+        if isinstance(self.grid_, Sphere):
+            return judge_rows(self.model_, rows).share
         return -held_out_in_window(
-            self.model_.map, rows, self.model_.grid, self.n_channels_
+            self.model_.map, rows, self.model_.lattice, self.n_channels_
         ).value()
 
     def diagnose(
@@ -655,8 +664,16 @@ def load_domain(folder: str | os.PathLike[str]) -> LatentDomain:
     model = load_model(folder)
     record = read_estimator(folder)
     est = LatentDomain(
-        grid=str(Scattered(model.grid.ndim)) if record.scattered else model.grid.shape,
-        periodic=False if record.scattered else model.grid.periodic,
+        grid=(
+            str(Scattered(model.grid.ndim))
+            if record.scattered
+            else model.grid
+            if isinstance(model.grid, Sphere)
+            else model.grid.shape
+        ),
+        periodic=model.grid.periodic
+        if isinstance(model.grid, Grid) and not record.scattered
+        else False,
         solver=record.solver,
         mixing=record.mixing,
         channels=record.channels,

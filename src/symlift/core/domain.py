@@ -1,4 +1,4 @@
-"""Domains that columns live on: grids, and places of their own without any grid."""
+"""The domains that signals live on: grids, places of their own without any grid, the sphere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid, grid_words
 from symlift.core.rows import apply_to_rows
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "along_principal_axes",
     "domain_words",
     "given_domain",
+    "lattice_of",
 ]
 
 _DIMENSIONS = (2, 3)
@@ -107,7 +109,7 @@ class Scattered:
         return [f"p{i}" for i in range(self.size)]
 
 
-Domain = Grid | Scattered
+Domain = Grid | Scattered | Sphere
 
 
 def given_domain(domain: Any, periodic: bool | Sequence[bool] = False) -> Domain | None:
@@ -116,6 +118,13 @@ def given_domain(domain: Any, periodic: bool | Sequence[bool] = False) -> Domain
     >>> given_domain("scattered3"), given_domain("3x4") == Grid((3, 4)), given_domain("auto")
     (Scattered(dimension=3), True, None)
     """
+    sphere = Sphere.given(domain)
+    if sphere is not None:
+        if np.any(periodic):
+            raise InputError(
+                f"a sphere has no periodic axes, and periodic={periodic!r}: leave it out"
+            )
+        return sphere
     if isinstance(domain, str) and domain.startswith("scattered"):
         dimension = domain.removeprefix("scattered") or "2"
         domain = Scattered(int(dimension) if dimension.isdecimal() else -1)
@@ -123,6 +132,20 @@ def given_domain(domain: Any, periodic: bool | Sequence[bool] = False) -> Domain
         return Grid.given(domain, periodic)
     if np.any(periodic):
         raise InputError("scattered places are on no closed axis: leave periodic out")
+    return domain
+
+
+def lattice_of(domain: Domain) -> Grid:
+    """The domain, if it is a grid; what is made for grids alone is refused elsewhere.
+
+    >>> lattice_of(Grid((4, 6))).size
+    24
+    """
+    if not isinstance(domain, Grid):
+        raise InputError(
+            f"this is made for grids, and the domain is a {domain}: use transform, shift and"
+            " generators_, which work for both"
+        )
     return domain
 
 
@@ -134,6 +157,8 @@ def domain_words(domain: Domain) -> str:
     """
     if isinstance(domain, Grid):
         return grid_words(domain)
+    if isinstance(domain, Sphere):
+        return str(domain)
     return f"set of scattered places in {'a plane' if domain.dimension == 2 else 'space'}"
 
 

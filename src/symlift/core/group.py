@@ -14,11 +14,13 @@ frequency 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.core.linalg import null_space
+from symlift.core.representation import along_orbit
 from symlift.errors import InputError
 
 __all__ = ["TranslationGroup", "plane_basis", "rotate_planes", "spread_filter"]
@@ -111,6 +113,11 @@ class TranslationGroup:
         """Number P of generators."""
         return len(self.theta)
 
+    @property
+    def filter_size(self) -> int:
+        """Number of weights of a filter, one for each plane and one for a lone column."""
+        return len(self.Q) // 2 + len(self.Q) % 2
+
     def generators(self) -> NDArray:
         """Build the generators L_j, skew-symmetric and commuting by construction.
 
@@ -168,6 +175,91 @@ class TranslationGroup:
             An orthogonal matrix.
         """
         return self.act(np.eye(self.dimension, dtype=self.Q.dtype), t).T
+
+    def derivative(self, Z: NDArray, axis: int) -> NDArray:
+        """Apply L_axis to each row of Z: d/dt of `act` at 0.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, D)
+            Vectors that the group acts on.
+        axis : int
+            Which of the generators.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            L_axis applied to each row.
+        """
+        planes = 2 * self.theta.shape[1]
+        first, second = self.Q[:, 0:planes:2], self.Q[:, 1:planes:2]
+        rate = self.theta[axis]
+        return (rate * (Z @ first)) @ second.T - (rate * (Z @ second)) @ first.T
+
+    def orbit(self, domain: Any, r: NDArray) -> NDArray:
+        """Evaluate the orbit of the filter, T(θ) · diag(r) · Qᵀ.
+
+        Parameters
+        ----------
+        domain : Grid
+            The grid, whose coordinates are evaluated.
+        r : ndarray of shape (filter_size,)
+            Weight of each plane.
+
+        Returns
+        -------
+        ndarray of shape (points, D)
+            Rows w₀ᵀ ρ(-t_n).
+        """
+        points = domain.coordinates().astype(self.Q.dtype)
+        planes = plane_basis(self.theta, points, self.dimension)
+        return (planes * spread_filter(r, self.dimension)) @ self.Q.T
+
+    def evaluate(self, E: NDArray, domain: Any, r: NDArray, channels: int) -> NDArray:
+        """Evaluate a lifting map at the points of a domain.
+
+        Parameters
+        ----------
+        E : ndarray of shape (channels · D, d)
+            Embedding.
+        domain : Grid
+            The points.
+        r : ndarray of shape (filter_size,)
+            Weight of each plane.
+        channels : int
+            Number of signals at each point.
+
+        Returns
+        -------
+        ndarray of shape (points · channels, d)
+            The orbit times E, channels fastest.
+        """
+        return along_orbit(self.orbit(domain, r), E, channels)
+
+    def tensors(self) -> dict[str, NDArray]:
+        """Return the arrays that describe the group.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``Q`` and ``theta``, as they are stored.
+        """
+        return {"Q": self.Q, "theta": self.theta}
+
+    def to(self, dtype: DTypeLike) -> TranslationGroup:
+        """Convert the group to another precision.
+
+        Parameters
+        ----------
+        dtype : dtype-like
+            A floating-point type of numpy.
+
+        Returns
+        -------
+        TranslationGroup
+            The same group in that precision.
+        """
+        return TranslationGroup(self.Q.astype(dtype), self.theta.astype(dtype))
 
     @classmethod
     def from_generators(cls, generators: ArrayLike) -> TranslationGroup:

@@ -12,6 +12,7 @@ is always computed from them, and only where it is needed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from symlift.core.domain import domain_words, lattice_of
 from symlift.core.embedding import (
     EmbeddingKind,
     embed_rows,
@@ -28,8 +30,11 @@ from symlift.core.embedding import (
     times,
 )
 from symlift.core.grid import Grid
-from symlift.core.group import TranslationGroup, plane_basis, spread_filter
+from symlift.core.group import TranslationGroup
+from symlift.core.representation import Representation
+from symlift.core.rotations import RotationGroup
 from symlift.core.rows import apply_to_rows
+from symlift.core.sphere import Sphere
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
@@ -52,19 +57,20 @@ class LiftedModel:
 
     Parameters
     ----------
-    grid : Grid
-        The grid that signals are lifted to.
+    grid : Grid or Sphere
+        The domain that signals are lifted to.
     mean : ndarray of shape (d,)
         Offset of the observations.
     scale : float
         One positive number for all columns, so that no symmetry is broken.
     E : ndarray or sparse array of shape (channels · D, d)
         Embedding into the space where the group acts, D rows for each channel.
-    group : TranslationGroup or TorusGroup
-        Translations on R^D in 2-plane form, or those of a torus, whose planes are its Fourier
-        modes.
-    r : ndarray of shape (D // 2 + D % 2,)
-        Resolving filter in the planes' own frames, ‖r‖ = 1; empty for a torus, where it is flat.
+    group : TranslationGroup, TorusGroup or RotationGroup
+        Translations on R^D in 2-plane form, those of a torus, whose planes are its Fourier modes,
+        or the rotations of a sphere.
+    r : ndarray of shape (group.filter_size,)
+        Resolving filter in the planes' own frames, or one weight for each degree, ‖r‖ = 1; empty
+        for a torus, where it is flat.
     kind : {"identity", "zero-pad", "linear"}
         What E is.
     channels : int, default=1
@@ -87,11 +93,11 @@ class LiftedModel:
     array([[0., 0., 0., 1., 0.]])
     """
 
-    grid: Grid
+    grid: Grid | Sphere
     mean: NDArray
     scale: float
     E: Any
-    group: TranslationGroup | TorusGroup
+    group: Representation
     r: NDArray
     kind: EmbeddingKind
     channels: int = 1
@@ -113,10 +119,11 @@ class LiftedModel:
                 f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry per"
                 " column of E"
             )
-        planes = 0 if isinstance(self.group, TorusGroup) else D // 2 + D % 2
+        planes = self.group.filter_size
         if self.r.shape != (planes,):
             raise InputError(
-                f"r has shape {self.r.shape}: it must be ({planes},), one weight per plane"
+                f"r has shape {self.r.shape}: it must be ({planes},), one weight per"
+                " plane or degree"
             )
         if self.group.axes != self.grid.ndim:
             raise InputError(
@@ -138,8 +145,7 @@ class LiftedModel:
 
     def _arrays(self) -> Iterator[NDArray]:
         yield from (self.mean, self.r, self.E.data if self.is_sparse else self.E)
-        if isinstance(self.group, TranslationGroup):
-            yield from (self.group.Q, self.group.theta)
+        yield from self.group.tensors().values()
 
     def __repr__(self) -> str:
         channels = f" x {self.channels} channels" if self.channels > 1 else ""
@@ -234,6 +240,45 @@ class LiftedModel:
             channels,
         )
 
+    @classmethod
+    def from_harmonics(cls, E: ArrayLike, sphere: Sphere, mean: ArrayLike) -> LiftedModel:
+        """Build a model on a sphere from the map to coefficients of spherical harmonics.
+
+        The filter is the field itself, up to its degree: the lifted value at a point is Σ Y_lm c_lm
+        of the coefficients c = E (x - mean).
+
+        Parameters
+        ----------
+        E : array-like of shape ((L + 1)², d)
+            From observations to coefficients, by degree and order.
+        sphere : Sphere
+            A sphere of known degree L.
+        mean : array-like of shape (d,)
+            Offset of the observations.
+
+        Returns
+        -------
+        LiftedModel
+            The model.
+        """
+        degree = sphere.known_degree
+        r = np.sqrt(2 * np.arange(degree + 1) + 1.0) / (degree + 1)
+        scale = math.sqrt(4 * math.pi) / (degree + 1)
+        return cls(
+            sphere,
+            np.array(mean, dtype=np.float64),
+            scale,
+            np.array(E, dtype=np.float64),
+            RotationGroup(degree),
+            r,
+            "linear",
+        )
+
+    @property
+    def lattice(self) -> Grid:
+        """The grid, where the domain is one; what is made for grids only is refused elsewhere."""
+        return lattice_of(self.grid)
+
     @property
     def n_features(self) -> int:
         """Number d of columns of an observation."""
@@ -258,16 +303,7 @@ class LiftedModel:
     @cached_property
     def map(self) -> Any:
         """Lifting map W (grid points · channels, d), sparse where the embedding is."""
-        if isinstance(self.group, TorusGroup):
-            window = Grid(self.group.shape, True).flat(self.grid.indices())
-            rows = (np.arange(self.channels) * self.group.dimension + window[:, None]).ravel()
-            return (self.E.tocsr()[rows] if self.is_sparse else self.E[rows]) / self.scale
-        D = self.group.dimension
-        T = plane_basis(
-            self.group.theta, self.grid.coordinates().astype(self.E.dtype), D
-        ) * spread_filter(self.r, D)
-        blocks = (T @ self.group.Q.T) @ self.E.reshape(self.channels, D, -1)
-        return blocks.swapaxes(0, 1).reshape(self.n_outputs, -1) / self.scale
+        return self.group.evaluate(self.E, self.grid, self.r, self.channels) / self.scale
 
     @cached_property
     def _inverse_map(self) -> Callable[[NDArray], NDArray]:
@@ -324,10 +360,7 @@ class LiftedModel:
         """
         self._check_dense("the generators")
         E = self._blocks(np.eye(self.n_features, dtype=self.mean.dtype))
-        if isinstance(self.group, TorusGroup):
-            moved = [self.group.derivative(E, axis) for axis in range(self.group.axes)]
-        else:
-            moved = [E @ L.T for L in self.group.generators()]
+        moved = [self.group.derivative(E, axis) for axis in range(self.group.axes)]
         return np.stack([self._inverse_embedding(self._joined(z)).T for z in moved])
 
     def kernel(self, transform: ArrayLike) -> NDArray[np.float64]:
@@ -462,7 +495,8 @@ class LiftedModel:
         X : array-like of shape (n, d)
             Observations.
         t : sequence of float of length P
-            Translation in grid steps, one number for each axis.
+            Translation in grid steps, one number for each axis; on a sphere, a rotation vector in
+            radians.
         out : ndarray of shape (n, d), optional
             Where to write.
 
@@ -479,8 +513,8 @@ class LiftedModel:
         steps = np.asarray(t, dtype=np.float64).reshape(-1)
         if len(steps) != self.grid.ndim or not np.isfinite(steps).all():
             raise InputError(
-                f"a translation on the grid {self.grid} takes {self.grid.ndim} finite numbers, not"
-                f" {t!r}"
+                f"a {'rotation' if isinstance(self.grid, Sphere) else 'translation'} on the"
+                f" {domain_words(self.grid)} takes {self.grid.ndim} finite numbers, not {t!r}"
             )
 
         def step(x: NDArray) -> NDArray:
@@ -507,14 +541,11 @@ class LiftedModel:
         LiftedModel
             The same model in that precision.
         """
-        group = self.group
-        if isinstance(group, TranslationGroup):
-            group = TranslationGroup(group.Q.astype(dtype), group.theta.astype(dtype))
         return replace(
             self,
             mean=self.mean.astype(dtype),
             E=self.E.astype(dtype),
-            group=group,
+            group=self.group.to(dtype),
             r=self.r.astype(dtype),
         )
 

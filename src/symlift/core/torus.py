@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.core.fourier import regular_frequencies
 from symlift.core.grid import Grid
@@ -81,6 +82,11 @@ class TorusGroup:
         """Number P of generators."""
         return len(self.shape)
 
+    @property
+    def filter_size(self) -> int:
+        """Number of weights of a filter, 0: the filter is flat."""
+        return 0
+
     def act(self, Z: NDArray, t: ArrayLike) -> NDArray[np.float64]:
         """Move fields Z (n, D) by t (P,) steps towards larger indices."""
         steps = np.asarray(t, dtype=np.float64)
@@ -94,6 +100,20 @@ class TorusGroup:
         """Apply L_axis to fields Z (n, D): minus the spectral derivative, d/dt of `act` at 0."""
         factors = [_slope(n) if j == axis else np.ones(n) for j, n in enumerate(self.shape)]
         return self._filtered(Z, factors)
+
+    def evaluate(self, E: Any, domain: Any, r: NDArray, channels: int) -> Any:  # noqa: ARG002 - flat
+        """The rows of E that belong to the points of a grid, (points · channels, d)."""
+        window = Grid(self.shape, True).flat(domain.indices())
+        rows = (np.arange(channels) * self.dimension + window[:, None]).ravel()
+        return E.tocsr()[rows] if hasattr(E, "tocsr") else E[rows]
+
+    def tensors(self) -> dict[str, NDArray]:
+        """The arrays that describe the group: none, the shape says it all."""
+        return {}
+
+    def to(self, dtype: DTypeLike) -> TorusGroup:  # noqa: ARG002 - as other groups have it
+        """The same group, which has no precision of its own."""
+        return self
 
     def _filtered(self, Z: NDArray, factors: Sequence[NDArray]) -> NDArray[np.float64]:
         fields = np.asarray(Z, dtype=np.float64).reshape(len(Z), *self.shape)

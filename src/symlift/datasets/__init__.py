@@ -28,6 +28,7 @@ from symlift.datasets.recordings import (
     z_scores,
 )
 from symlift.datasets.shot_noise import gsn
+from symlift.datasets.sphere import sphere_noise
 from symlift.datasets.spins import ising
 from symlift.datasets.transforms import (
     dst1,
@@ -59,6 +60,7 @@ __all__ = [
     "random_permutation",
     "ring_population",
     "scrambled_bits",
+    "sphere_noise",
     "torus_population",
     "z_scores",
 ]

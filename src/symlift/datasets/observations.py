@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +32,8 @@ class Observations:
         each sample is an angle.
     transform : ndarray of float64 of shape (N, d) or None
         The matrix that leads from ``latent`` to ``X``; None where there is none.
-    grid : Grid
-        The grid of the signals.
+    grid : Grid or Sphere
+        The domain of the signals.
     periodic : tuple of bool
         One flag for each axis of ``grid``.
     name : str
@@ -49,7 +50,7 @@ class Observations:
     X: NDArray[np.float32]
     latent: NDArray[np.float32]
     transform: NDArray[np.float64] | None
-    grid: Grid
+    grid: Any  # a Sphere where `sphere_noise` made it, and a Grid elsewhere
     periodic: tuple[bool, ...]
     name: str
 

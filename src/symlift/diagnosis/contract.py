@@ -134,6 +134,8 @@ class Diagnosis:
         Named tests; those that decide come first.
     next_steps : tuple of NextStep, default=()
         What to do next; empty for the best verdict.
+    symmetry : {"translation", "rotation"}, default="translation"
+        Which symmetry the verdict is about: rotations on a sphere.
 
     Examples
     --------
@@ -146,9 +148,15 @@ class Diagnosis:
     confidence: float
     tests: tuple[Test, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
+    symmetry: Literal["translation", "rotation"] = "translation"
+
+    @property
+    def words(self) -> str:
+        """The verdict as a sentence about this symmetry."""
+        return self.verdict.words.replace("translation", self.symmetry)
 
     def __str__(self) -> str:
-        return f"{self.verdict.words} (confidence {self.confidence:.2f})"
+        return f"{self.words} (confidence {self.confidence:.2f})"
 
     def _repr_html_(self) -> str:
         return diagnosis_html(self)

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from symlift.core.sphere import Sphere
 from symlift.diagnosis.bootstrap import with_survival
 from symlift.diagnosis.contract import Asked, Diagnosis, Refit, Verdict
 from symlift.diagnosis.measures import Sample, measure, take_sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
 from symlift.diagnosis.refits import all_further, cheap_further
+from symlift.diagnosis.sphere import check_on_sphere, diagnose_on_sphere
 from symlift.diagnosis.steps import next_steps
 from symlift.diagnosis.verdict import Further, make_tests, verdict_of
 from symlift.errors import InputError
@@ -51,6 +53,8 @@ def check_fit(
     Solvers that report no evidence, those that train and the random baseline, are believed; but
     training knows by itself where it has not converged.
     """
+    if isinstance(solution.model.grid, Sphere):
+        return check_on_sphere(solution, X)
     silent = solution.evidence.explained is None and solution.evidence.agreement is None
     # a refined model has the evidence of its start
     if silent or asked.solver in TRAINED:
@@ -100,6 +104,8 @@ def diagnose(
     whole ``blocks`` (n,) if those are given.
     """
     named = None if blocks is None else np.asarray(blocks)
+    if isinstance(solution.model.grid, Sphere):
+        return diagnose_on_sphere(solution, X, refit, named)
     if refit is None:
         sample = take_sample(X, named)
         with threadpool_limits(limits=1):

@@ -125,7 +125,7 @@ def measure(
     held_out = measured or held_out_in_window(
         model.map,
         sample.raw[order[:_WIDE_ROWS]] if sample.is_wide else sample.filled[order],
-        model.grid,
+        model.lattice,
         model.channels,
         _POINTS,
         model.mean,
@@ -133,12 +133,12 @@ def measure(
     places = None if placed is None else measure_places(placed, rng)
     return Measures(
         evidence=solution.evidence,
-        grid=model.grid,
+        grid=model.lattice,
         rows=sample.rows,
         columns=model.n_features,
         independent=sample.independent,
         rank=effective_rank(sample.some),
-        freedom=freedom(model.grid),
+        freedom=freedom(model.lattice),
         held_out=held_out,
         places=places,
     )

@@ -99,10 +99,10 @@ def _agreement(a: Solution, b: Solution, rows: NDArray) -> float:
     )
     if on_points and a.placement is not None and b.placement is not None:
         return placement_agreement(
-            a.placement.point, b.placement.point, a.model.grid, shift_open=True
+            a.placement.point, b.placement.point, a.model.lattice, shift_open=True
         )
     first, second = a.model.lift(rows), b.model.lift(rows)
-    grid = a.model.grid
+    grid = a.model.lattice
     if grid.ndim == 2 and a.evidence.carried_by == b.evidence.carried_by == "angles":
         # halves may take other generators of the same lattice
         return min(

@@ -15,10 +15,12 @@ from symlift.metrics.circular import circular_correlation, torus_correlation
 from symlift.metrics.equivariance import equivariance_error
 from symlift.metrics.generators import generator_similarity
 from symlift.metrics.recovery import Recovery, signal_recovery
+from symlift.metrics.sphere import Turn
 
 __all__ = [
     "BitStructure",
     "Recovery",
+    "Turn",
     "align",
     "bit_structure",
     "circular_correlation",

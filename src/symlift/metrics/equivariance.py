@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from symlift.core.domain import Domain, lattice_of
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.metrics.alignment import check_shift, translate
 from symlift.metrics.fields import as_fields, batches
+from symlift.metrics.sphere import turned_fields
 
 __all__ = ["equivariance_error"]
 
@@ -34,7 +37,8 @@ def equivariance_error(
         Observations.
     t : float or sequence of float
         Grid steps along each axis: any real number on a periodic axis (Fourier interpolation),
-        whole on an open one, where what enters the window is not known between its points.
+        whole on an open one, where what enters the window is not known between its points; on a
+        sphere a rotation vector in radians.
     margin : int, default=0
         Steps at each open end that are left out.
 
@@ -60,7 +64,13 @@ def equivariance_error(
     >>> equivariance_error(model, np.random.default_rng(0).normal(size=(10, 5)), 2.5) < 1e-12
     True
     """
-    lift, act, grid = _handles(model)
+    lift, act, domain = _handles(model)
+    if isinstance(domain, Sphere):
+        fields = np.asarray(lift(X), dtype=np.float64)
+        expected = turned_fields(fields, domain, np.asarray(t, dtype=np.float64))
+        moved = np.asarray(lift(act(X, t)), dtype=np.float64)
+        return float(np.linalg.norm(moved - expected) / np.linalg.norm(expected))
+    grid = lattice_of(domain)
     steps = check_shift(np.atleast_1d(np.asarray(t, dtype=np.float64)).tolist(), grid)
     inside = (slice(None), *_interior(grid, steps, margin))
     observations = np.asarray(X)
@@ -84,7 +94,7 @@ def equivariance_error(
     return math.sqrt(error / size)
 
 
-def _handles(model: Any) -> tuple[Any, Any, Grid]:
+def _handles(model: Any) -> tuple[Any, Any, Domain]:
     """lift, act and grid under either set of names."""
     for lift, act, grid in (("lift", "act", "grid"), ("transform", "shift", "grid_")):
         if all(hasattr(model, name) for name in (lift, act, grid)):

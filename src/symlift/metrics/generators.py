@@ -11,8 +11,10 @@ from scipy.optimize import linear_sum_assignment
 
 from symlift.core.fourier import along
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.metrics.fields import GridLike, as_grid
+from symlift.metrics.sphere import so3_similarity
 
 __all__ = ["derivative", "generator_similarity", "low_band"]
 
@@ -78,7 +80,7 @@ def low_band(length: int, bandwidth: float) -> NDArray[np.float64]:
 def generator_similarity(
     generators: ArrayLike,
     transform: ArrayLike | None,
-    grid: GridLike,
+    grid: GridLike | Sphere,
     periodic: bool | Sequence[bool] = False,
     bandwidth: float = 0.75,
     truth: str = "difference",
@@ -91,16 +93,19 @@ def generator_similarity(
 
         S = |⟨Π A⁻¹LA Π, Π D Π⟩| / (‖Π A⁻¹LA Π‖ ‖Π D Π‖)        (Frobenius)
 
-    under the best assignment of generators to axes; sign and order are ambiguities.
+    under the best assignment of generators to axes; sign and order are ambiguities.  On a sphere,
+    D_j are the generators of rotations in spherical harmonics, up to β times the highest degree,
+    under the best rotation or reflection of the three; ``truth`` has no effect there.
 
     Parameters
     ----------
     generators : array-like of shape (P, N, N)
         Learned generators in observation space.
     transform : array-like of shape (N, N) or None
-        The matrix with ``X = latent @ transform``; None is the identity.
-    grid : Grid, int or sequence of int
-        A grid, whose own flags count, or its sizes.
+        The matrix with ``X = latent @ transform``; None is the identity (on a sphere, X are the
+        coefficients of harmonics).
+    grid : Grid, Sphere, int or sequence of int
+        A grid, whose own flags count, or its sizes; or a sphere.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves, if ``grid`` is given by its sizes.
     bandwidth : float, default=0.75
@@ -133,9 +138,11 @@ def generator_similarity(
     >>> generator_similarity([-exact], None, 15, periodic=True, truth="exact").round(3)
     array([1.])
     """
-    grid = as_grid(grid, periodic)
     if not 0 < bandwidth <= 1:
         raise InputError(f"bandwidth {bandwidth} is not in (0, 1]: 0.75 is usual")
+    if isinstance(grid, Sphere):
+        return so3_similarity(generators, transform, grid, bandwidth)
+    grid = as_grid(grid, periodic)
     native = _to_native(_check_generators(generators, grid), transform)
     bands = [low_band(length, bandwidth) for length in grid.shape]
     truths = [

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, minimize
 
 from symlift.core.grid import Alignment, Grid
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.metrics.alignment import align, window
 from symlift.metrics.correlation_sums import CorrelationSums, correlation_sums, pooled_correlations
 from symlift.metrics.fields import GridLike, as_fields, as_grid, deviation, paired_batches, ratio
+from symlift.metrics.sphere import recovery_on_sphere
 
 __all__ = ["Recovery", "signal_recovery"]
 
@@ -38,9 +40,10 @@ class Recovery:
     r_detail : float
         Pooled Pearson after each sample's own mean is removed from both sides: a patch of a
         photograph is mostly its mean, and a map that finds only that has a large r and no detail.
-    alignment : Alignment or None
-        The alignment that takes ``recovered`` onto ``latent``; None under ``protocol="paper"``,
-        where every sample has its own, and where all three correlations are the same number.
+    alignment : Alignment, Turn or None
+        The alignment that takes ``recovered`` onto ``latent``, a `Turn` on a sphere; None under
+        ``protocol="paper"``, where every sample has its own, and where all three correlations are
+        the same number.
 
     Examples
     --------
@@ -51,13 +54,13 @@ class Recovery:
     r: float
     r_per_sample: float
     r_detail: float
-    alignment: Alignment | None
+    alignment: Any  # an Alignment on grids
 
 
 def signal_recovery(
     latent: ArrayLike,
     recovered: ArrayLike,
-    grid: GridLike,
+    grid: GridLike | Sphere,
     periodic: bool | Sequence[bool] = False,
     protocol: str = "global",
 ) -> Recovery:
@@ -73,7 +76,8 @@ def signal_recovery(
     ±max(1, N//10) on open ones.  ``r_per_sample`` is the mean of each sample's own Pearson under
     the same g, over samples whose latent standard deviation is at least a tenth of its root mean
     square over the data set. ``r_detail`` is the pooled Pearson under the same g after each
-    sample's own mean is removed.
+    sample's own mean is removed.  On a sphere, g runs over rotations, the reflection through the
+    centre, and sign, and correlations are integrals over the whole sphere.
 
     ``protocol="paper"``: the best |Pearson| of each sample by itself, averaged over all samples
     with a non-constant latent; waveforms over flips and all cyclic shifts, images over reflections
@@ -85,8 +89,8 @@ def signal_recovery(
         True signals.
     recovered : array-like of shape (n, size) or (n, *grid)
         Recovered signals of the same samples.
-    grid : Grid, int or sequence of int
-        A grid, whose own flags count, or its sizes.
+    grid : Grid, Sphere, int or sequence of int
+        A grid, whose own flags count, or its sizes; or a sphere, with fields at its points.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves, if ``grid`` is given by its sizes.
     protocol : {"global", "paper"}, default="global"
@@ -123,6 +127,11 @@ def signal_recovery(
     """
     if protocol not in PROTOCOLS:
         raise InputError(f"protocol {protocol!r} is unknown: choose one of {', '.join(PROTOCOLS)}")
+    if isinstance(grid, Sphere):
+        if protocol != "global":
+            raise InputError("the paper has no spheres: use protocol='global'")
+        r, each, detail, turn = recovery_on_sphere(latent, recovered, grid, LOUD)
+        return Recovery(r, each, detail, turn)
     grid = as_grid(grid, periodic)
     f, y = as_fields("latent", latent, grid), as_fields("recovered", recovered, grid)
     if len(f) != len(y):

@@ -119,7 +119,7 @@ def render(run: RunContents) -> str:
         spectrum=spectrum_panel(run),
         moments=None if run.is_large else moments_panel(run),
         convergence=_convergence(run),
-        reading=how_to_read(run.model.grid),
+        reading=how_to_read(run.model.lattice),
         take=take_panel(run),
         footer=_footer(run),
         notes=_notes(run),

@@ -73,7 +73,7 @@ def spectrum_panel(run: RunContents) -> dict[str, Any] | None:
         "frequencies": _frequency_charts(theta, r[:planes]),
         "filter": _filter_chart(theta, r[:planes], r[planes:]),
         "singular": _singular_chart(singular, condition),
-        "kernel": _kernel(model.grid, theta, r),
+        "kernel": _kernel(model.lattice, theta, r),
         "condition": "infinite" if condition is None else f"{condition:.3g}",
         "rank": int(np.sum(singular > 1e-6 * singular[0])),
         "effective": f"{_effective_rank(singular):.0f}",

@@ -12,6 +12,7 @@ import numpy as np
 from symlift._estimator_file import EstimatorRecord
 from symlift.core.domain import Domain, Scattered, domain_words
 from symlift.core.grid import grid_words
+from symlift.core.sphere import Sphere
 from symlift.diagnosis import Diagnosis, Verdict
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.record import RunRecord, RunSettings
@@ -34,6 +35,8 @@ def _in_words(grid: Domain, columns: int) -> str:
     """
     if isinstance(grid, Scattered):
         return domain_words(grid).removeprefix("set of ")
+    if isinstance(grid, Sphere):
+        return f"a {domain_words(grid)}"
     if grid.ndim == 1:
         kind = "a ring" if grid.is_ring else "an open line"
         return kind if grid.size == columns else f"{kind} of {grid.size:,} points"

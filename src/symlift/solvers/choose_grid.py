@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import GridCandidate, Progress
 
@@ -42,6 +43,8 @@ def choose_grid(
     without a column.
     """
     usable, d = int(varies.sum()), len(varies)
+    if isinstance(given, Sphere):
+        return given, ()
     if given is not None:
         if isinstance(given, Grid) and given.size > usable and not free:
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift._notebook import placement_html
-from symlift.core.domain import Domain, Scattered, along_principal_axes
+from symlift.core.domain import Domain, Scattered, along_principal_axes, lattice_of
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.storage.csv_cells import safe_cell
@@ -72,12 +72,12 @@ class Placement:
 
     Parameters
     ----------
-    grid : Grid or Scattered
-        The grid, or scattered places.
+    grid : Grid, Scattered or Sphere
+        The domain.
     coordinates : ndarray of shape (d, axes)
         Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; NaN
         for columns that are left out. Scattered places: in units of the median distance to the
-        nearest one, centred, principal axes first.
+        nearest one, centred, principal axes first. On a sphere: unit vectors.
     point : ndarray of int, shape (d,)
         Flat index of the nearest grid point, or -1. Scattered places: the column's own number among
         those that are placed.
@@ -160,8 +160,8 @@ class Placement:
 
     @property
     def lattice(self) -> Grid:
-        """The grid of columns that are on one."""
-        return cast(Grid, self.grid)
+        """The grid, where the domain is one; what is made for grids only is refused elsewhere."""
+        return lattice_of(self.grid)
 
     @property
     def left_out(self) -> NDArray[np.bool_]:
@@ -369,6 +369,8 @@ class Evidence:
     bit_slopes : tuple of float, default=()
         What a bit of each significance adds to its neighbours, the heaviest first, if columns are
         bits.
+    control : float, optional
+        `explained` of the best result that the same search finds from random starts (sphere).
 
     Examples
     --------
@@ -396,6 +398,7 @@ class Evidence:
     trained_stationarity: float | None = None
     confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
+    control: float | None = None
 
     @property
     def locality(self) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
+from symlift.core.domain import Domain
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.solvers.contract import Solver
 
@@ -33,6 +35,8 @@ SOLVERS = {
     "random": "symlift.solvers.random",
 }
 DEFAULT = "fast"
+# the solver that looks for rotations of a sphere instead of translations
+_ON_SPHERES = "symlift.solvers.sphere.pipeline"
 #: solvers that train: they have presets, budgets and checkpoints, and need PyTorch
 TRAINED = ("neural", "refine")
 #: files in their folder: the last checkpoint, a line for each evaluation, the time spent, and the
@@ -81,7 +85,12 @@ def check_mixing(name: str) -> None:
         raise InputError(f"mixing {name!r} is unknown: use one of {', '.join(MIXINGS)}")
 
 
-def get_solver(name: str) -> Solver:
-    """The solver called ``name``; "auto" is the one that suits most data."""
-    solver: Solver = import_module(SOLVERS[check_solver(name)]).solve
+def get_solver(name: str, domain: Domain | None = None) -> Solver:
+    """The solver called ``name``; "auto" is the one that suits most data on such a domain."""
+    module = SOLVERS[check_solver(name)]
+    if isinstance(domain, Sphere):
+        if canonical(name) != DEFAULT:
+            raise InputError(f'solver {name!r} knows no spheres: use solver="auto", or a grid')
+        module = _ON_SPHERES
+    solver: Solver = import_module(module).solve
     return solver

@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 
 from symlift.core.domain import Domain
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 
 __all__ = [
@@ -180,6 +181,11 @@ class FieldPredictor:
             period = np.where(domain.periodic, domain.shape, 0).astype(np.float64)
             at = domain.indices().astype(np.float64)
             return cls(at, scale, period, lag_correlation(standard, domain))
+        if isinstance(domain, Sphere):
+            raise InputError(
+                f"the field between points is made for grids and scattered places, not for a"
+                f" {domain}: use transform, which evaluates it at grid_.points"
+            )
         at = np.asarray(domain.places)
         c = standard.T @ standard / len(standard)
         along = falling_with_distance(c, cdist(at, at))

@@ -16,6 +16,9 @@ from symlift.core.embedding import EmbeddingKind
 from symlift.core.grid import MAX_AXES, Grid
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
+from symlift.core.representation import Representation
+from symlift.core.rotations import RotationGroup
+from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.core.torus import TorusGroup
 from symlift.errors import InputError
 
@@ -29,7 +32,7 @@ __all__ = [
     "digest_of",
 ]
 
-FORMAT, FORMAT_VERSION = "symlift-lifted-model", 2
+FORMAT, FORMAT_VERSION = "symlift-lifted-model", 3
 #: the arrays of a sparse embedding, as scipy names them
 SPARSE = ("data", "indices", "indptr")
 
@@ -45,7 +48,9 @@ _Lengths = Annotated[list[_Length], Field(min_length=1, max_length=MAX_AXES)]
 
 
 class ModelHeader(BaseModel):
-    """Content of ``model.json``; version 1 lacks columns, channels, torus and digest."""
+    """Content of ``model.json``; version 1 lacks columns, channels, torus and digest, and version 3
+    is a model on a sphere.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -59,6 +64,7 @@ class ModelHeader(BaseModel):
     columns: _Length | None = None
     channels: _Length = 1
     torus: _Lengths | None = None
+    sphere: Annotated[int, Field(ge=1, le=MAX_DEGREE)] | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     digest: str | None = None
 
@@ -97,13 +103,17 @@ def checked_header(raw: Any, where: str) -> ModelHeader:
 
 def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedModel:
     """Build the model of a header and its tensors; an InputError names the first defect."""
-    grid = Grid(header.grid, header.periodic, header.confidence)
+    grid: Grid | Sphere
+    if header.sphere is None:
+        grid = Grid(header.grid, header.periodic, header.confidence)
+    else:
+        grid = Sphere(header.sphere, header.confidence)
     group = _group(header, grid, parts)
     channels, D = header.channels, group.dimension
     if grid.size > _FINEST * D:
         raise InputError(f"the grid {grid} has more points than {D} dimensions can distinguish")
     expected = {"mean"} | ({"E"} if "E" in parts else {f"E.{name}" for name in SPARSE})
-    expected |= set() if header.torus else {"Q", "theta", "r"}
+    expected |= {*group.tensors(), *(("r",) if group.filter_size else ())}
     if set(parts) != expected:
         raise InputError(
             f"it holds the tensors {', '.join(sorted(parts))[:120]} instead of"
@@ -115,7 +125,7 @@ def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedMo
     if not all(np.isfinite(value).all() for value in parts.values()):
         raise InputError("the model's parameters hold NaN or infinity")
     E = parts["E"] if "E" in parts else _sparse(header, parts, channels * D)
-    r = np.zeros(0) if header.torus else parts["r"]
+    r = parts["r"] if group.filter_size else np.zeros(0)
     model = LiftedModel(grid, parts["mean"], header.scale, E, group, r, header.embedding, channels)
     if header.columns not in (None, model.n_features):
         raise InputError(
@@ -126,8 +136,12 @@ def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedMo
 
 
 def _group(
-    header: ModelHeader, grid: Grid, parts: Mapping[str, NDArray]
-) -> TranslationGroup | TorusGroup:
+    header: ModelHeader, grid: Grid | Sphere, parts: Mapping[str, NDArray]
+) -> Representation:
+    if isinstance(grid, Sphere):
+        if header.torus is not None or header.channels != 1 or tuple(header.grid) != grid.shape:
+            raise InputError(f"its header contradicts the {grid}")
+        return RotationGroup(grid.known_degree)
     if header.torus is None:
         if "Q" not in parts or "theta" not in parts:
             raise InputError("Q or theta is missing")
@@ -167,6 +181,7 @@ def _check_numbers(model: LiftedModel) -> None:
         error = largest if largest > 2 else float(np.abs(Q.T @ Q - np.eye(len(Q))).max(initial=0.0))
         if not error < _ORTHOGONAL:
             raise InputError(f"Q is not orthogonal (QᵀQ differs from the identity by {error:.2g})")
+    if group.filter_size:
         norm = float(np.linalg.norm(model.r.astype(np.float64)))
         if not abs(norm - 1) < _NORM:
             raise InputError(f"the filter r has norm {norm:.4g}, where 1 is needed")

@@ -1,7 +1,8 @@
 """A lifted model as two files: ``model.safetensors`` for its numbers, ``model.json`` for the rest.
 
 Version 1 (symlift 0.1) has explicit planes and one channel; version 2 adds channels, sparse
-embeddings into a torus, and a digest over both files.  Both are read.  Loading never runs code.
+embeddings into a torus, and a digest over both files; a model on a sphere names its degree and has
+version 3, which older versions of symlift refuse.  All are read.  Loading never runs code.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
+from symlift.core.sphere import Sphere
 from symlift.core.torus import TorusGroup
 from symlift.errors import InputError
 from symlift.storage.atomic import sha256_of, write_atomically
@@ -65,9 +66,10 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
         tensors = {name: np.ascontiguousarray(value) for name, value in _tensors(model).items()}
         temporary.write_bytes(save(tensors))
         digest = sha256_of(temporary)
+    on_sphere = isinstance(model.grid, Sphere)
     header = {
         "format": FORMAT,
-        "version": FORMAT_VERSION,
+        "version": FORMAT_VERSION if on_sphere else 2,
         "grid": list(model.grid.shape),
         "periodic": list(model.grid.periodic),
         "confidence": None if model.grid.confidence is None else float(model.grid.confidence),
@@ -78,6 +80,8 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
         "torus": list(model.group.shape) if isinstance(model.group, TorusGroup) else None,
         "sha256": digest,
     }
+    if isinstance(model.grid, Sphere):
+        header["sphere"] = model.grid.known_degree
     with write_atomically(folder / "model.json") as temporary:
         temporary.write_text(
             json.dumps(header | {"digest": digest_of(header)}, indent=1, allow_nan=False) + "\n"
@@ -91,9 +95,7 @@ def _tensors(model: LiftedModel) -> dict[str, NDArray]:
         tensors |= {f"E.{name}": getattr(E, name) for name in SPARSE}
     else:
         tensors["E"] = model.E
-    if isinstance(model.group, TranslationGroup):
-        tensors |= {"Q": model.group.Q, "theta": model.group.theta, "r": model.r}
-    return tensors
+    return tensors | model.group.tensors() | ({"r": model.r} if model.r.size else {})
 
 
 def load_model(folder: str | os.PathLike[str]) -> LiftedModel:

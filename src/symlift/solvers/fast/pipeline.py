@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
-from symlift.core.domain import Domain, Scattered
+from symlift.core.domain import Domain, Scattered, lattice_of
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import LiftedModel
@@ -72,6 +72,7 @@ def solve(
     """
     if isinstance(grid, Scattered):
         return _anywhere(X, grid, rng, Work(settings, progress, sharpest))
+    grid = lattice_of(grid)
     # products of small matrices gain nothing from a second thread, and become much slower if
     # threads wait for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):

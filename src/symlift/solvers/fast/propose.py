@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.domain import Domain, Scattered, domain_words
+from symlift.core.domain import Scattered, domain_words
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.rows import has_gaps
@@ -56,11 +56,11 @@ class Proposal:
     first.
     """
 
-    grid: Domain
+    grid: Grid | Scattered
     candidates: tuple[GridCandidate, ...]
 
     @property
-    def runner_up(self) -> Domain | None:
+    def runner_up(self) -> Grid | Scattered | None:
         """The best of the others."""
         if len(self.candidates) < 2:
             return None
@@ -92,7 +92,7 @@ def _proposal(
         for grid, share, free in [*mine, *others]
     )
     sure = round(float(np.clip(confidence, 0, 1)), 3)
-    domain: Domain = Grid(chosen.shape, chosen.periodic, confidence=sure)
+    domain = Grid(chosen.shape, chosen.periodic, confidence=sure)
     return Proposal(Scattered(chosen.ndim, confidence=sure) if scattered else domain, candidates)
 
 

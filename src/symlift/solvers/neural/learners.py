@@ -87,8 +87,8 @@ class Learners:
         # every process
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            objective = make_objective(start.grid, settings)
-        kind = network_kind(settings.parametrisation, start.grid)
+            objective = make_objective(start.lattice, settings)
+        kind = network_kind(settings.parametrisation, start.lattice)
         self.network = kind(start, dtype, keep_embedding, settings.offset).to(device)
         self.objective = objective.to(device, dtype)
         gains = (settings.rotation_gain, settings.frequency_gain, 1.0)

@@ -101,7 +101,7 @@ class Trainer:
         compiled: bool = False,
     ) -> None:
         self.given = settings.model_dump(mode="json")
-        self.settings, self.grid, self.seed = settings, start.grid, seed
+        self.settings, self.grid, self.seed = settings, start.lattice, seed
         self.device = device or torch.device("cpu")
         self.dtype = torch.float64 if settings.precision == "float64" else torch.float32
         if settings.batch % workers[1] or settings.batch < 2 * workers[1]:
@@ -118,7 +118,7 @@ class Trainer:
             X, train, self.network.mean, start.scale, settings.mixing, settings.data_noise
         )
         self.held = np.asarray(X[held], dtype=np.float64)
-        self.lags = LagClasses(start.grid)
+        self.lags = LagClasses(start.lattice)
         self.covariance = covariance_of(X[train]) if settings.start == "covariance" else None
         self.step_count, self.seconds = 0, 0.0
         self.best = _Best()

@@ -214,7 +214,7 @@ def on_finer_grid(model: LiftedModel, rows: NDArray, grid: Grid) -> tuple[Lifted
     Z, mean = centred(rows)
     scale = float(Z.std())
     Z /= scale
-    closing = close_finer(np.asarray(model.map), Z, model.grid, grid)
+    closing = close_finer(np.asarray(model.map), Z, model.lattice, grid)
     return LiftedModel.from_lifting_map(closing.W / scale, grid, mean), closing
 
 

@@ -1,0 +1,250 @@
+"""Columns at points of a sphere: places by angles, and the field between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.harmonics import degrees_of, real_harmonics
+from symlift.core.model import LiftedModel
+from symlift.core.sphere import MAX_DEGREE, Sphere
+from symlift.errors import InputError
+from symlift.search.criterion import distance_classes
+from symlift.search.judge import BothScores, ahead, both_scores
+from symlift.search.problem import Halves, split_halves
+from symlift.search.rows import score_rows
+from symlift.search.settings import PlaceSettings
+from symlift.search.triage import Triage, triage
+from symlift.solvers.contract import Evidence, Placement, Progress, Solution, Stage, Trace
+from symlift.solvers.sphere.angles import (
+    NEAR,
+    by_kernel,
+    by_paths,
+    great_circles,
+    kernel_of,
+    legendre_values,
+    paths_between,
+    same_places,
+    spherical_scaling,
+)
+from symlift.statistics.correlations import correlations
+
+__all__ = ["SpherePlaces", "beyond_circles", "places_of", "solve_places", "sphere_places"]
+
+#: degrees of the function of the angle
+KERNEL = 10
+#: fewest columns that are placed: with fewer, any places would do
+FEWEST = 8
+# starts that are refined by all correlations
+_STARTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SpherePlaces:
+    """Unit vectors u (d, 3) of columns; ``agreement`` with those that other rows give; what their
+    angles explain on held-out rows; whether a great circle explains as much; ``by``: the descent.
+    """
+
+    u: NDArray[np.float64]
+    agreement: float
+    scores: BothScores
+    circle: bool
+    by: str
+
+    def believed(self, settings: PlaceSettings) -> bool:
+        """Whether two parts of the rows give the same places, angles explain enough of what is
+        real, and columns fill more than a circle.
+        """
+        enough = self.scores.all.share > settings.believed
+        return self.agreement > settings.scattered and enough and not self.circle
+
+
+def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
+    """Candidates for places from correlations (d, d): one for each number of near columns that
+    paths go over, and the best by all correlations.
+    """
+    out: dict[str, NDArray[np.float64]] = {}
+    starts: list[tuple[float, NDArray[np.float64]]] = []
+    for near in (k for k in NEAR if k < len(c) or k == NEAR[0]):
+        paths = paths_between(c, near)
+        if paths is None:
+            continue
+        scaled = list(spherical_scaling(paths))
+        # nearly all radii end at the same places: a cap and a whole sphere are enough
+        u = min((by_paths(scaled[k], paths) for k in (1, -1)), key=lambda one: one[1])[0]
+        out[f"paths over {near}"] = u
+        starts += [(_residual(one, c), one) for one in (u, *scaled)]
+    starts.sort(key=lambda one: one[0])
+    refined = [by_kernel(u, c, KERNEL) for _, u in starts[:_STARTS]]
+    if refined:
+        out["angles"] = min(refined, key=lambda one: one[1])[0]
+    return out
+
+
+def _residual(u: NDArray, c: NDArray) -> float:
+    i, j = np.triu_indices(len(u), 1)
+    P = legendre_values(np.sum(u[i] * u[j], axis=1), KERNEL)[0]
+    return float(np.mean((kernel_of(u, c, KERNEL) @ P - c[i, j]) ** 2))
+
+
+def sphere_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
+    """The best places of the columns of ``halves``, or None if too few columns are joined.
+
+    Those by all correlations, unless places that follow paths (of them, those on which both parts
+    of the rows agree most) explain more on held-out rows.
+    """
+    c, c_held = halves.correlations
+    if len(c) < FEWEST:
+        return None
+    here, other = places_of(c), places_of(c_held)
+    both = {name: same_places(u, other[name]) for name, u in here.items() if name in other}
+    if not both:
+        return None
+    own = np.arange(len(c))
+    local = max((name for name in both if name != "angles"), key=lambda name: both[name])
+    rivals = (local, "angles") if "angles" in both else (local,)
+    scored = {name: both_scores(halves, own, distance_classes(here[name])) for name in rivals}
+    # all pairs say more than near ones where angles explain them, unless rows object
+    best = rivals[-1]
+    if ahead(scored[local].all, scored[best].all, over_columns=True) >= settings.errors:
+        best = local
+    u = here[best]
+    circle = beyond_circles(halves, u) < settings.errors
+    return SpherePlaces(u, both[best], scored[best], circle, best)
+
+
+def beyond_circles(halves: Halves, u: NDArray) -> float:
+    """Standard errors by which places u explain more on held-out rows than the best circle does."""
+    own = np.arange(len(u))
+    whole = both_scores(halves, own, distance_classes(u)).all
+    circles = great_circles(u, halves.correlations[0])
+    flat = [both_scores(halves, own, distance_classes(one)).all for one in circles]
+    return min(ahead(whole, one, over_columns=True) for one in flat)
+
+
+def solve_places(
+    X: NDArray, grid: Sphere, rng: np.random.Generator, progress: Progress
+) -> Solution | None:
+    """Columns of X (n, d) at places on a sphere; None if too few of them belong together."""
+    settings = PlaceSettings()
+    progress("rows", 0.0)
+    rows = score_rows(X, rng, settings)
+    c = correlations(rows.scores, rows.present)
+    out = triage(rows, c, rows.independent_rows(), settings)
+    column = out.to_place
+    if len(column) < FEWEST:
+        return None
+    if len(column) > settings.dense:
+        raise InputError(
+            f"{len(column):,} columns are more than the {settings.dense:,} that are placed on a"
+            " sphere: give a part of them"
+        )
+    progress("place", 0.3)
+    halves = split_halves(rows, column, settings)
+    best = sphere_places(halves, settings)
+    if best is None:
+        return None
+    progress("finish", 0.8)
+    own = c[np.ix_(column, column)]
+    u = framed_places(_on_all_rows(best, own))
+    degree = _degree(grid, len(column))
+    sphere = Sphere(degree)
+    E, mean = _predicted(np.asarray(X), u, own, column, degree)
+    score = best.scores.all
+    several = len(score.noise)
+    evidence = Evidence(
+        found=best.believed(settings),
+        reach="coordinates",
+        explained=round(score.explained / several, 4),
+        ceiling=round(score.ceiling / several, 4),
+        carried_by="angles on a sphere",
+    )
+    values = {
+        "share": round(score.share, 4),
+        "agreement": round(best.agreement, 4),
+        "circle": best.circle,
+    }
+    trace = Trace("fast", f"sphere by {best.by}", (Stage("place", 0.0, values),))
+    model = LiftedModel.from_harmonics(E, sphere, mean)
+    return Solution(model, evidence, trace, _placement(sphere, u, best.agreement, out))
+
+
+def _on_all_rows(best: SpherePlaces, c: NDArray) -> NDArray[np.float64]:
+    """The same places by the correlations of all rows."""
+    if best.by == "angles":
+        return by_kernel(best.u, c, KERNEL)[0]
+    paths = paths_between(c, int(best.by.rpartition(" ")[2]))
+    return best.u if paths is None else by_paths(best.u, paths)[0]
+
+
+def framed_places(u: NDArray) -> NDArray[np.float64]:
+    """Places in a frame by rule: the first column north, the next apart from it on the meridian of
+    x, and the next apart from that meridian at a positive y.  R and -R cannot be distinguished.
+    """
+    north = u[0]
+    rest = u - np.outer(u @ north, north)
+    along = rest[int(np.argmax(np.linalg.norm(rest, axis=1) > 0.1))]
+    along = along / max(float(np.linalg.norm(along)), 1e-300)
+    across = np.cross(north, along)
+    side = u @ across
+    apart = side[int(np.argmax(np.abs(side) > 0.1))]
+    return np.stack([u @ along, side * (1.0 if apart >= 0 else -1.0), u @ north], axis=1)
+
+
+def _degree(grid: Sphere, columns: int) -> int:
+    """The degree of the field between the columns: the one given, or as many as columns allow."""
+    most = max(math.isqrt(columns) - 1, 1)
+    return min(most, KERNEL, MAX_DEGREE) if grid.degree is None else grid.degree
+
+
+def _predicted(
+    X: NDArray, u: NDArray, c: NDArray, column: NDArray, degree: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """E ((L + 1)², d), which predicts coefficients of the field from columns, and their means.
+
+    The field has the covariance that the angles show, Σ a_l P_l; what it leaves of a column's
+    variance is noise of its own.
+    """
+    rows = np.asarray(X, dtype=np.float64)
+    mean = np.nan_to_num(np.nanmean(rows, axis=0))
+    spread = np.nanstd(rows[:, column], axis=0)
+    a = kernel_of(u, c, KERNEL)
+    ell, every = degrees_of(KERNEL), real_harmonics(u, KERNEL)
+    # P_l(cos θ) = 4π/(2l + 1) Σ_m Y_lm Y_lm
+    variance = (4 * math.pi * a / (2 * np.arange(KERNEL + 1) + 1))[ell]
+    noise = max(1 - float(a.sum()), 1e-3)
+    shown = (every * variance) @ every.T + noise * np.eye(len(u))
+    low = ell <= degree
+    weights = (every[:, low] * variance[low]).T @ np.linalg.inv(shown)
+    E = np.zeros((int(low.sum()), X.shape[1]))
+    # in the units of the data: the usual deviation of a column
+    E[:, column] = weights * (float(np.median(spread)) / np.maximum(spread, 1e-300))
+    # degrees of which the angles show nothing keep a trace of their columns, so that no row is zero
+    blank = np.linalg.norm(E, axis=1) == 0
+    E[np.ix_(blank, column)] = 1e-9 * every[:, low][:, blank].T
+    return E, mean
+
+
+def _placement(sphere: Sphere, u: NDArray, agreement: float, out: Triage) -> Placement:
+    """Places of all columns: those left out by triage have none, duplicates that of their twins."""
+    d, column = len(out.reason), out.to_place
+    coordinates, sure = np.full((d, 3), np.nan), np.zeros(d)
+    coordinates[column], sure[column] = u, 0.98 * agreement
+    reason, twin = out.reason.copy(), out.twin.copy()
+    copies = np.flatnonzero(twin >= 0)
+    coordinates[copies], sure[copies] = coordinates[twin[copies]], sure[twin[copies]]
+    placed = np.isfinite(coordinates[:, 0])
+    nearest = np.argmax(np.nan_to_num(coordinates) @ sphere.points.T, axis=1)
+    sure[~placed] = np.where(reason[~placed] == "dead", 1.0, 0.99)
+    return Placement(
+        sphere,
+        coordinates,
+        np.where(placed, nearest, -1),
+        np.where(placed, 0, -1),
+        np.clip(sure, 0, 1),
+        reason,
+        twin,
+    )
