@@ -76,6 +76,7 @@ def test_a_run_holds_what_its_user_needs(here):
         "solver": "random",
         "mixing": "auto",
         "seed": 3,
+        "parts": None,
         "preset": None,
         "budget": None,
         "signals": True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symlift.core.angles import fundamental, fundamentals
@@ -22,7 +23,7 @@ from symlift.storage.sample_file import Samples
 __all__ = ["LiftsRows"]
 
 
-class LiftsRows:
+class LiftsRows(TransformerMixin):
     """The methods of `LatentDomain` that use a fit; what the fit found is in the attributes."""
 
     grid_: Any

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -56,7 +56,7 @@ __all__ = ["LatentDomain", "given_rows", "load_domain"]
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 
-class LatentDomain(LiftsRows, TransformerMixin, BaseEstimator):
+class LatentDomain(LiftsRows, BaseEstimator):
     r"""Find the grid that vectors were measured on, its translation symmetry, and the signals.
 
     The fitted map is y(t) = w₀ᵀ ρ̂(-t) E (x - mean), evaluated at the points t of the grid; ρ̂ is
