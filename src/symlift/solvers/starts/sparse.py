@@ -173,7 +173,8 @@ def _settle(p: NDArray | NearPairs, point: NDArray, grid: Grid) -> NDArray[np.in
     best, value = point, -np.inf
     for turn in range(_ROUNDS):
         sums = np.where(point >= 0, links(p, point, grid), -np.inf)
-        usual = float(np.median(sums[np.isfinite(sums)]))
+        placed = np.isfinite(sums)
+        usual = float(np.median(sums[placed])) if placed.any() else 0.0
         loose = sums < 0.6 * usual
         if loose.sum() > _DISPUTED:
             loose = np.argsort(np.argsort(sums, kind="stable")) < _DISPUTED
