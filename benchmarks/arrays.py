@@ -39,6 +39,7 @@ import _grid_cases as grid_cases
 from _array_cases import Case
 from _common import RESULTS
 from symlift import LatentDomain, Placement
+from symlift.core.domain import Scattered
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning
 from symlift.paper.store import machine
@@ -419,7 +420,7 @@ def grid_record(name: str, seed: int) -> dict[str, Any]:
     return record
 
 
-def _axes(grid: Grid) -> list[list[Any]]:
+def _axes(grid: Grid | Scattered) -> list[list[Any]]:
     """Axes of a grid in no order: which is first cannot be known."""
     return sorted([n, wraps] for n, wraps in zip(grid.shape, grid.periodic, strict=True))
 

@@ -19,10 +19,12 @@ _HOME = {
     "Grid": "symlift.core.grid",
     "InputError": "symlift.errors",
     "LatentDomain": "symlift.estimator",
+    "LatentDomains": "symlift.several",
     "LiftedModel": "symlift.core.model",
     "Placement": "symlift.solvers.contract",
+    "Scattered": "symlift.core.domain",
     "Verdict": "symlift.diagnosis",
-    "load": "symlift.estimator",
+    "load": "symlift.several",
     "read": "symlift.runs.readers",
 }
 
@@ -31,8 +33,10 @@ __all__ = [
     "Grid",
     "InputError",
     "LatentDomain",
+    "LatentDomains",
     "LiftedModel",
     "Placement",
+    "Scattered",
     "Verdict",
     "__version__",
     "load",
@@ -40,12 +44,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from symlift.core.domain import Scattered
     from symlift.core.grid import Grid
     from symlift.core.model import LiftedModel
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
-    from symlift.estimator import LatentDomain, load
+    from symlift.estimator import LatentDomain
     from symlift.runs.readers import read
+    from symlift.several import LatentDomains, load
     from symlift.solvers.contract import Placement
 
 

@@ -119,6 +119,7 @@ class EstimatorRecord(BaseModel):
     evidence: Evidence = Evidence()
     trace: Trace = Trace()
     placement: PlacementRecord | None = None
+    scattered: bool = False
     diagnosis: Diagnosis | None = None
 
 

@@ -8,20 +8,21 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symlift._lifts_rows import LiftsRows
 from symlift._watch import refit_words, watching
-from symlift.core.angles import fundamental, fundamentals
+from symlift.core.domain import Domain, Scattered, TakenColumns
 from symlift.core.frames import check_frame, check_kind, column_names
 from symlift.core.grid import Grid
+from symlift.core.model import LiftedModel
 from symlift.core.rows import (
     ColumnsOf,
     Survey,
@@ -34,25 +35,27 @@ from symlift.core.rows import (
 )
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import CostWarning, FitWarning, InputError
-from symlift.solvers.choose_grid import choose_grid
+from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
-from symlift.statistics.gather import each_block, gathered, is_dask
+from symlift.solvers.reorder import reordered
+from symlift.statistics.gather import gathered
 from symlift.statistics.prediction import GapFiller
+from symlift.statistics.stream import Stream
 from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
 if TYPE_CHECKING:
     from symlift._estimator_file import EstimatorRecord
 
-__all__ = ["LatentDomain", "load"]
+__all__ = ["LatentDomain", "given_rows", "load_domain"]
 
 # gaps are predicted from statistics of at most so many rows, and learned unasked for at most so
 # many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 
-class LatentDomain(TransformerMixin, BaseEstimator):
+class LatentDomain(LiftsRows, BaseEstimator):
     r"""Find the grid that vectors were measured on, its translation symmetry, and the signals.
 
     The fitted map is y(t) = w₀ᵀ ρ̂(-t) E (x - mean), evaluated at the points t of the grid; ρ̂ is
@@ -60,9 +63,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    grid : "auto", int, tuple of int, str or Grid, default="auto"
-        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``. With "auto"
-        a grid is proposed from the data.
+    grid : "auto", int, tuple of int, str, Grid or Scattered, default="auto"
+        Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``; or places
+        without a grid, ``"scattered"`` in a plane and ``"scattered3"`` in space. With "auto" lines,
+        rings, grids and scattered places compete.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.
@@ -85,9 +89,10 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     model_ : LiftedModel
-        The map and its symmetry group.
-    grid_ : Grid
-        The grid of the signals.
+        The map and its symmetry group. Of scattered places, it is the field on a grid over their
+        box.
+    grid_ : Grid or Scattered
+        The grid of the signals, or the places of the columns where there is none.
     n_channels_ : int
         Number of signals at each grid point.
     placement_ : Placement or None
@@ -106,6 +111,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         The last result of `diagnose` for this fit; saved with it.
     samples_ : Samples
         Some rows of the fit, drawn at random, which reports and plots show.
+    stream_ : Stream
+        After `partial_fit`: moments of all rows so far, and the exchanges of columns. Not saved.
 
     References
     ----------
@@ -184,6 +191,8 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         # on a copy, which takes our place in one step: a fit that fails or is interrupted leaves
         # the estimator as it was, fitted or not
         fitted = copy.copy(self)
+        for streamed in ("stream_", "_streamed"):
+            fitted.__dict__.pop(streamed, None)
         fitted._check_settings()
         given = fitted._array(X, reset=True)
         if names is not None:
@@ -192,6 +201,66 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             fitted._find(given, watch)
         self.__dict__ = fitted.__dict__
         return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
+        *,
+        half_life: float | None = None,
+    ) -> Self:
+        """Add rows that keep coming, and notice columns that exchange places.
+
+        Moments of all rows so far are kept exactly, and a sample of them, from which the domain is
+        found again whenever there are twice as many rows. Each batch is compared with the rows
+        before it: where columns have exchanged places, the placement follows them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The next rows, without gaps; at most 4,096 columns.
+        y : None
+            Ignored; scikit-learn passes it.
+        half_life : float, optional
+            Number of rows after which a row has half of its weight; by default none is forgotten.
+
+        Returns
+        -------
+        LatentDomain
+            The estimator; not fitted yet while there are too few rows for the mixing asked for.
+
+        Warns
+        -----
+        FitWarning
+            If columns have exchanged places.
+        """
+        self._check_settings()
+        rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
+        check_finite(rows, False, self._names)
+        stream = getattr(self, "stream_", None) or Stream.of(rows.shape[1])
+        rng = np.random.default_rng(
+            (check_random_state(self.random_state).randint(2**31 - 1), stream.batches)
+        )
+        exchange = stream.add(np.asarray(rows, dtype=float_type(rows.dtype)), rng, half_life)
+        if exchange is not None:
+            warnings.warn(exchange.words(self._names), FitWarning, stacklevel=2)
+        # rows of the last fit, and what it found for columns in their first places
+        before, first = getattr(self, "_streamed", None) or self._fitted_before()
+        enough = self._places or len(stream.sample) > 1.25 * rows.shape[1] + 1
+        if enough and len(stream.sample) >= 2 * before:
+            again = copy.copy(self).fit(stream.sample, names=self._names)
+            before, first = len(stream.sample), again.solution_
+            again._adopt(reordered(first, stream.role))
+            self.__dict__ = again.__dict__
+        elif exchange is not None and first is not None:
+            self._adopt(reordered(first, stream.role))
+        self.stream_, self._streamed = stream, (before, first)
+        return self
+
+    def _fitted_before(self) -> tuple[int, Solution | None]:
+        """Number of rows of a fit before the first batch, and its solution."""
+        total = self.samples_.total if hasattr(self, "samples_") else 0
+        return total, getattr(self, "solution_", None)
 
     def _find(self, given: NDArray, watch: Progress) -> None:
         # one local generator from the given seed; the global state is never touched
@@ -208,10 +277,11 @@ class LatentDomain(TransformerMixin, BaseEstimator):
             )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
-        given_grid = Grid.given(self.grid, self.periodic)
-        self._say_cost(len(given), seen, given_grid)
+        single = self._places and self.channels in ("auto", 1)
+        asked = asked_domain(self.grid, self.periodic, single)
+        self._say_cost(len(given), seen, asked)
         grid, candidates = choose_grid(
-            given_grid, self.periodic, seen.rows, varies,
+            asked, self.periodic, seen.rows, varies,
             self._places or canonical(self.solver) == "ring", rng, watch,
         )  # fmt: skip
         constant = np.flatnonzero(~varies)
@@ -241,12 +311,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         if doubts:
             warnings.warn(doubts, FitWarning, stacklevel=3)
 
-    def _say_cost(self, rows: int, seen: Survey, grid: Grid | None) -> None:
+    def _say_cost(self, rows: int, seen: Survey, grid: Domain | None) -> None:
         """Warn of a fit that may take much memory or time; refuse one that cannot be made here."""
         plan = plan_fit(
             rows,
             int(seen.varies.sum()),
-            None if grid is None else grid.size,
+            grid.size if isinstance(grid, Grid) else None,
             canonical(self.solver),
             self.mixing,
             seen.gaps,
@@ -307,7 +377,7 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self,
         rows: NDArray,
         varies: NDArray[np.bool_],
-        grid: Grid,
+        grid: Domain,
         rng: np.random.Generator,
         progress: Progress = no_progress,
         solver: str | None = None,
@@ -337,15 +407,20 @@ class LatentDomain(TransformerMixin, BaseEstimator):
     def _adopt(self, solution: Solution) -> None:
         model = solution.model
         self.solution_ = solution
-        self.model_, self.grid_, self.n_channels_ = model, model.grid, model.channels
+        self.model_, self.n_channels_ = model, model.channels
+        self.grid_: Any = model.grid  # a Grid, or a Scattered
         self.evidence_, self.trace_, self.placement_ = (
             solution.evidence,
             solution.trace,
             solution.placement,
         )
-        names = getattr(self, "feature_names_in_", None)
-        if self.placement_ is not None and names is not None:
-            self.placement_ = replace(self.placement_, names=tuple(str(name) for name in names))
+        self.lifter_: LiftedModel | TakenColumns = model
+        if solution.scattered and solution.placement is not None:
+            self.placement_ = solution.placement.without_grid()
+            self.grid_ = self.placement_.grid
+            self.lifter_ = TakenColumns(model.mean, np.flatnonzero(~self.placement_.left_out))
+        if self.placement_ is not None:
+            self.placement_ = self.placement_.named(self._names)
         self.coverage_ = (
             None if self.placement_ is None else self.placement_.coverage(self.n_channels_)
         )
@@ -354,46 +429,12 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         for made in ("lifting_map_", "generators_"):
             self.__dict__.pop(made, None)
 
-    @cached_property
-    def lifting_map_(self) -> NDArray[np.float64]:
-        """W, of shape (grid points · channels, d)."""
-        check_is_fitted(self)
-        return self.model_.lifting_map()
-
-    @cached_property
-    def generators_(self) -> NDArray[np.float64]:
-        """L_eff = E⁺ L̂ E, (P, d, d)."""
-        check_is_fitted(self)
-        return self.model_.generators()
-
     @property
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
 
     def _array(self, X: Any, reset: bool = False) -> NDArray:
-        """X as an array (n, d) of numbers; arrays of floats, integers and bits are neither
-        converted nor copied.
-        """
-        X = gathered(X)
-        check_frame(X)
-        check_kind(X)
-        least = 2 if reset else 1
-        plain = (
-            isinstance(X, np.ndarray)
-            and X.ndim == 2
-            and X.dtype.kind in "fiub"
-            and X.dtype.itemsize <= 8
-        )
-        if plain and len(X) >= least and X.shape[1]:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return np.asarray(X)
-        # single precision holds bits and bytes exactly, at half the memory
-        small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
-        dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
-        rows: NDArray = validate_data(
-            self, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=least
-        )
-        return rows
+        return given_rows(self, X, reset)
 
     def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
         """X as `_array` returns it, checked, with gaps filled in unless ``fill`` is False."""
@@ -431,140 +472,6 @@ class LatentDomain(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = column_names(names, self.n_features_in_)
         self._adopt(self.solution_)
 
-    # -- using a fit -------------------------------------------------------------------------------
-
-    def transform(self, X: ArrayLike) -> NDArray:
-        """Lift observations to signals on the grid, Y = (X - mean) Wᵀ.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations; gaps (NaN) are predicted from the other columns.
-
-        Returns
-        -------
-        ndarray of shape (n, grid points · channels)
-            Signals, channels fastest. For a Dask array, a Dask array that is not computed yet.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return cast(NDArray, each_block(self.transform, X, self.model_.n_outputs))
-        return self.model_.lift(self._rows(X))
-
-    def inverse_transform(self, Y: ArrayLike) -> NDArray:
-        """Compute the observations that belong to signals: the pseudo-inverse of `transform`.
-
-        Parameters
-        ----------
-        Y : array-like of shape (n, grid points · channels)
-            Signals.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            Observations.
-        """
-        check_is_fitted(self)
-        return self.model_.unlift(np.asarray(Y))
-
-    def to_grid(self, Y: ArrayLike) -> NDArray:
-        r"""Arrange signals as fields on the grid.
-
-        Parameters
-        ----------
-        Y : array-like of shape (n, grid points · channels)
-            Signals, as `transform` returns them.
-
-        Returns
-        -------
-        ndarray of shape (n, \*grid) or (n, \*grid, channels)
-            Fields; the last axis is there if there are several channels.
-        """
-        check_is_fitted(self)
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != self.model_.n_outputs:
-            raise InputError(
-                f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"
-                f" {self.model_.n_outputs})"
-            )
-        channels = (self.n_channels_,) if self.n_channels_ > 1 else ()
-        return Y.reshape(len(Y), *self.grid_.shape, *channels)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002 - scikit-learn's signature
-        """Return the names of the signals.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored; scikit-learn passes it.
-
-        Returns
-        -------
-        ndarray of str
-            ``p12`` on a line or ring, ``r3c7`` on a plane, ``s1r3c7`` in 3-D; ``k0`` is appended
-            for channels.
-        """
-        check_is_fitted(self)
-        return np.array(self.grid_.point_names(self.n_channels_), dtype=object)
-
-    def shift(self, X: ArrayLike, t: float | Sequence[float]) -> NDArray:
-        """Move observations along the recovered symmetry: mean + E⁺ ρ̂(t) E (X - mean).
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-        t : float or sequence of float
-            Number of grid steps along each axis.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            Moved observations.
-        """
-        check_is_fitted(self)
-        return self.model_.act(self._rows(X), np.atleast_1d(t))
-
-    def phase(self, X: ArrayLike) -> NDArray:
-        """Return positions on a ring or torus, the arguments of the fundamental harmonics.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, axes)
-            Angles in radians; one for each axis of a torus.
-        """
-        return np.angle(self._fundamental(X))
-
-    def amplitude(self, X: ArrayLike) -> NDArray:
-        """Return the strength of the fundamental harmonic of the signal.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, axes)
-            Amplitudes; one for each axis of a torus.
-        """
-        return np.abs(self._fundamental(X))
-
-    def _fundamental(self, X: ArrayLike) -> NDArray:
-        check_is_fitted(self)
-        if not all(self.grid_.periodic):
-            raise InputError(
-                f"phase and amplitude need a ring or a torus, but the grid {self.grid_} is open:"
-                " fit with periodic=True"
-            )
-        Y = self.transform(X)
-        return fundamental(Y) if self.grid_.is_ring else fundamentals(Y, self.grid_.shape)
-
     # -- trusting a fit ----------------------------------------------------------------------------
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
@@ -589,7 +496,9 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
-        return -held_out_in_window(self.model_.map, rows, self.grid_, self.n_channels_).value()
+        return -held_out_in_window(
+            self.model_.map, rows, self.model_.grid, self.n_channels_
+        ).value()
 
     def diagnose(
         self,
@@ -691,57 +600,63 @@ class LatentDomain(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         samples = getattr(self, "samples_", None) if X is None else self._some(self._rows(X))
-        return write_page(path, self.model_, self._record(), self.placement_, samples)
+        placement = self.solution_.placement  # on the grid of the model, which pages draw
+        placement = None if placement is None else placement.named(self._names)
+        return write_page(path, self.model_, self._record(), placement, samples)
 
     def _record(self) -> EstimatorRecord:
         """Settings, evidence, trace and placement, as they are saved."""
         from symlift._estimator_file import EstimatorRecord, PlacementRecord
 
         names = getattr(self, "feature_names_in_", None)
-        seed = self.random_state
+        seed, placement = self.random_state, self.solution_.placement
         return EstimatorRecord(
             solver=self.solver, mixing=self.mixing, channels=self.channels,
             random_state=int(seed) if isinstance(seed, int | np.integer) else None,
             feature_names=None if names is None else [str(name) for name in names],
             evidence=self.evidence_, trace=self.trace_,
-            placement=None if self.placement_ is None else PlacementRecord.of(self.placement_),
+            placement=None if placement is None else PlacementRecord.of(placement),
+            scattered=self.solution_.scattered,
             diagnosis=getattr(self, "diagnosis_", None),
         )  # fmt: skip
 
 
-def load(folder: str | os.PathLike[str]) -> LatentDomain:
-    """Load a fitted `LatentDomain`.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        What `LatentDomain.save` or ``symlift recover`` has written.
-
-    Returns
-    -------
-    LatentDomain
-        The estimator, as it was saved.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from symlift import LatentDomain, load
-    >>> from symlift.datasets import gsn
-    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
-    >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     est.save(folder, overwrite=True)
-    ...     bool((load(folder).transform(X) == est.transform(X)).all())
-    True
+def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray:
+    """X as an array (n, d) of numbers, its columns noted in (``reset``) or compared with those of
+    the estimator; arrays of floats, integers and bits are neither converted nor copied.
     """
+    X = gathered(X)
+    check_frame(X)
+    check_kind(X)
+    least = 2 if reset else 1
+    plain = (
+        isinstance(X, np.ndarray)
+        and X.ndim == 2
+        and X.dtype.kind in "fiub"
+        and X.dtype.itemsize <= 8
+    )
+    if plain and len(X) >= least and X.shape[1]:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return np.asarray(X)
+    # single precision holds bits and bytes exactly, at half the memory
+    small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
+    dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
+    rows: NDArray = validate_data(
+        estimator, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=least
+    )
+    return rows
+
+
+def load_domain(folder: str | os.PathLike[str]) -> LatentDomain:
+    """Load one fitted `LatentDomain`, as it was saved."""
     from symlift._estimator_file import check_fits, read_estimator, read_gaps
     from symlift.storage.model_file import load_model
 
     model = load_model(folder)
     record = read_estimator(folder)
     est = LatentDomain(
-        grid=model.grid.shape,
-        periodic=model.grid.periodic,
+        grid=str(Scattered(model.grid.ndim)) if record.scattered else model.grid.shape,
+        periodic=False if record.scattered else model.grid.periodic,
         solver=record.solver,
         mixing=record.mixing,
         channels=record.channels,
@@ -751,7 +666,7 @@ def load(folder: str | os.PathLike[str]) -> LatentDomain:
     if record.feature_names is not None:
         est.feature_names_in_ = np.array(record.feature_names, dtype=object)
     est.gap_filler_ = read_gaps(folder, model.n_features)
-    est._adopt(Solution(model, record.evidence, record.trace, placement))
+    est._adopt(Solution(model, record.evidence, record.trace, placement, record.scattered))
     est.diagnosis_ = record.diagnosis
     with suppress(SamplesError):  # a model can be used without them
         est.samples_ = read_samples(folder, model.n_features)

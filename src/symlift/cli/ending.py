@@ -10,8 +10,8 @@ from symlift._estimator_file import EstimatorRecord, read_estimator
 from symlift._watch import diagnosis_lines, trace_lines
 from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.runs.answer import answer
-from symlift.runs.record import Run
+from symlift.runs.answer import answer, parts_answer
+from symlift.runs.record import Run, RunRecord
 from symlift.solvers.contract import Placement
 
 __all__ = ["last_lines", "numbers"]
@@ -19,23 +19,23 @@ __all__ = ["last_lines", "numbers"]
 
 def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
     """Yield a summary of a run; the answer comes last, where a terminal is read."""
-    record, ends = run.record, ["closed" if wraps else "open" for wraps in run.record.periodic]
-    shape = "x".join(str(s) for s in record.grid)
+    record = run.record
     state = "in" if run.fresh else "was done already, in"
     yield (
         f"{record.input.shape[0]} rows of {record.input.shape[1]} columns: solver {record.solver},"
         f" seed {record.settings.seed}, {state} {record.timings.total:.1f} s"
     )
-    yield (
-        f"grid: {shape},"
-        f" {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}{_sure(record.grid_confidence)}"
-    )
+    if record.parts is not None:
+        yield from _parts(record, summary)
+        return
+    shape = record.domain if record.scattered else _shape(record.grid, record.periodic)
+    yield f"grid: {shape}{_sure(record.grid_confidence)}"
     if record.score is not None:
         yield f"score: {record.score:.4g} (higher is better, among fits of these rows on this grid)"
     yield f"run: {summary['run']}"
     yield ""
-    grid = Grid(record.grid, record.periodic)
-    yield answer(grid, record.input.shape[1], _placement(run.folder, grid), record.diagnosis)
+    placement = _placement(run.folder, Grid(record.grid, record.periodic))
+    yield answer(record.domain, record.input.shape[1], placement, record.diagnosis)
     for name in ("placement", "signals"):
         if summary.get(name) is not None:
             yield f"{name}: {summary[name]}"
@@ -47,6 +47,28 @@ def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
             yield f"next: {step.text}{f' ({step.command})' if step.command else ''}"
     if summary["report"] is not None:
         yield f"report: {summary['report']}"
+
+
+def _parts(record: RunRecord, summary: dict[str, Any]) -> Iterator[str]:
+    """Yield what was found in each of several parts, and where it is."""
+    yield f"run: {summary['run']}"
+    yield ""
+    parts = record.parts or []
+    for k, part in enumerate(parts):
+        verdict = "" if part.diagnosis is None else f": {part.diagnosis}"
+        shape = _shape(part.grid, part.periodic)
+        yield f"part {k}: {part.columns} columns, grid {shape}{verdict}"
+    placed = sum(part.columns for part in parts)
+    yield parts_answer(record.input.shape[1], len(parts), max(record.input.shape[1] - placed, 0))
+    for name in ("placement", "signals", "report"):
+        if summary.get(name) is not None:
+            yield f"{name}: {summary[name]}"
+
+
+def _shape(grid: tuple[int, ...], periodic: tuple[bool, ...]) -> str:
+    ends = ["closed" if wraps else "open" for wraps in periodic]
+    shape = "x".join(str(s) for s in grid)
+    return f"{shape}, {ends[0] if len(set(ends)) == 1 else ' x '.join(ends)}"
 
 
 def numbers(run: Run) -> Iterator[str]:

@@ -41,7 +41,7 @@ from symlift.cli.reading import (
 from symlift.errors import FitWarning, InputError, SymliftError
 
 if TYPE_CHECKING:
-    from symlift.runs.record import Run
+    from symlift.runs.record import PartRecord, Run
 
 __all__ = ["InterruptedRunError", "demo", "recover", "report", "transform"]
 
@@ -95,6 +95,14 @@ def recover(
     solver: Annotated[
         str | None,
         typer.Option(help="auto, fast, ring, neural, refine or random.", show_default="auto"),
+    ] = None,
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Several domains in one table: auto, or their number.",
+            show_default="one domain",
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**32 - 1, help="Seed.", show_default="0")
@@ -175,6 +183,7 @@ def recover(
                 periodic=periodic,
                 solver=solver,
                 mixing=mixing,
+                parts=parts,
                 nan=nan,
                 seed=seed,
                 reading=reading,
@@ -214,9 +223,7 @@ def recover(
     elif not quiet:
         for line in last_lines(run, _summary(run, report)):
             echo(line)
-    if exit_code and (
-        run.record.diagnosis is None or run.record.diagnosis.verdict.value == "absent"
-    ):
+    if exit_code and all(one.verdict.value == "absent" for one in run.record.diagnoses):
         raise typer.Exit(3)
 
 
@@ -300,14 +307,14 @@ def _check_early(
     data: Path, grid: str | None, periodic: bool, solver: str | None, resume: bool
 ) -> None:
     """Refuse invalid options before anything heavy is imported."""
-    from symlift.core.grid import Grid
+    from symlift.core.domain import given_domain
     from symlift.runs.readers import check_file
     from symlift.solvers.registry import check_solver
 
     if str(data) != "-" and not (resume and data.is_dir()):
         check_file(data, data.suffix.lower())
     if grid is not None and grid != "auto":
-        Grid.parse(grid, periodic)
+        given_domain(grid, periodic)
     if solver is not None:
         check_solver(solver)
 
@@ -342,7 +349,7 @@ def _write_report(folder: Path) -> Path:
 def _summary(run: Run, report: Path | None) -> dict[str, Any]:
     """The result of a run for programs (``--json``)."""
     record = run.record
-    diagnosis = record.diagnosis
+    diagnosis = next(iter(record.diagnoses), None)
     placement, signals = (
         str(run.folder / name) if (run.folder / name).is_file() else None
         for name in ("placement.csv", "signals.npy")
@@ -352,7 +359,7 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "status": record.status.value,
         "n": record.input.shape[0],
         "d": record.input.shape[1],
-        "grid": record.grid,
+        "grid": str(record.domain) if record.scattered else record.grid,
         "periodic": record.periodic,
         "solver": record.solver,
         "seed": record.settings.seed,
@@ -364,6 +371,18 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "placement": placement,
         "signals": signals,
         "report": None if report is None else str(report),
+        **({} if record.parts is None else {"parts": [_part(one) for one in record.parts]}),
+    }
+
+
+def _part(part: PartRecord) -> dict[str, Any]:
+    """One of several domains for programs."""
+    return {
+        "columns": part.columns,
+        "grid": part.grid,
+        "periodic": part.periodic,
+        "verdict": None if part.diagnosis is None else part.diagnosis.verdict.value,
+        "confidence": None if part.diagnosis is None else part.diagnosis.confidence,
     }
 
 

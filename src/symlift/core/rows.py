@@ -183,7 +183,11 @@ def varying(X: NDArray) -> NDArray[np.bool_]:
     >>> varying(np.array([[1.0, 2.0, np.nan], [1.0, 3.0, 4.0]]))
     array([False,  True, False])
     """
-    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    low = high = X[0]
+    for part in row_batches(*X.shape):
+        low = np.fmin(low, np.fmin.reduce(X[part], axis=0))
+        high = np.fmax(high, np.fmax.reduce(X[part], axis=0))
+        forget_pages(X)
     return np.nan_to_num(high) > np.nan_to_num(low)
 
 

@@ -135,5 +135,6 @@ def _judged(
     sure = next(test.value for test in tests if test.name == "confidence")
     gaps = None if measures.places is None else measures.places.gaps
     between = () if gaps is None else gaps.between
-    steps = next_steps(verdict, tests, solution, further, sample.filled, asked, names, between)
+    rows = sample.raw if sample.is_wide else sample.filled
+    steps = next_steps(verdict, tests, solution, further, rows, asked, names, between)
     return Diagnosis(verdict, float(sure or 0.0), tests, steps)

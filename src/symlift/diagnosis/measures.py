@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.rows import take_rows
 from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Evidence, Solution
-from symlift.statistics.dependence import effective_rank, independent_rows
+from symlift.statistics.dependence import LOOKED_AT, effective_rank, independent_rows
 from symlift.statistics.selection import HeldOut, held_out_in_window
 
 __all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
@@ -19,6 +21,8 @@ __all__ = ["Measures", "Sample", "freedom", "measure", "take_sample"]
 #: number of rows that are used, in this many contiguous stretches, so that neighbours in time stay
 #: neighbours
 _ROWS, _STRETCHES, _POINTS = 6_000, 4, 256
+#: rows of very many columns that are taken for the terms of the objective
+_WIDE_ROWS = 2_000
 #: if the effective number of independent rows is a smaller share than this, rows depend on their
 #: neighbours in time
 DEPENDENT = 0.5
@@ -26,15 +30,29 @@ DEPENDENT = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of a diagnosis: with gaps (``raw``), with gaps filled in (``filled``), the effective
-    number of independent rows, and two independent halves.
+    """The rows of a diagnosis, with gaps (``raw``), the effective number of independent rows, and
+    two independent halves.
     """
 
     raw: NDArray
-    filled: NDArray[np.float64]
     rows: int
     independent: float
     halves: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    @cached_property
+    def filled(self) -> NDArray[np.float64]:
+        """The rows with gaps filled in."""
+        return _without_gaps(np.asarray(self.raw, dtype=np.float64))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are so many columns that only some are looked at."""
+        return _is_wide(self.raw)
+
+    @property
+    def some(self) -> NDArray[np.float64]:
+        """The filled rows, of some columns if there are very many."""
+        return _some_columns(self.raw) if self.is_wide else self.filled
 
 
 @dataclass(frozen=True)
@@ -70,11 +88,12 @@ def take_sample(
         starts = np.linspace(0, n - length, _STRETCHES).astype(np.int64)
         chosen = (starts[:, None] + np.arange(length)).ravel()
     raw = take_rows(X, chosen) if n > rows else np.asarray(X)
-    filled = _without_gaps(np.asarray(raw, dtype=np.float64))
+    few = raw[:, : 2 * LOOKED_AT] if _is_wide(raw) else raw
+    filled = _without_gaps(np.asarray(few, dtype=np.float64))
     worth = independent_rows(filled) / max(len(filled), 1)
     rng = np.random.default_rng(seed)
     halves = halves_of(len(raw), worth > DEPENDENT, None if blocks is None else blocks[chosen], rng)
-    return Sample(raw, filled, n, worth * n, halves)
+    return Sample(raw, n, worth * n, halves)
 
 
 def halves_of(
@@ -102,9 +121,14 @@ def measure(
     that were ``measured`` before are not measured again.
     """
     model, rng = solution.model, np.random.default_rng(seed)
-    order = rng.permutation(len(sample.filled))
+    order = rng.permutation(len(sample.raw))
     held_out = measured or held_out_in_window(
-        model.map, sample.filled[order], model.grid, model.channels, _POINTS
+        model.map,
+        sample.raw[order[:_WIDE_ROWS]] if sample.is_wide else sample.filled[order],
+        model.grid,
+        model.channels,
+        _POINTS,
+        model.mean,
     )
     places = None if placed is None else measure_places(placed, rng)
     return Measures(
@@ -113,7 +137,7 @@ def measure(
         rows=sample.rows,
         columns=model.n_features,
         independent=sample.independent,
-        rank=effective_rank(sample.filled),
+        rank=effective_rank(sample.some),
         freedom=freedom(model.grid),
         held_out=held_out,
         places=places,
@@ -131,6 +155,16 @@ def freedom(grid: Grid) -> int:
         [n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
     )
     return int(grid.size * (grid.size - 1) // 2 - (classes - 1) // 2)
+
+
+def _is_wide(rows: NDArray) -> bool:
+    return rows.shape[1] > PlaceSettings().dense
+
+
+def _some_columns(rows: NDArray, most: int = 1_024) -> NDArray[np.float64]:
+    """Columns at equal distances, without gaps."""
+    chosen = np.linspace(0, rows.shape[1] - 1, most).astype(np.int64)
+    return _without_gaps(np.asarray(rows[:, chosen], dtype=np.float64))
 
 
 def _without_gaps(rows: NDArray) -> NDArray[np.float64]:

@@ -370,7 +370,7 @@ def _slots_in_use(
     levels = int(placement.channel.max(initial=0)) + 1
     lowest = levels - max(1, levels // 3) if bits else 0
     depth = levels - lowest
-    points, window = window_of(placement.grid, max(4, most // depth))
+    points, window = window_of(placement.lattice, max(4, most // depth))
     inside = np.full(placement.grid.size + 1, -1)  # the last is for point -1
     inside[points] = np.arange(len(points))
     at = inside[placement.point]

@@ -138,5 +138,5 @@ def _others(solution: Solution, placed: PlacedRows | None, thorough: bool) -> li
     if placement is None or placed is None or solution.evidence.carried_by == "distances":
         return []
     columns = int(((placement.point >= 0) & (placement.reason == "")).sum())
-    grids = (other_shapes if thorough else simpler)(placement.grid, columns)
-    return alternatives(placed, placement.grid, grids)
+    grids = (other_shapes if thorough else simpler)(placement.lattice, columns)
+    return alternatives(placed, placement.lattice, grids)

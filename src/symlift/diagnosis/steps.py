@@ -12,6 +12,7 @@ from symlift.core.rows import column_of
 from symlift.diagnosis.contract import Asked, NextStep, Test, Verdict
 from symlift.diagnosis.measures import measure, take_sample
 from symlift.diagnosis.verdict import Further, better, make_tests, verdict_of
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
 
 __all__ = ["looks_tuned", "next_steps"]
@@ -234,6 +235,8 @@ def looks_tuned(rows: NDArray) -> str:
     """The closed domain, "ring" or "torus", that the ring solver finds in rows of counts, and would
     call present; else "".
     """
+    if rows.shape[1] > PlaceSettings().dense:  # no population is so large
+        return ""
     some = np.asarray(rows[:_TUNED_ROWS], dtype=np.float64)
     if some.shape[1] < 8 or len(some) < 100 or not np.isfinite(some).all() or (some < 0).any():
         return ""

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from symlift._notebook import larger_is_better, on_scale
+from symlift.core.domain import Scattered
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
@@ -70,7 +71,9 @@ def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
     )
     if placement.grid.ndim == 1:
         _along(axes, placement)
-    elif placement.grid.ndim == 2 and _between_points(placement):
+    elif isinstance(placement.grid, Scattered) or (
+        placement.grid.ndim == 2 and _between_points(placement)
+    ):
         _scattered(axes, placement)
     else:
         _on_plane(axes, placement)
@@ -83,15 +86,19 @@ def _between_points(placement: Placement) -> bool:
 
 
 def _scattered(axes: Axes, placement: Placement) -> None:
-    """Columns at their places between the points of a plane."""
+    """Columns at their places in a plane, of three coordinates the first two."""
     on = np.flatnonzero(~placement.left_out)
-    y, x = placement.coordinates[on].T
+    y, x = placement.coordinates[on, :2].T
     dots = axes.scatter(
         x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
     )
     _colour_bar(axes, dots, "confidence")
-    rows, columns = placement.grid.shape
-    axes.set(xlabel="axis 2", ylabel="axis 1", xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
+    axes.set(xlabel="axis 2", ylabel="axis 1")
+    if isinstance(placement.grid, Scattered):
+        axes.set_aspect("equal")
+    else:
+        rows, columns = placement.grid.shape
+        axes.set(xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
     axes.grid(alpha=0.3)
     if len(on) <= _MOST_NAMES:
         for column, a, b in zip(on.tolist(), x, y, strict=True):
@@ -139,7 +146,7 @@ def _along(axes: Axes, placement: Placement) -> None:
 
 def _on_plane(axes: Axes, placement: Placement) -> None:
     """Confidence at each point as an image, with names where they fit; volumes slice by slice."""
-    grid, on = placement.grid, np.flatnonzero(~placement.left_out)
+    grid, on = placement.lattice, np.flatnonzero(~placement.left_out)
     sure = np.full(grid.size, np.nan)
     sure[placement.point[on]] = 0.0
     np.fmax.at(sure, placement.point[on], placement.confidence[on])
@@ -207,7 +214,9 @@ def plot_signals(
     if est.n_channels_ > 1:
         fields = fields[..., 0]
     axes, grid = _axes(ax), est.grid_
-    if grid.ndim > 1:
+    if isinstance(grid, Scattered) and est.placement_ is not None:
+        return _at_places(axes, est.placement_, fields)
+    if isinstance(grid, Grid) and grid.ndim > 1:
         parts = [_flat_picture(field.ravel(), grid, down=True) for field in fields]
         gap = np.full((parts[0].shape[0], 1), np.nan)
         picture = np.concatenate([part for field in parts for part in (field, gap)][:-1], axis=1)
@@ -224,6 +233,21 @@ def plot_signals(
         ylabel="recovered value, one signal below another",
     )
     axes.set_yticks(-step * np.arange(len(fields)), [str(number) for number in range(len(fields))])
+    return axes
+
+
+def _at_places(axes: Axes, placement: Placement, fields: NDArray) -> Axes:
+    """Signals (n, k) as colours of the columns at their places, side by side."""
+    y, x = placement.coordinates[~placement.left_out, :2].T
+    step = 1.2 * float(np.ptp(x)) or 1.0
+    limit = float(np.abs(fields).max()) or 1.0
+    for number, field in enumerate(fields):
+        dots = axes.scatter(
+            x + number * step, y, c=field, cmap="gray", vmin=-limit, vmax=limit, edgecolors="0.5"
+        )
+    _colour_bar(axes, dots, "recovered value")
+    axes.set(xlabel=f"{len(fields)} signals, side by side", xticks=[], ylabel="axis 1")
+    axes.set_aspect("equal")
     return axes
 
 

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from symlift.report.page import write_page, write_report
+from symlift.report.several import PartLine, write_parts_page
 
-__all__ = ["write_page", "write_report"]
+__all__ = ["PartLine", "write_page", "write_parts_page", "write_report"]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift._estimator_file import ESTIMATOR_FILE, EstimatorRecord, read_estimator
+from symlift.core.domain import Domain, Scattered
 from symlift.core.model import MAX_DENSE, LiftedModel
 from symlift.core.torus import TorusGroup
 from symlift.diagnosis import Diagnosis
@@ -53,6 +54,12 @@ class RunContents:
         """Name of the data: the input's name, else the folder's."""
         given = "" if self.record is None else self.record.input.name.strip()
         return given or self.folder.resolve().name or "run"
+
+    @property
+    def domain(self) -> Domain:
+        """The domain: scattered places, or the grid of the model."""
+        grid = self.model.grid
+        return Scattered(grid.ndim) if self.estimator.scattered else grid
 
     @property
     def diagnosis(self) -> Diagnosis | None:

@@ -20,18 +20,21 @@ from markupsafe import Markup
 
 import symlift
 from symlift._estimator_file import EstimatorRecord
-from symlift.core.grid import Grid, grid_words
+from symlift._parts_file import PARTS_FILE
+from symlift.core.domain import Domain, Scattered, domain_words
+from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.report import facts
 from symlift.report.gather import RunContents, number, read_run
 from symlift.report.moving import move_panel
 from symlift.report.places import places_panel
+from symlift.report.several import part_pages
 from symlift.report.signals import gallery_panel, moments_panel, ring_of
 from symlift.report.spectrum import generators_panel, spectrum_panel
 from symlift.report.take import take_panel
 from symlift.report.verdict import evidence_bar, how_to_read, verdict_panel
 from symlift.runs.answer import answer
-from symlift.runs.record import RECORD, Status
+from symlift.runs.record import RECORD, Status, open_run
 from symlift.solvers.contract import GridCandidate, Placement
 from symlift.storage.atomic import write_atomically, write_error
 from symlift.storage.sample_file import Samples
@@ -48,9 +51,21 @@ def write_report(run: str | os.PathLike[str]) -> Path:
     path.
 
     One file that opens offline: style, script and pictures are inside. Only the model has to
-    exist; a panel whose data are missing is left out with a note.
+    exist; a panel whose data are missing is left out with a note. Several domains have a page
+    each, and this one leads to them.
     """
-    return _write(read_run(Path(run)), Path(run) / "report.html")
+    folder = Path(run)
+    if not os.path.lexists(folder / PARTS_FILE):
+        return _write(read_run(folder), folder / "report.html")
+
+    def write_one(place: Path) -> RunContents:
+        contents = read_run(place)
+        _write(contents, place / "report.html")
+        return contents
+
+    has_record = (folder / RECORD).is_file()
+    name = open_run(folder).record.input.name if has_record else folder.resolve().name
+    return part_pages(folder, write_one, name)
 
 
 def write_page(
@@ -130,7 +145,7 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
 def _header(run: RunContents) -> dict[str, Any]:
     n_features = f"{facts.show(run.model.n_features)} columns"
     entries = [
-        ("Domain", _shape(run.model.grid)),
+        ("Domain", _shape(run.domain)),
         (
             "Data",
             n_features if run.n_rows is None else f"{facts.show(run.n_rows)} rows × {n_features}",
@@ -139,7 +154,7 @@ def _header(run: RunContents) -> dict[str, Any]:
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
-    sentence = answer(run.model.grid, run.model.n_features, run.placement, run.diagnosis)
+    sentence = answer(run.domain, run.model.n_features, run.placement, run.diagnosis)
     return {
         "name": facts.cut(run.name, 200),
         "answer": sentence,
@@ -153,7 +168,7 @@ def _alternatives(run: RunContents) -> dict[str, Any] | None:
 
     The others are those of the grid search and those of the diagnosis.
     """
-    grid, sure = run.model.grid, number(run.model.grid.confidence)
+    grid, sure = run.domain, number(run.model.grid.confidence)
     compared = run.estimator.trace.candidates
     tests = () if run.diagnosis is None else run.diagnosis.tests
     others = [
@@ -195,12 +210,12 @@ def _other_words(name: str) -> str:
     )
 
 
-def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, Any]]:
-    """The grids of the search, the chosen one first, each with a bar of its share."""
+def _runners(compared: Sequence[GridCandidate], grid: Domain) -> list[dict[str, Any]]:
+    """The domains of the search, the chosen one first, each with a bar of its share."""
     shown = []
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)
-        other = Grid(one.shape, one.periodic)
+        other = Scattered(len(one.shape)) if one.scattered else Grid(one.shape, one.periodic)
         bar = Markup(
             '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
             ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
@@ -215,8 +230,8 @@ def _runners(compared: Sequence[GridCandidate], grid: Grid) -> list[dict[str, An
     return shown
 
 
-def _shape(grid: Grid) -> str:
-    words = grid_words(grid)
+def _shape(grid: Domain) -> str:
+    words = domain_words(grid)
     return words[:1].upper() + words[1:]
 
 

@@ -58,7 +58,7 @@ def take_panel(run: RunContents) -> dict[str, Any]:
         "links": links,
         "files": files,
         "command": None if run.record is None else command(run.record),
-        "call": python_call(run.model.grid, run.estimator),
+        "call": python_call(run.domain, run.estimator),
         "transform": (
             None
             if run.record is None

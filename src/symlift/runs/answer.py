@@ -10,27 +10,30 @@ from typing import Any
 import numpy as np
 
 from symlift._estimator_file import EstimatorRecord
-from symlift.core.grid import Grid, grid_words
+from symlift.core.domain import Domain, Scattered, domain_words
+from symlift.core.grid import grid_words
 from symlift.diagnosis import Diagnosis, Verdict
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.record import RunRecord, RunSettings
 from symlift.solvers.contract import Placement
 
-__all__ = ["answer", "command", "domain_words", "python_call"]
+__all__ = ["answer", "command", "parts_answer", "python_call"]
 
 _NAMED, _NAME = 3, 24
 
 
-def domain_words(grid: Grid, columns: int) -> str:
-    """Describe a grid as part of a sentence, with its size if that is not the number of columns.
+def _in_words(grid: Domain, columns: int) -> str:
+    """Describe a domain as part of a sentence, with its size if that is not the number of columns.
 
-    >>> domain_words(Grid((24,)), 24), domain_words(Grid((24,)), 22)
+    >>> _in_words(Grid((24,)), 24), _in_words(Grid((24,)), 22)
     ('an open line', 'an open line of 24 points')
-    >>> domain_words(Grid((15,), periodic=True), 15)
-    'a ring'
-    >>> domain_words(Grid((4, 6), periodic=True), 24), domain_words(Grid((2, 3, 4)), 24)
+    >>> _in_words(Grid((15,), periodic=True), 15), _in_words(Scattered(), 40)
+    ('a ring', 'scattered places in a plane')
+    >>> _in_words(Grid((4, 6), periodic=True), 24), _in_words(Grid((2, 3, 4)), 24)
     ('a 4 × 6 grid, all axes closed', 'a 2 × 3 × 4 volume')
     """
+    if isinstance(grid, Scattered):
+        return domain_words(grid).removeprefix("set of ")
     if grid.ndim == 1:
         kind = "a ring" if grid.is_ring else "an open line"
         return kind if grid.size == columns else f"{kind} of {grid.size:,} points"
@@ -39,7 +42,7 @@ def domain_words(grid: Grid, columns: int) -> str:
 
 
 def answer(
-    grid: Grid, columns: int, placement: Placement | None, diagnosis: Diagnosis | None
+    grid: Domain, columns: int, placement: Placement | None, diagnosis: Diagnosis | None
 ) -> str:
     """Describe the result in one sentence, without a full stop.
 
@@ -52,7 +55,7 @@ def answer(
     '9 columns were fitted to a 3 × 3 grid; nothing has been checked yet'
     """
     placed = columns if placement is None else int(np.sum(~placement.left_out))
-    domain = domain_words(grid, placed)
+    domain = _in_words(grid, placed)
     if diagnosis is None:
         return (
             f"{columns:,} columns were fitted to {domain}{_order(grid, placement)}; nothing has"
@@ -71,10 +74,23 @@ def answer(
     if placement is None:
         return f"{count} columns carry signals on {domain}{sure}"
     uneven = ", though the field is not the same everywhere" if verdict is Verdict.ORDERED else ""
-    return f"{count} columns form {domain}{uneven}{_order(grid, placement)}{sure}"
+    have = "have" if isinstance(grid, Scattered) else "form"
+    return f"{count} columns {have} {domain}{uneven}{_order(grid, placement)}{sure}"
 
 
-def _order(grid: Grid, placement: Placement | None) -> str:
+def parts_answer(columns: int, parts: int, outside: int) -> str:
+    """The answer in one sentence, without a full stop.
+
+    >>> parts_answer(206, 5, 30), parts_answer(200, 0, 200)
+    ('206 columns form 5 parts; 30 belong to none', 'No columns of 200 predict each other')
+    """
+    if not parts:
+        return f"No columns of {columns:,} predict each other"
+    rest = f"; {outside:,} belong to none" if outside else ""
+    return f"{columns:,} columns form {parts:,} part{'' if parts == 1 else 's'}{rest}"
+
+
+def _order(grid: Domain, placement: Placement | None) -> str:
     """Name the first columns along a line or ring."""
     if placement is None or grid.ndim > 1:
         return ""
@@ -130,13 +146,13 @@ def _flags(given: dict[str, Any]) -> list[str]:
     return words
 
 
-def python_call(grid: Grid, estimator: EstimatorRecord) -> str:
+def python_call(grid: Domain, estimator: EstimatorRecord) -> str:
     """Return the Python call that repeats the fit.
 
     >>> python_call(Grid((31,)), EstimatorRecord(random_state=0))
     'LatentDomain(grid=(31,), random_state=0).fit(X)'
     """
-    given: dict[str, Any] = {"grid": grid.shape}
+    given: dict[str, Any] = {"grid": str(grid) if isinstance(grid, Scattered) else grid.shape}
     if any(grid.periodic):
         given["periodic"] = True if all(grid.periodic) else grid.periodic
     for name in ("solver", "mixing", "channels"):

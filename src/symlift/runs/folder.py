@@ -13,6 +13,7 @@ import os
 import shutil
 from pathlib import Path
 
+from symlift._parts_file import MAPS_FILE, PARTS, PARTS_FILE, remove_parts
 from symlift.errors import InputError
 from symlift.runs.record import RECORD, Run, Status, open_run
 from symlift.solvers.registry import TRAINING_FILES
@@ -29,10 +30,12 @@ TRAINING, LOCK, NEXT, SWAP = "training", ".lock", ".next", ".swap"
 #: the files of a run, next to its record; metrics.jsonl was written by symlift 0.1.  The model's
 #: header is removed last: if it is missing, so is everything that was saved with it
 OUTPUTS = (
+    PARTS_FILE,
     "model.json",
     "model.safetensors",
     "estimator.json",
     "gaps.safetensors",
+    MAPS_FILE,
     "placement.csv",
     "metrics.jsonl",
     "samples.npz",
@@ -63,7 +66,8 @@ def may_hold_a_run(out: Path) -> bool:
 
 def is_run(folder: Path) -> bool:
     """Whether ``folder`` is to be read as a run, rather than as a saved model only."""
-    return os.path.lexists(folder / RECORD) or not (folder / "model.json").exists()
+    saved = any((folder / name).exists() for name in ("model.json", PARTS_FILE))
+    return os.path.lexists(folder / RECORD) or not saved
 
 
 def run_to_continue(out: Path, overwrite: bool, resume: bool) -> Run | None:
@@ -127,7 +131,9 @@ def settled(folder: Path) -> None:
     """
     _refuse_links(folder)
     try:
-        if not any((folder / name).exists() for name in (RECORD, "model.json", NEXT, SWAP)):
+        if not any(
+            (folder / name).exists() for name in (RECORD, "model.json", PARTS_FILE, NEXT, SWAP)
+        ):
             return  # neither a run nor a model
         if not any(
             _is_temporary(entry) for entry in folder.iterdir() if entry.name.startswith(".")
@@ -141,8 +147,8 @@ def settled(folder: Path) -> None:
 
 def _refuse_links(folder: Path) -> None:
     """Refuse links under the names that a run folder can have, and anywhere in its folders."""
-    refuse_links(folder, (RECORD, *OUTPUTS, LOCK, NEXT, SWAP, TRAINING))
-    for path in (folder / name for name in (NEXT, SWAP, TRAINING)):
+    refuse_links(folder, (RECORD, *OUTPUTS, LOCK, NEXT, SWAP, TRAINING, PARTS))
+    for path in (folder / name for name in (NEXT, SWAP, TRAINING, PARTS)):
         if os.path.lexists(path) and not is_plain_folder(path):
             raise NotPlainError(f"{path} is a file, where a run has a folder: remove it")
 
@@ -198,7 +204,7 @@ def _swap_in(folder: Path) -> None:
         _remove_training(folder)
         _remove_results(folder)
         (folder / NEXT).replace(moving)
-    last = ("model.json", RECORD)
+    last = (PARTS_FILE, "model.json", RECORD)
     names = sorted(entry.name for entry in moving.iterdir() if entry.name not in last)
     for name in (*names, *last):
         if (moving / name).exists():
@@ -217,6 +223,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _remove_results(folder: Path) -> None:
+    remove_parts(folder)
     for name in reversed(OUTPUTS):
         (folder / name).unlink(missing_ok=True)
 

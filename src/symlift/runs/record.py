@@ -5,6 +5,7 @@ A run folder holds
 - ``model.safetensors``, ``model.json``, ``estimator.json``: the model, for `symlift.load`, with
   the evidence and the trace;
 - ``run.json``: status, input (name, hash, shape), settings, versions, timings, score and diagnosis;
+- ``parts.json`` and ``parts/``: the same of each of several domains, instead of one model;
 - ``placement.csv``: the grid point of each column, if columns are points;
 - ``samples.npz``: rows drawn at random, ``observed`` (k, d), and their row numbers ``row``, which
   the report shows;
@@ -20,6 +21,7 @@ their last checkpoint.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +31,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, Test, Verdict
 from symlift.errors import InputError
@@ -42,6 +45,7 @@ __all__ = [
     "MAX_SEED",
     "RECORD",
     "InputRecord",
+    "PartRecord",
     "Run",
     "RunRecord",
     "RunSettings",
@@ -96,6 +100,7 @@ class RunSettings(_Part):
     periodic: bool = False
     solver: str = "auto"
     mixing: str = "auto"
+    parts: str | None = None
     nan: Literal["refuse", "drop", "mean", "pairwise"] = "refuse"
     seed: Annotated[int, Field(ge=0)] = 0
     preset: str | None = None
@@ -106,9 +111,10 @@ class RunSettings(_Part):
     def refuse_nonsense(self) -> None:
         """Refuse settings that are wrong whatever the data are."""
         if self.grid != "auto":
-            Grid.parse(self.grid, self.periodic)
+            given_domain(self.grid, self.periodic)
         check_solver(self.solver)
         check_mixing(self.mixing)
+        self._refuse_parts()
         if not 0 <= self.seed <= MAX_SEED:
             raise InputError(
                 f"seed {self.seed} is out of range: give a whole number from 0 to {MAX_SEED}"
@@ -125,6 +131,18 @@ class RunSettings(_Part):
                 " or 2h"
             )
 
+    def _refuse_parts(self) -> None:
+        if self.parts is None:
+            return
+        if self.parts != "auto" and not re.fullmatch("[1-9][0-9]{0,8}", self.parts):
+            raise InputError(
+                f"--parts {self.parts} is not understood: give auto, or the number of parts"
+            )
+        if self.trains:
+            raise InputError(
+                f"--parts does not go with --solver {self.solver}: leave one of them out"
+            )
+
     @property
     def trains(self) -> bool:
         """Whether the solver trains a model."""
@@ -139,6 +157,15 @@ class Timings(_Part):
     check: float = 0.0
     write: float = 0.0
     total: float = 0.0
+
+
+class PartRecord(_Part):
+    """What a run found in one of several parts: its columns, its grid and its diagnosis."""
+
+    columns: Annotated[int, Field(ge=0)]
+    grid: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    diagnosis: Diagnosis | None = None
 
 
 class RunRecord(_Part):
@@ -171,12 +198,18 @@ class RunRecord(_Part):
         Whether each axis of the grid is closed.
     grid_confidence : float, optional
         Confidence in a grid that was proposed; None if the grid was given.
+    scattered : bool, default=False
+        Whether columns have places of their own; ``grid`` is then the one that their field is drawn
+        on.
     solver : str
         The solver that "auto" chose, or the one that was given.
     score : float, optional
         `LatentDomain.score` of the first rows.
     diagnosis : Diagnosis, optional
         The verdict with its tests; None if the check was left out.
+    parts : list of PartRecord, optional
+        What was found in each of several parts; None for a run that looked for one domain.  Then
+        ``grid``, ``periodic``, ``score`` and ``diagnosis`` are empty.
     warnings : list of str
         Warnings of the fit.
     timings : Timings
@@ -206,12 +239,25 @@ class RunRecord(_Part):
     grid: tuple[int, ...] = ()
     periodic: tuple[bool, ...] = ()
     grid_confidence: float | None = None
+    scattered: bool = False
     solver: str = ""
     score: float | None = None
     diagnosis: Diagnosis | None = None
+    parts: list[PartRecord] | None = None
     warnings: list[str] = Field(default_factory=list)
     timings: Timings = Field(default_factory=Timings)
     error: str | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of a run that is done."""
+        return Scattered(len(self.grid)) if self.scattered else Grid(self.grid, self.periodic)
+
+    @property
+    def diagnoses(self) -> list[Diagnosis]:
+        """The diagnosis of each domain that was checked, the least sure one first."""
+        known = [self.diagnosis] if self.parts is None else [one.diagnosis for one in self.parts]
+        return sorted((one for one in known if one is not None), key=lambda one: one.confidence)
 
 
 @dataclass

@@ -27,6 +27,7 @@ from symlift.runs.folder import (
     settled,
     working_folder,
 )
+from symlift.runs.parts import PartsLift, judged_parts, write_placements
 from symlift.runs.readers import Table, content_hash, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
@@ -41,6 +42,7 @@ from symlift.runs.record import (
     now,
 )
 from symlift.runs.signals import lift_to_file, no_note
+from symlift.several import LatentDomains
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.settings import DEFAULT as FAST
 from symlift.solvers.neural.distributed import is_follower, wait_for_all
@@ -64,6 +66,7 @@ class _Given:
     periodic: bool | None
     solver: str | None
     mixing: str | None
+    parts: str | None
     nan: str | None
     seed: int | None
     preset: str | None
@@ -81,6 +84,7 @@ def recover(
     periodic: bool = False,
     solver: str | None = None,
     mixing: str | None = None,
+    parts: str | None = None,
     nan: str | None = None,
     seed: int | None = None,
     reading: ReadOptions = DEFAULT,
@@ -114,6 +118,8 @@ def recover(
         A solver's name, or "auto".
     mixing : str, optional
         "auto", "shuffled", "orthogonal" or "linear".
+    parts : str, optional
+        "auto" or a number: several domains in one table, fitted by `LatentDomains`.
     nan : {"refuse", "drop", "mean", "pairwise"}, optional
         What to do with gaps.
     seed : int, optional
@@ -171,7 +177,7 @@ def recover(
     if resume and out is None and (data / RECORD).is_file():
         out, data = data, find_input(data)
     out = out if out is not None else Path(f"{data.stem}-symlift")
-    given = _Given(grid, periodic or None, solver, mixing, nan, seed, preset, budget)
+    given = _Given(grid, periodic or None, solver, mixing, parts, nan, seed, preset, budget)
     asked = _Asked(data, out, given, reading, signals, check, overwrite, resume)
     if is_follower():
         _follow(asked)
@@ -377,10 +383,7 @@ def _run(
         update={
             "status": Status.DONE,
             "ended": now(),
-            "grid": estimator.grid_.shape,
-            "periodic": estimator.grid_.periodic,
-            "grid_confidence": estimator.grid_.confidence,
-            "solver": estimator.trace_.solver or settings.solver,
+            **_domain_of(estimator, settings),
             "warnings": notes,
             "timings": timings,
         }
@@ -395,6 +398,21 @@ def _run(
         ) from error
 
 
+def _domain_of(estimator: LatentDomain | LatentDomains, settings: RunSettings) -> dict[str, Any]:
+    """What a record says about the domain, by the names of its fields."""
+    if isinstance(estimator, LatentDomains):
+        used = {domain.trace_.solver for domain in estimator.domains_} - {""}
+        return {"solver": ", ".join(sorted(used)) or settings.solver}
+    grid = estimator.model_.grid
+    return {
+        "grid": grid.shape,
+        "periodic": grid.periodic,
+        "grid_confidence": grid.confidence,
+        "scattered": estimator.solution_.scattered,
+        "solver": estimator.trace_.solver or settings.solver,
+    }
+
+
 def _fit(
     table: Table,
     settings: RunSettings,
@@ -402,7 +420,7 @@ def _fit(
     folder: Path,
     progress: Progress,
     note: Callable[[str], None],
-) -> tuple[LatentDomain, list[str]]:
+) -> tuple[LatentDomain | LatentDomains, list[str]]:
     options: dict[str, Any] = {}
     if keep and canonical(settings.solver) == "fast":  # row numbers stay in the data
         options = {"settings": replace(FAST, place=replace(FAST.place, index=math.inf))}
@@ -412,14 +430,18 @@ def _fit(
             "preset": settings.preset or "auto",
             "seconds": settings.budget,
         }
-    estimator = LatentDomain(
-        settings.grid,
-        settings.periodic,
-        settings.solver,
-        settings.mixing,
-        random_state=settings.seed,
-        solver_options=options,
-    )
+    given: dict[str, Any] = {
+        "grid": settings.grid,
+        "periodic": settings.periodic,
+        "solver": settings.solver,
+        "mixing": settings.mixing,
+        "random_state": settings.seed,
+        "solver_options": options,
+    }
+    estimator: LatentDomain | LatentDomains = LatentDomain(**given)
+    if settings.parts is not None:
+        parts = "auto" if settings.parts == "auto" else int(settings.parts)
+        estimator = LatentDomains(parts, **given)
     doubts: list[str] = []
 
     def keep_or_say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -441,9 +463,16 @@ def _fit(
 
 
 def _judge(
-    record: RunRecord, estimator: LatentDomain, rows: NDArray, notes: list[str], progress: Progress
+    record: RunRecord,
+    estimator: LatentDomain | LatentDomains,
+    rows: NDArray,
+    notes: list[str],
+    progress: Progress,
 ) -> None:
     """Add score and diagnosis to the record; if they fail, a note is added and the fit is kept."""
+    if isinstance(estimator, LatentDomains):
+        record.parts = judged_parts(estimator, rows, record.settings.check, notes, progress)
+        return
 
     def watch(stage: str, share: float | None) -> None:
         progress(f"checking: {stage}", share)
@@ -462,15 +491,22 @@ def _judge(
                 )
 
 
-def _write_results(run: Run, estimator: LatentDomain, rows: NDArray, progress: Progress) -> None:
+def _write_results(
+    run: Run, estimator: LatentDomain | LatentDomains, rows: NDArray, progress: Progress
+) -> None:
     folder = run.folder
     estimator.save(folder)
+    if isinstance(estimator, LatentDomains):
+        write_placements(estimator, rows, folder / "placement.csv")
+        if run.record.settings.signals:
+            lift_to_file(PartsLift(estimator), rows, folder / "signals.npy", progress)
+        return
     if estimator.placement_ is not None:
         with write_atomically(folder / "placement.csv") as temporary:
             estimator.placement_.to_csv(temporary)
     if run.record.settings.signals:
         filler = getattr(estimator, "gap_filler_", None)
-        lift_to_file(estimator.model_, rows, folder / "signals.npy", progress, filler=filler)
+        lift_to_file(estimator.lifter_, rows, folder / "signals.npy", progress, filler=filler)
 
 
 def _settings(given: _Given, signals: bool, check: bool) -> RunSettings:

@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.domain import TakenColumns
 from symlift.core.model import LiftedModel
 from symlift.core.rows import batches_of, float_type, has_gaps
 from symlift.errors import InputError, RowError
-from symlift.estimator import load
+from symlift.estimator import LatentDomain
 from symlift.runs.folder import is_run, readable
+from symlift.runs.parts import PartsLift
 from symlift.runs.readers import of_no_use, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.runs.record import finished
 from symlift.runs.writers import check_writable, open_rows
+from symlift.several import LatentDomains, load
 from symlift.solvers.contract import Progress, no_progress
 from symlift.statistics.prediction import GapFiller
 
@@ -30,7 +34,7 @@ def no_note(line: str) -> None:
 
 
 def lift_to_file(
-    model: LiftedModel,
+    model: LiftedModel | TakenColumns | PartsLift,
     rows: NDArray,
     path: Path,
     progress: Progress = no_progress,
@@ -99,16 +103,29 @@ def transform(
             f"{data} has {table.names[where]!r} in column {where + 1} where {folder} was fitted to"
             f" {names[where]!r}: give data with the same columns"
         )
-    table = without_gaps(data, table, nan, estimator.mean_)
+    table = without_gaps(data, table, nan, _means(estimator))
     try:
         names_out = [str(name) for name in estimator.get_feature_names_out()]
         filler = getattr(estimator, "gap_filler_", None)
-        lift_to_file(estimator.model_, table.rows, out, progress, names=names_out, filler=filler)
+        model = PartsLift(estimator) if isinstance(estimator, LatentDomains) else estimator.lifter_
+        lift_to_file(model, table.rows, out, progress, names=names_out, filler=filler)
     except InputError as error:
         raise InputError(f"{data}: {error}") from None
     for line in table.notes:
         note(line)
-    return len(table.rows), estimator.model_.n_outputs
+    return len(table.rows), model.n_outputs
+
+
+def _means(estimator: LatentDomain | LatentDomains) -> NDArray:
+    """The mean of each column in the fit, which may stand for a gap."""
+    if not isinstance(estimator, LatentDomains):
+        return estimator.mean_
+    if estimator.mean_ is not None:
+        return estimator.mean_
+    mean = np.zeros(len(estimator.labels_))  # no part looks at the other columns
+    for part, domain in enumerate(estimator.domains_):
+        mean[estimator.labels_ == part] = domain.mean_
+    return mean
 
 
 def _for_another_file(given: ReadOptions, before: ReadOptions, data: Path) -> ReadOptions:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -55,15 +56,26 @@ class PairClasses(Protocol):
 class Slots:
     """Slots of a grid: slot = point · depth + channel.
 
-    ``index`` (M, M) is the class of each pair of slots; classes run over kinds of channel pairs,
-    then lags.
+    Classes of pairs of slots run over ``kinds`` of channel pairs, then lags.
     """
 
     grid: Grid
     depth: int
-    index: NDArray[np.int32]
     kinds: int
     lag_shape: tuple[int, ...]
+
+    @cached_property
+    def index(self) -> NDArray[np.int32]:
+        """The class of each pair of slots, (M, M); very many slots never ask for it."""
+        lags = self.grid.lags().astype(np.int32)
+        if self.depth == 1:
+            return lags
+        index = np.repeat(np.repeat(lags, self.depth, axis=0), self.depth, axis=1)
+        if self.kinds > 1:
+            channel = np.tile(np.arange(self.depth, dtype=np.int32), self.grid.size)
+            kind = channel[:, None] * self.depth + channel[None]
+            index = index + kind * np.int32(np.prod(self.lag_shape))
+        return index
 
     @property
     def size(self) -> int:
@@ -93,17 +105,10 @@ def make_slots(grid: Grid, depth: int = 1, matched: bool = False) -> Slots:
     """Slots for ``depth`` columns per point; ``matched``: each channel pair has its own lag
     function.
     """
-    lags = grid.lags().astype(np.int32)
     lag_shape = tuple(
         n if wraps else 2 * n - 1 for n, wraps in zip(grid.shape, grid.periodic, strict=True)
     )
-    if depth == 1:
-        return Slots(grid, 1, lags, 1, lag_shape)
-    index = np.repeat(np.repeat(lags, depth, axis=0), depth, axis=1)
-    if matched:
-        channel = np.tile(np.arange(depth, dtype=np.int32), grid.size)
-        index = index + (channel[:, None] * depth + channel[None]) * np.int32(np.prod(lag_shape))
-    return Slots(grid, depth, index, depth * depth if matched else 1, lag_shape)
+    return Slots(grid, depth, depth * depth if matched else 1, lag_shape)
 
 
 @dataclass(frozen=True)

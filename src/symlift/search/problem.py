@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.search.row_noise import RowNoise
 from symlift.search.rows import ColumnRows, split_rows
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.correlations import (
@@ -74,6 +75,14 @@ class Halves:
             for c, partial in zip(self.correlations, self.partial, strict=True)
         )
         return first, second
+
+    @cached_property
+    def target_noise(self) -> RowNoise:
+        """Sampling noise of sums over `target` on held-out rows."""
+        z, _ = self.rows.take(self.held, self.columns)
+        share = len(self.held) / len(self.rows.scores)
+        worth = share * self.rows.independent_rows()
+        return RowNoise(z, self.correlations[1], self.ridges, worth)
 
     @cached_property
     def lags(self) -> Pair:

@@ -16,7 +16,14 @@ from symlift.errors import InputError
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.dependence import independent_rows
 
-__all__ = ["FEWEST_BIT_ROWS", "ColumnRows", "score_rows", "split_rows"]
+__all__ = [
+    "FEWEST_BIT_ROWS",
+    "ColumnRows",
+    "robust_spread",
+    "score_rows",
+    "split_rows",
+    "wild_rows",
+]
 
 #: with fewer rows, any column may have only two values by chance
 FEWEST_BIT_ROWS = 16
@@ -69,7 +76,7 @@ def score_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) 
         )
     gaps = np.isnan(x)
     present = None if not gaps.any() else ~gaps
-    spread = _spread(x, rng)
+    spread = robust_spread(x, rng)
     number, keep = _tame(x, spread, number, settings)
     x, present = x[keep], None if present is None else present[keep]
     alive = varying(x)
@@ -87,7 +94,9 @@ def score_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) 
     )
 
 
-def _spread(x: NDArray, rng: np.random.Generator, rows: int = 2_000) -> tuple[NDArray, NDArray]:
+def robust_spread(
+    x: NDArray, rng: np.random.Generator, rows: int = 2_000
+) -> tuple[NDArray, NDArray]:
     """Median and robust deviation of each column.
 
     Where half of the entries are equal, a wider quantile or the largest deviation replaces the
@@ -121,17 +130,17 @@ def _tame(
     for part in np.array_split(np.arange(len(x)), 1 + x.size // 4_000_000):
         apart = np.minimum(np.abs((x[part] - spread[0]) / spread[1]), 50)
         size[part] = np.nansum(apart, axis=1) / np.maximum(np.sum(~np.isnan(apart), axis=1), 1)
-    wild = (
-        size > settings.wild_row * np.median(size[size > 0])
-        if (size > 0).any()
-        else np.zeros(len(x), dtype=bool)
-    )
-    keep = (
-        np.flatnonzero(~wild)
-        if wild.mean() < 0.2 and len(x) - wild.sum() >= 2
-        else np.arange(len(x))
-    )
+    keep = np.flatnonzero(~wild_rows(size, settings))
     return number[keep], keep
+
+
+def wild_rows(size: NDArray, settings: PlaceSettings) -> NDArray[np.bool_]:
+    """Rows to drop, by the ``size`` (n,) of their deviations; none where there are too many."""
+    none = np.zeros(len(size), dtype=bool)
+    if not (size > 0).any():
+        return none
+    wild: NDArray[np.bool_] = size > settings.wild_row * np.median(size[size > 0])
+    return wild if wild.mean() < 0.2 and len(size) - wild.sum() >= 2 else none
 
 
 def _two_valued(x: NDArray, alive: NDArray) -> bool:

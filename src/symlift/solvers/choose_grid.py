@@ -8,28 +8,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.contract import GridCandidate, Progress
 
-__all__ = ["choose_grid"]
+__all__ = ["asked_domain", "choose_grid"]
+
+
+def asked_domain(domain: Any, periodic: Any, single: bool) -> Domain | None:
+    """The domain that was asked for, None for "auto"; ``single``: whether each column may be a
+    point of its own, without which there are no scattered places.
+    """
+    asked = given_domain(domain, periodic)
+    if isinstance(asked, Scattered) and not single:
+        raise InputError(
+            f'grid="{asked}" needs columns that are points: leave out solver, mixing and channels,'
+            " or give the shape of a grid"
+        )
+    return asked
 
 
 def choose_grid(
-    given: Grid | None,
+    given: Domain | None,
     periodic: Any,
     rows: NDArray,
     varies: NDArray[np.bool_],
     free: bool,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[Grid, tuple[GridCandidate, ...]]:
-    """The grid, and the candidates that it was compared with; ``free``: whether points may stay
+) -> tuple[Domain, tuple[GridCandidate, ...]]:
+    """The domain, and the candidates that it was compared with; ``free``: whether points may stay
     without a column.
     """
     usable, d = int(varies.sum()), len(varies)
     if given is not None:
-        if given.size > usable and not free:
+        if isinstance(given, Grid) and given.size > usable and not free:
             have = f"{d} columns" if usable == d else f"{d} columns, of which {usable} vary"
             raise InputError(
                 f"the grid {given} has {given.size} points, but X has {have}: give a smaller grid"

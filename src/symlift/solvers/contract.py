@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift._notebook import placement_html
+from symlift.core.domain import Domain, Scattered, along_principal_axes
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.storage.csv_cells import safe_cell
@@ -71,13 +72,15 @@ class Placement:
 
     Parameters
     ----------
-    grid : Grid
-        The grid.
+    grid : Grid or Scattered
+        The grid, or scattered places.
     coordinates : ndarray of shape (d, axes)
         Position in grid steps, with fractions if the data say so, in [0, N) on periodic axes; NaN
-        for columns that are left out.
+        for columns that are left out. Scattered places: in units of the median distance to the
+        nearest one, centred, principal axes first.
     point : ndarray of int, shape (d,)
-        Flat index of the nearest grid point, or -1.
+        Flat index of the nearest grid point, or -1. Scattered places: the column's own number among
+        those that are placed.
     channel : ndarray of int, shape (d,)
         Which of the columns of its point a column is (for bits: its significance, 0 the lowest), or
         -1.
@@ -99,7 +102,7 @@ class Placement:
     (array([1, 1]), array([False,  True, False]))
     """
 
-    grid: Grid
+    grid: Domain
     coordinates: NDArray[np.float64]
     point: NDArray[np.int64]
     channel: NDArray[np.int64]
@@ -156,6 +159,11 @@ class Placement:
         )  # fmt: skip
 
     @property
+    def lattice(self) -> Grid:
+        """The grid of columns that are on one."""
+        return cast(Grid, self.grid)
+
+    @property
     def left_out(self) -> NDArray[np.bool_]:
         """Columns that are on no grid point, of shape (d,)."""
         return self.point < 0
@@ -189,6 +197,39 @@ class Placement:
             spread(self.reason, "dead"),
             spread(np.where(self.twin >= 0, seen[self.twin], -1), -1),
         )
+
+    def named(self, names: Any) -> Placement:
+        """Return the placement with names of its columns, or itself if ``names`` is None.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            One name for each column.
+
+        Returns
+        -------
+        Placement
+            The placement.
+        """
+        return self if names is None else replace(self, names=tuple(str(name) for name in names))
+
+    def without_grid(self) -> Placement:
+        """Give each placed column a place of its own, in units that need no grid.
+
+        The grid's steps must have the same length along all axes.
+
+        Returns
+        -------
+        Placement
+            The same places as `Scattered` has them: turned to principal axes, centred, in units of
+            the median distance to the nearest column.
+        """
+        on = np.flatnonzero(~self.left_out)
+        coordinates, point = np.full_like(self.coordinates, np.nan), self.point.copy()
+        coordinates[on] = along_principal_axes(self.coordinates[on])[0]
+        point[on] = np.arange(len(on))
+        domain = Scattered(self.grid.ndim, coordinates[on], self.grid.confidence)
+        return replace(self, grid=domain, coordinates=coordinates, point=point)
 
     def coverage(self, channels: int = 1) -> NDArray[np.int64]:
         r"""Count the columns at each point.
@@ -395,12 +436,13 @@ class TrainingSummary:
 @dataclass(frozen=True)
 class GridCandidate:
     """A grid that was tried: its shape, which of its axes close, and the share of what is real that
-    it explains.
+    it explains; ``scattered``: places of their own inside its box.
     """
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
     share: float
+    scattered: bool = False
 
 
 @dataclass(frozen=True)
@@ -444,12 +486,16 @@ class Trace:
 class Solution:
     """What a solver returns: the model, the places of columns where they are points, the evidence,
     and what each stage did.
+
+    ``scattered``: columns have places of their own, and the model's grid is only what the field is
+    drawn on; its steps then have the same length along all axes.
     """
 
     model: LiftedModel
     evidence: Evidence = field(default_factory=Evidence)
     trace: Trace = field(default_factory=Trace)
     placement: Placement | None = None
+    scattered: bool = False
 
 
 #: solve(X, grid, rng, progress=…, **options)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from symlift.core.rows import sample_size
 from symlift.errors import InputError
+from symlift.search.wide_rows import rows_used
 from symlift.solvers.fast.settings import DEFAULT
 from symlift.solvers.registry import TRAINED
 from symlift.storage.free_memory import available_memory, free_swap, size_of
@@ -33,9 +34,10 @@ _COPIED = 250_000_000
 class Plan:
     """What a fit is expected to take at most, beyond its data.
 
-    >>> plan_fit(200, 20_000, 20_000).say(free=40 << 30)
+    >>> plan_fit(200, 20_000, None).say(free=40 << 30)
     '20,000 columns may take about 27.4 GB of memory, and 40.0 GB are free; and about 53 minutes \
-on one core: give fewer columns (at most about 11,000), or use a machine with more memory'
+on one core: give the grid, whose columns then need no matrix of all pairs, or fewer columns (at \
+most about 11,000), or use a machine with more memory'
     """
 
     columns: int
@@ -46,6 +48,9 @@ on one core: give fewer columns (at most about 11,000), or use a machine with mo
     seconds: float
     #: whether time and memory go into undoing a mixing, which is not tried for shuffled columns
     unmixes: bool
+    #: whether only near pairs of columns are looked at, and whether a grid has to be proposed first
+    near: bool = False
+    proposes: bool = False
 
     def say(self, free: int | None = None) -> str:
         """Return one line on a fit that takes much, empty for others; refuse what cannot be.
@@ -97,10 +102,15 @@ on one core: give fewer columns (at most about 11,000), or use a machine with mo
                 'give mixing "shuffled" if columns are points, fewer columns, or let it run on a'
                 " larger machine"
             )
-        share = min(1.0, (_MUCH * free / self.memory) ** 0.5, (_LONG / self.seconds) ** (1 / 3))
+        # memory and time of all pairs, or of near ones
+        memory, time = (1.0, 0.5) if self.near else (0.5, 1 / 3)
+        share = min(1.0, (_MUCH * free / self.memory) ** memory, (_LONG / self.seconds) ** time)
         most = int(share * self.columns)
         most -= most % 10 ** max(len(str(most)) - 2, 0)
-        return f"give fewer columns (at most about {most:,}), or use a machine with more memory"
+        fewer = f"fewer columns (at most about {most:,}), or use a machine with more memory"
+        if self.proposes:
+            return f"give the grid, whose columns then need no matrix of all pairs, or {fewer}"
+        return f"give {fewer}"
 
 
 def _time(seconds: float) -> str:
@@ -143,19 +153,31 @@ def plan_fit(
     >>> plan_fit(20_000, 225, 225, mixing="shuffled").say(free=4 << 30)
     ''
     """
+    many = columns > DEFAULT.place.dense
+    proposes = points is None and many
     points = columns if points is None else points
     if solver in TRAINED:
         copied = 4 * rows * columns if rows * columns <= _COPIED else 0
         memory = _BASE + copied + 6 * _MATRIX * columns**2
         return Plan(columns, points, memory, memory, 0.0, False)
-    memory, seconds = _placing(rows, columns, points, gaps)
+    near = many and not proposes
+    memory, seconds = (
+        _placing_many(rows, columns, points) if near else _placing(rows, columns, points, gaps)
+    )
     memory += width * sample_size(rows, columns)
     # a fifth of the rows is held out
     mixed = rows - rows // 5 >= columns >= points and not gaps and mixing != "shuffled"
     if solver == "fast" and mixed:
         more, longer = _unmixing(rows, columns, points)
         return Plan(columns, points, memory, max(memory, more), seconds + longer, True)
-    return Plan(columns, points, memory, memory, seconds, False)
+    return Plan(columns, points, memory, memory, seconds, False, near, proposes)
+
+
+def _placing_many(rows: int, d: int, points: int) -> tuple[int, float]:
+    """Scores of the rows that are used, and statistics of near columns; nothing of size d²."""
+    r = rows_used(rows, d, DEFAULT.place)
+    memory = 6 * r * d + 12_000 * d + 2_000 * max(points - d, 0)
+    return _BASE + _WINDOW + memory, 2 + 1.4e-7 * r * d + 6e-13 * r * d**2
 
 
 def _placing(rows: int, d: int, points: int, gaps: bool) -> tuple[int, float]:

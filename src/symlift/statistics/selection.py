@@ -146,19 +146,30 @@ def window_of(grid: Grid, most: int = _WINDOW) -> tuple[NDArray[np.int64], Grid]
 
 
 def held_out_in_window(
-    W: Any, X: NDArray, grid: Grid, channels: int = 1, most: int = _WINDOW
+    W: Any,
+    X: NDArray,
+    grid: Grid,
+    channels: int = 1,
+    most: int = _WINDOW,
+    mean: NDArray | None = None,
 ) -> HeldOut:
     """`held_out` of a dense or sparse W (grid points · channels, d) in a window of the grid.
 
-    The result is the mean over channels.
+    The result is the mean over channels.  Of a sparse W only the columns that the window uses are
+    read; gaps in X have the ``mean`` (d,) of their column.
     """
     points, window = window_of(grid, most)
     lags = LagClasses(window)
     terms = []
     for channel in range(channels):
         rows = W[points * channels + channel]
-        terms.append(
-            held_out(rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows), X, lags)
-        )
+        used: Any = slice(None)
+        if hasattr(rows, "toarray"):
+            used = np.unique(rows.tocoo().col)
+            rows = rows.tocsc()[:, used].toarray()
+        x = np.asarray(X[:, used], dtype=np.float64)
+        if mean is not None:
+            x = np.where(np.isnan(x), mean[used], x)
+        terms.append(held_out(np.asarray(rows), x, lags))
     mean = np.mean([[one.stationarity, one.resolution, one.distortion] for one in terms], axis=0)
     return HeldOut(*(float(value) for value in mean))

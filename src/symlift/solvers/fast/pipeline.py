@@ -11,22 +11,26 @@ distortion on held-out rows; the winner is factored into a lifted model.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
+from symlift.core.domain import Domain, Scattered
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.model import LiftedModel
-from symlift.core.rows import has_gaps
+from symlift.core.rows import has_gaps, varying
+from symlift.errors import InputError
 from symlift.search.rows import FEWEST_BIT_ROWS
 from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.bits import read_bits, two_valued
 from symlift.solvers.fast.candidates import component_candidates
 from symlift.solvers.fast.frames import nearest_in_turn
 from symlift.solvers.fast.phases import sharpest_phase
+from symlift.solvers.fast.place.anywhere import place_anywhere
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
@@ -37,11 +41,14 @@ __all__ = ["solve"]
 
 # how far to go at most, where the mixing is known
 _REACH: dict[str, Reach] = {"shuffled": "coordinates"}
+# points of the window in which placements are judged: of very many columns as many as a diagnosis
+# takes, which is a tenth of the time
+_WINDOW, _WINDOW_OF_MANY = 1_024, 256
 
 
 def solve(
     X: NDArray,
-    grid: Grid,
+    grid: Domain,
     rng: np.random.Generator,
     progress: Progress = no_progress,
     *,
@@ -51,8 +58,9 @@ def solve(
     sharpest: bool = False,
     settings: FastSettings = DEFAULT,
 ) -> Solution:
-    """Lifting model of X (n, d) on ``grid``, from nothing else. Memory: d² matrices (d³ up to d =
-    256) and a sample of rows.
+    """Lifting model of X (n, d) on the domain ``grid``, from nothing else.
+
+    Memory: d² matrices (d³ up to d = 256) and a sample of rows.
 
     ``mixing`` is what is known: with "shuffled" components are never tried, with "orthogonal" only
     orthogonal maps are. ``reach`` is how far to go at most, by default as far as the mixing allows:
@@ -62,6 +70,8 @@ def solve(
     ``progress`` is called at the start of each stage, with the share of the longest possible
     sequence of stages that is done.
     """
+    if isinstance(grid, Scattered):
+        return _anywhere(X, grid, rng, Work(settings, progress, sharpest))
     # products of small matrices gain nothing from a second thread, and become much slower if
     # threads wait for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
@@ -78,15 +88,16 @@ def _solve(
     channels: int | str,
     work: Work,
 ) -> Solution:
-    many_bits = (
-        X.shape[1] > grid.size and len(X) >= FEWEST_BIT_ROWS and not has_gaps(X) and two_valued(X)
-    )
+    # no gap is one of two values
+    many_bits = X.shape[1] > grid.size and len(X) >= FEWEST_BIT_ROWS and two_valued(X)
     if many_bits:
         # fields that saturate, such as digits, take a tenth of the time this way; held-out rows and
         # the decay of the weights show whether it applies
         bits = _from_bits(X, grid, rng, work)
         if bits is not None:
             return bits
+    if channels == "auto" and reach == "coordinates":
+        _check_points(X, grid, work.settings)
     with work.stage("place") as values:
         # a separate generator: the number of draws here must not change the start of the components
         placed = place_columns(
@@ -108,6 +119,29 @@ def _solve(
     return _from_places(X, placed, work, "coordinates")
 
 
+def _anywhere(X: NDArray, domain: Scattered, rng: np.random.Generator, work: Work) -> Solution:
+    """Columns at places of their own."""
+    with work.stage("place") as values, threadpool_limits(limits=1):
+        placed = place_anywhere(
+            X, domain.dimension, rng.spawn(1)[0], settings=work.settings.place,
+            progress=lambda stage, _: work.progress(f"place: {stage}", None),
+        )  # fmt: skip
+        values |= {**asdict(placed.statistics), **placed.trace}
+    box = Grid(placed.placement.lattice.shape, confidence=domain.confidence)
+    placed = replace(placed, placement=replace(placed.placement, grid=box))
+    return _from_places(X, placed, work, "coordinates")
+
+
+def _check_points(X: NDArray, grid: Grid, settings: FastSettings) -> None:
+    """Refuse very many columns that are several at each point, before anything is computed."""
+    d, most = X.shape[1], settings.place.dense
+    if d > most and d >= 1.5 * grid.size and varying(X).sum() >= max(most, 1.5 * grid.size):
+        raise InputError(
+            f"{d:,} columns are about {d / grid.size:.0f} for each point of the grid {grid}, which"
+            f" can be placed up to {most:,} columns: fit the columns of one channel alone"
+        )
+
+
 def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
     """Whether a dense mixing could be undone: no gaps, more rows than varying columns, and as many
     of those as points.
@@ -121,11 +155,12 @@ def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
 
 def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solution:
     """A placement as a solution; columns that were left out have weight zero."""
-    grid, statistics = placed.placement.grid, placed.statistics
+    grid, statistics = placed.placement.lattice, placed.statistics
     with work.stage("choose") as values:
-        some = np.asarray(X[: work.settings.held_rows], dtype=np.float64)
-        some = np.where(np.isnan(some), placed.mean, some)
-        parts = asdict(held_out_in_window(placed.W, some, grid, placed.n_channels))
+        some = X[: work.settings.held_rows]
+        most = _WINDOW_OF_MANY if issparse(placed.W) else _WINDOW
+        terms = held_out_in_window(placed.W, some, grid, placed.n_channels, most, placed.mean)
+        parts = asdict(terms)
         values |= parts
     model = LiftedModel.from_lifting_map(
         placed.W, grid, mean=placed.mean, channels=placed.n_channels
@@ -138,7 +173,7 @@ def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solutio
         carried_by=statistics.carried,
         **parts,
     )
-    return Solution(model, evidence, work.trace(chosen), placed.placement)
+    return Solution(model, evidence, work.trace(chosen), placed.placement, placed.scattered)
 
 
 def _unmixed(
@@ -161,7 +196,8 @@ def _unmixed(
     rows = sample if basis is None else SplitRows(sample.fit @ basis.T, sample.held @ basis.T)
     candidates = {}
     if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
-        candidates["coordinates"] = np.asarray(placed.W, dtype=np.float64)[:, living]
+        W = placed.W.toarray() if issparse(placed.W) else np.asarray(placed.W)
+        candidates["coordinates"] = W[:, living]
     thorough = reach == "general"
     candidates |= component_candidates(
         rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.grid import Grid, grid_words
+from symlift.core.domain import Domain, Scattered, domain_words
+from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.rows import has_gaps
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
@@ -51,21 +52,21 @@ _UNSURE = 0.65
 
 @dataclass(frozen=True)
 class Proposal:
-    """A grid with its confidence, and all that were compared: itself, then the others, the best
+    """A domain with its confidence, and all that were compared: itself, then the others, the best
     first.
     """
 
-    grid: Grid
+    grid: Domain
     candidates: tuple[GridCandidate, ...]
 
     @property
-    def runner_up(self) -> Grid | None:
+    def runner_up(self) -> Domain | None:
         """The best of the others."""
-        return (
-            Grid(self.candidates[1].shape, self.candidates[1].periodic)
-            if len(self.candidates) > 1
-            else None
-        )
+        if len(self.candidates) < 2:
+            return None
+        other = self.candidates[1]
+        grid = Grid(other.shape, other.periodic)
+        return Scattered(grid.ndim) if other.scattered else grid
 
     @property
     def doubt(self) -> str:
@@ -75,19 +76,24 @@ class Proposal:
             return ""
         first, second = (one.share for one in self.candidates[:2])
         return (
-            f"the {grid_words(self.grid)} explains {first:.2f} of what is real, the"
-            f" {grid_words(other)}, {second:.2f}: give grid= if you know which it is"
+            f"the {domain_words(self.grid)} explains {first:.2f} of what is real, the"
+            f" {domain_words(other)}, {second:.2f}: give grid= if you know which it is"
         )
 
 
-def _proposal(chosen: Grid, confidence: float, shares: list[tuple[Grid, float]]) -> Proposal:
-    others = sorted((pair for pair in shares if pair[0] != chosen), key=lambda pair: -pair[1])
-    mine = [pair for pair in shares if pair[0] == chosen]
+def _proposal(
+    chosen: Grid, confidence: float, shares: list[tuple[Grid, float, bool]], scattered: bool = False
+) -> Proposal:
+    """``shares``: each grid, what it explains, and whether it is only the box of places."""
+    mine = [one for one in shares if one[0] == chosen and one[2] == scattered]
+    others = sorted((one for one in shares if one not in mine), key=lambda one: -one[1])
     candidates = tuple(
-        GridCandidate(g.shape, g.periodic, round(float(share), 4)) for g, share in [*mine, *others]
+        GridCandidate(grid.shape, grid.periodic, round(float(share), 4), free)
+        for grid, share, free in [*mine, *others]
     )
-    confidence = round(float(np.clip(confidence, 0, 1)), 3)
-    return Proposal(Grid(chosen.shape, chosen.periodic, confidence=confidence), candidates)
+    sure = round(float(np.clip(confidence, 0, 1)), 3)
+    domain: Domain = Grid(chosen.shape, chosen.periodic, confidence=sure)
+    return Proposal(Scattered(chosen.ndim, confidence=sure) if scattered else domain, candidates)
 
 
 def propose_grid(
@@ -129,16 +135,19 @@ def _among_columns(screened: list[Screened]) -> Proposal | None:
     if not believed or (not screened[0].accepted and not any(one.between for one in believed)):
         return None
     # places of their own are measured against each grid, whichever explains more in all
-    plane = next((one for one in believed if one.between), None)
+    free, grids = ([one for one in believed if one.between is kind] for kind in (True, False))
     best = believed[0]
-    if plane is not None and not any(one.as_good_as(plane) for one in believed if one != plane):
-        best = plane
+    if free and not any(grid.as_good_as(one) for grid in grids for one in free):
+        best = free[0]
     able = [one for one in believed if one.as_good_as(best)]
     chosen = min(able, key=lambda one: one.simplicity)
     other = max((one.share for one in screened if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
     return _proposal(
-        chosen.grid, min(chosen.share, 0.5 + ahead), [(one.grid, one.share) for one in screened]
+        chosen.grid,
+        min(chosen.share, 0.5 + ahead),
+        [(one.grid, one.share, one.scattered) for one in screened],
+        chosen.scattered,
     )
 
 
@@ -171,4 +180,6 @@ def _best(
     margin = (value - max(simpler, 0.0)) / max(1 - max(simpler, 0.0), 1e-9)
     if value < settings.enough or margin < settings.margin:
         return None
-    return _proposal(lags.grid, min(value, margin), [(other.grid, v) for v, other in explained])
+    return _proposal(
+        lags.grid, min(value, margin), [(other.grid, v, False) for v, other in explained]
+    )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix, diags, triu
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree, shortest_path
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import cg, splu
 
 from symlift.core.grid import Grid
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
@@ -27,6 +27,8 @@ __all__ = [
 _STRESS_ROUNDS = 60
 _LATTICE_ROUNDS = 15
 _DENSE = 256
+#: columns of a volume above which its equations are solved by conjugate gradients
+_DIRECT = 5_000
 
 
 def neighbour_graph(s: NDArray, count: int, least: float, squares: bool) -> NDArray[np.bool_]:
@@ -194,7 +196,9 @@ def _wrapped(v: NDArray, period: NDArray) -> NDArray[np.float64]:
 def _potential(i: NDArray, j: NDArray, weight: NDArray, pull: NDArray) -> NDArray[np.float64]:
     """x (d, P) with L x = ``pull``, where L is the Laplacian of the weighted edges.
 
-    Up to 256 columns a dense L is faster: making a sparse one takes 2 ms, however small.
+    Up to 256 columns a dense L is faster: making a sparse one takes 2 ms, however small. A
+    factorisation of a large volume fills up (48x48x48: 20 minutes), and its gradients need few
+    steps.
     """
     d = len(pull)
     if d <= _DENSE:
@@ -203,7 +207,11 @@ def _potential(i: NDArray, j: NDArray, weight: NDArray, pull: NDArray) -> NDArra
         dense[np.diag_indices(d)] = 1e-9 - dense.sum(axis=1)
         return np.linalg.solve(dense, pull)
     w = coo_matrix((np.r_[weight, weight], (np.r_[i, j], np.r_[j, i])), shape=(d, d)).tocsr()
-    sparse: csc_matrix = (diags(np.asarray(w.sum(axis=1)).ravel() + 1e-9) - w).tocsc()
+    degree = np.asarray(w.sum(axis=1)).ravel() + 1e-9
+    sparse: csc_matrix = (diags(degree) - w).tocsc()
+    if d > _DIRECT and pull.shape[1] > 2:
+        scaled = diags(1 / degree)
+        return np.stack([cg(sparse, one, rtol=1e-5, M=scaled)[0] for one in pull.T], axis=1)
     return np.asarray(splu(sparse).solve(pull))
 
 

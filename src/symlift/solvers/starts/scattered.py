@@ -13,9 +13,7 @@ which have no plane, 0.6 to 0.76.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,36 +21,39 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components, shortest_path
 from sklearn.isotonic import IsotonicRegression
 
+from symlift.core.domain import along_principal_axes
 from symlift.core.grid import Grid
 from symlift.search.criterion import distance_classes
 from symlift.search.judge import BothScores, both_scores
 from symlift.search.problem import Halves
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.arrange import independent_axes
-from symlift.solvers.fast.place.fill import AROUND, nearest, prediction, usual_scale
 from symlift.solvers.starts.graph import classical_scaling, connected, stress_majorisation
+from symlift.statistics.kriging import FieldPredictor, falling_with_distance
 
 __all__ = [
+    "FEWEST",
     "FreePlaces",
-    "Scattered",
+    "InBox",
     "agreement_of",
     "best_partners",
-    "box_grid",
     "free_places",
     "in_box",
+    "in_own_box",
     "monotone_scaling",
     "scatter",
     "scattered_map",
 ]
 
-# near columns whose distances are estimated, rounds of distances and their monotone function, and
-# fewest columns
-_NEAR, _ROUNDS, _FEWEST = (5, 8, 12, 20), 2, 6
+# near columns whose distances are estimated, and rounds of distances and their monotone function
+_NEAR, _ROUNDS = (5, 8, 12, 20), 2
+#: fewer columns could be anywhere
+FEWEST = 6
 # smaller correlations carry little information on distance, and may join the ends of a line by
 # chance
 _LEAST = 0.15
-# angles that are tried for the axes, and knots between which a covariance is interpolated
-_ANGLES, _KNOTS = 91, 64
+# angles that are tried for the axes
+_ANGLES = 91
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ class FreePlaces:
     agreement: float
     scores: BothScores
 
+    @property
+    def thickness(self) -> float:
+        """Standard deviation along the least principal axis, in units of the median distance to
+        the nearest column: what is thinner than that is a bent plane, or a line.
+        """
+        return float(along_principal_axes(self.y)[0].std(axis=0).min())
+
     def believed(self, settings: PlaceSettings) -> bool:
         """Whether two parts of the rows give the same places, and distances explain enough of what
         is real: mixtures have places, too, which are the same in all rows and explain little.
@@ -74,7 +82,7 @@ class FreePlaces:
 
 
 @dataclass(frozen=True)
-class Scattered:
+class InBox:
     """Coordinates (d, P) of columns in steps of the grid, the length of a step on each axis, and
     the places that they are made of.
     """
@@ -87,7 +95,7 @@ class Scattered:
 def free_places(halves: Halves, dimension: int) -> FreePlaces | None:
     """Places of columns, or None for so few columns that any places would do."""
     c, c_held = halves.correlations
-    if len(c) < _FEWEST:
+    if len(c) < FEWEST:
         return None
     agreed, y = agreement_of(c, c_held, dimension)
     if y is None:
@@ -95,19 +103,24 @@ def free_places(halves: Halves, dimension: int) -> FreePlaces | None:
     return FreePlaces(y, agreed, both_scores(halves, np.arange(len(c)), distance_classes(y)))
 
 
-def scatter(halves: Halves, grid: Grid, rng: np.random.Generator) -> Scattered | None:
+def scatter(halves: Halves, grid: Grid, rng: np.random.Generator) -> InBox | None:
     """Places of columns inside the box of ``grid``, or None where there can be none."""
     places = None if any(grid.periodic) else free_places(halves, grid.ndim)
-    return None if places is None else Scattered(*in_box(places.y, grid, rng), places)
+    return None if places is None else InBox(*in_box(places.y, grid, rng), places)
 
 
-def box_grid(y: NDArray, rng: np.random.Generator) -> Grid:
-    """A grid of about as many points as there are columns, in the box that places y (d, P) fill,
-    with steps of equal length.
+def in_own_box(places: FreePlaces, rng: np.random.Generator) -> tuple[Grid, InBox]:
+    """A grid of about as many points as there are columns over the box that places fill, and the
+    places in its steps, which have the same length along all axes.
     """
-    _, sides = in_box(y, Grid((2,) * y.shape[1]), rng)
-    step = (float(np.prod(sides)) / len(y)) ** (1 / len(sides))
-    return Grid(tuple(int(n) for n in np.maximum(np.ceil(sides / max(step, 1e-12)), 2)))
+    y = places.y
+    turned, sides = in_box(y, Grid((2,) * y.shape[1]), rng)
+    step = max((float(np.prod(sides)) / len(y)) ** (1 / len(sides)), 1e-12)
+    shape = np.maximum(np.ceil(sides / step), 2)
+    step = max(float((sides / (shape - 1)).max()), 1e-12)
+    middle = (shape - 1 - sides / step) / 2
+    coordinates = turned * sides / step + middle
+    return Grid(tuple(int(n) for n in shape)), InBox(coordinates, np.full(len(shape), step), places)
 
 
 def agreement_of(
@@ -119,8 +132,9 @@ def agreement_of(
     best: tuple[float, NDArray[np.float64] | None] = (0.0, None)
     for near in (k for k in _NEAR if k < len(c) or k == _NEAR[0]):
         y, also = (_places(one, near, dimension) for one in (c, other))
-        if y is not None and also is not None and agreement(y, also) >= best[0]:
-            best = (agreement(y, also), y)
+        agreed = 0.0 if y is None or also is None else agreement(y, also)
+        if y is not None and agreed >= best[0]:
+            best = (agreed, y)
     return best
 
 
@@ -220,7 +234,7 @@ def _smallest_box(y: NDArray) -> NDArray[np.float64]:
 
 
 def scattered_map(
-    c: NDArray, columns: NDArray, places: Scattered, scale: NDArray, grid: Grid, d: int
+    c: NDArray, columns: NDArray, places: InBox, scale: NDArray, grid: Grid, d: int
 ) -> csr_matrix:
     """W (points, d), acting on X - mean: the field on the grid as the best linear prediction from
     ``columns`` (k,).
@@ -228,24 +242,10 @@ def scattered_map(
     c (k, k): their correlations; scale (d,): the standard deviations of all columns.
     """
     at = places.coordinates * places.step
-    covariance = _covariance(c, _distances(at))
-    points = grid.indices() * places.step
-    apart = np.sqrt(np.sum((points[:, None] - at[None]) ** 2, axis=-1))
-    near = nearest(apart, AROUND)
-    between = np.sqrt(np.sum((at[near][:, :, None] - at[near][:, None]) ** 2, axis=-1))
-    toward = covariance(np.take_along_axis(apart, near, axis=1))
-    weight = prediction(covariance(between), toward) * usual_scale(scale[columns], apart, near)
-    row = np.repeat(np.arange(grid.size), near.shape[1])
-    return coo_matrix((weight.ravel(), (row, columns[near].ravel())), shape=(grid.size, d)).tocsr()
-
-
-def _covariance(c: NDArray, apart: NDArray) -> Callable[[NDArray], NDArray[np.float64]]:
-    """Correlation as a decreasing function of distance, interpolated between means of pairs."""
-    pairs = np.triu_indices(len(c), 1)
-    order = np.argsort(apart[pairs], kind="stable")
-    falling = IsotonicRegression(increasing=False).fit_transform(apart[pairs], c[pairs])
-    # most pairs are far apart: knots are dense where the function falls
-    knots = np.unique((np.linspace(0, 1, _KNOTS + 1) ** 2 * len(order)).astype(np.int64))
-    parts = [order[a:b] for a, b in pairwise(knots)]
-    where, value = (np.array([v[part].mean() for part in parts]) for v in (apart[pairs], falling))
-    return lambda distance: np.interp(distance, where, value)
+    predictor = FieldPredictor(
+        at, scale[columns], np.zeros(grid.ndim), falling_with_distance(c, _distances(at))
+    )
+    weights = predictor.weights(grid.indices() * places.step)
+    row = np.repeat(np.arange(grid.size), weights.near.shape[1])
+    entries = (weights.weight.ravel(), (row, columns[weights.near].ravel()))
+    return coo_matrix(entries, shape=(grid.size, d)).tocsr()

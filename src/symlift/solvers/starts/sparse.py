@@ -18,22 +18,23 @@ from symlift.core.grid import Grid
 from symlift.search.judge import links, next_to
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 from symlift.solvers.starts.graph import _axis_orders, along_edges, into_box, lattice
+from symlift.statistics.neighbours import NearPairs
 
-__all__ = ["place_large", "sparse_coordinates"]
+__all__ = ["partner_graph", "place_large", "sparse_coordinates"]
 
-_LANDMARKS = 300
+_LANDMARKS, _FEWEST_LANDMARKS, _PATHS = 300, 60, 20_000_000
 _DISPUTED = 1_500
 _ROUNDS = 12
 
 
 def place_large(
-    p: NDArray, grid: Grid, least: float, rng: np.random.Generator
+    p: NDArray | NearPairs, grid: Grid, least: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], float]:
-    """Point of each column (-1: none) from partial correlations p (d, d).
+    """Point of each column (-1: none) from partial correlations p (d, d), or those of near columns.
 
     Also returns the mean over columns of the summed partial correlations with grid neighbours.
     """
-    edges = _graph(p, 2 * grid.ndim, least)
+    edges = partner_graph(p, 2 * grid.ndim, least)
     if edges.nnz < len(p):  # hardly any links: noise, which has no order but the one it came in
         point = np.where(np.arange(len(p)) < grid.size, np.arange(len(p)), -1)
         return point, float(links(p, point, grid).mean())
@@ -48,7 +49,7 @@ def place_large(
 
 
 def sparse_coordinates(
-    p: NDArray, grid: Grid, least: float, rng: np.random.Generator
+    p: NDArray | NearPairs, grid: Grid, least: float, rng: np.random.Generator
 ) -> NDArray[np.float64] | None:
     """The same as coordinates (d, P): columns without a point are at that of the column that they
     are linked to most. None for so few columns that all would be neighbours.
@@ -61,11 +62,10 @@ def sparse_coordinates(
     return grid.indices()[np.where(point >= 0, point, point[partner])].astype(np.float64)
 
 
-def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
+def partner_graph(p: NDArray | NearPairs, count: int, least: float) -> csr_matrix:
     """Edges between mutual best neighbours that are sides of a square (line: all mutual ones)."""
     d = len(p)
-    near = np.argpartition(-p, count - 1, axis=1)[:, :count]
-    value = np.take_along_axis(p, near, axis=1)
+    near, value = _best(p, count)
     keep = value > least
     rows = np.broadcast_to(np.arange(d)[:, None], near.shape)[keep]
     best = csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, near[keep])), shape=(d, d))
@@ -80,6 +80,16 @@ def _graph(p: NDArray, count: int, least: float) -> csr_matrix:
             shape=(d, d),
         )
     return mutual
+
+
+def _best(p: NDArray | NearPairs, count: int) -> tuple[NDArray, NDArray]:
+    """The ``count`` columns of largest p of each column, and those values."""
+    if isinstance(p, NearPairs):
+        order = np.argsort(-p.value, axis=1, kind="stable")[:, :count]
+        near = np.take_along_axis(p.near, order, axis=1).astype(np.int64)
+        return near, np.where(near < 0, -1.0, np.take_along_axis(p.value, order, axis=1))
+    best = np.argpartition(-p, count - 1, axis=1)[:, :count]
+    return best, np.take_along_axis(p, best, axis=1)
 
 
 def _coordinates(
@@ -99,7 +109,9 @@ def _coordinates(
     main = np.flatnonzero(label == np.bincount(label).argmax())
     length = (edges + np.sqrt(2.0) * diagonal)[main][:, main].tocsr()
     dimension = grid.ndim + sum(grid.periodic)
-    marks = np.sort(rng.permutation(len(main))[: min(_LANDMARKS, len(main))])
+    # fewer where the table of paths would be the largest of all
+    count = min(_LANDMARKS, max(_FEWEST_LANDMARKS, _PATHS // len(main)), len(main))
+    marks = np.sort(rng.permutation(len(main))[:count])
     squares = shortest_path(length, directed=False, indices=marks) ** 2
     squares = np.where(np.isfinite(squares), squares, squares[np.isfinite(squares)].max())
     own = squares[:, marks]
@@ -116,7 +128,9 @@ def _coordinates(
     return [turned[:, order] for order in _axis_orders(turned, grid)]
 
 
-def _cleaned(y: NDArray, edges: csr_matrix, p: NDArray, least: float, grid: Grid) -> csr_matrix:
+def _cleaned(
+    y: NDArray, edges: csr_matrix, p: NDArray | NearPairs, least: float, grid: Grid
+) -> csr_matrix:
     """Edges that the coordinates confirm, and those that they suggest."""
     box = [n if wraps else 1e9 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
     shifted = np.mod(y, box) if any(grid.periodic) else y - y.min(axis=0)
@@ -150,7 +164,7 @@ def _rounded(y: NDArray, grid: Grid) -> NDArray[np.int64]:
     return out
 
 
-def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
+def _settle(p: NDArray | NearPairs, point: NDArray, grid: Grid) -> NDArray[np.int64]:
     """Repeatedly remove the columns with the weakest links, and place them again.
 
     Columns that have no point yet are placed with them.
@@ -182,7 +196,7 @@ def _settle(p: NDArray, point: NDArray, grid: Grid) -> NDArray[np.int64]:
 
 
 def _put(
-    p: NDArray, point: NDArray, columns: NDArray, neighbours: NDArray, grid: Grid
+    p: NDArray | NearPairs, point: NDArray, columns: NDArray, neighbours: NDArray, grid: Grid
 ) -> NDArray[np.int64]:
     """Assign ``columns`` to the free points by their links to the columns around each point.
 

@@ -32,7 +32,10 @@ class PlacementStatistics:
 
 @dataclass(frozen=True)
 class Placed:
-    """A placement, its lifting map (points · channels, d), channels fastest, and statistics."""
+    """A placement, its lifting map (points · channels, d), channels fastest, and statistics.
+
+    ``scattered``: no grid was asked for, that of the placement is only the box of the places.
+    """
 
     placement: Placement
     n_channels: int
@@ -40,3 +43,4 @@ class Placed:
     mean: NDArray[np.float64]
     statistics: PlacementStatistics
     trace: dict[str, Any]
+    scattered: bool = False

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
+from symlift.core.rows import varying
 from symlift.errors import InputError
 from symlift.search.criterion import Slots, distance_classes, fit_lags, make_slots
 from symlift.search.judge import (
@@ -19,7 +20,6 @@ from symlift.search.judge import (
     both_scores,
     explained_elsewhere,
     held_out_score,
-    links,
     margins,
     neighbour_prediction,
     partner_prediction,
@@ -27,22 +27,21 @@ from symlift.search.judge import (
 from symlift.search.moves.blocks import PRIORS, search_slips
 from symlift.search.moves.gaps import move_gaps
 from symlift.search.problem import Halves, split_halves
-from symlift.search.rows import ColumnRows, score_rows, split_rows
+from symlift.search.rows import ColumnRows
 from symlift.search.schedule import SearchResult, search
 from symlift.search.settings import PlaceSettings
-from symlift.search.triage import Triage, triage
+from symlift.search.triage import Triage, sort_columns
 from symlift.solvers.contract import Progress, no_progress
+from symlift.solvers.fast.place.anywhere import between
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
+from symlift.solvers.fast.place.wide import place_wide
 from symlift.solvers.starts.portfolio import starts_from
 from symlift.solvers.starts.scattered import scatter
 from symlift.solvers.starts.several import polarities, search_channels
-from symlift.solvers.starts.sparse import place_large
 from symlift.statistics.correlations import (
-    correlations,
     fisher,
     kurtosis_and_skewness,
-    partial_correlations,
     partial_statistics,
     statistics_of,
 )
@@ -68,12 +67,11 @@ def place_columns(
     """
     settings = settings or PlaceSettings()
     raw = np.asarray(X)
-    progress("rows", 0.0)
-    rows = score_rows(raw, rng, settings)
-    c = correlations(rows.scores, rows.present)
-    progress("triage", 0.2)
-    sorted_out = triage(rows, c, rows.independent_rows(), settings)
-    progress("place", 0.3)
+    alive = varying(raw) if raw.shape[1] > settings.dense else None
+    if alive is not None and alive.sum() > settings.dense:
+        _check_single(int(alive.sum()), channels, settings)
+        return place_wide(raw, alive, grid, rng, settings, progress)
+    rows, c, sorted_out = sort_columns(raw, rng, settings, progress)
     sign = np.ones(raw.shape[1])
     # bits, some of which may be inverted
     if rows.two_valued and len(sorted_out.to_place) > 1.5 * grid.size:
@@ -93,6 +91,14 @@ def place_columns(
     )
 
 
+def _check_single(columns: int, channels: Channels, settings: PlaceSettings) -> None:
+    if channels not in ("auto", 1):
+        raise InputError(
+            f"channels={channels} cannot be placed for {columns:,} columns, at most"
+            f" {settings.dense:,}: fit the columns of a part of the grid, or one channel alone"
+        )
+
+
 def _settle(
     rows: ColumnRows,
     c: NDArray,
@@ -107,13 +113,6 @@ def _settle(
         nothing = PlacementStatistics("lags", 0.0, 0.0, False, 0.0, 0, 0)
         few = out.to_place[: grid.size]
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
-    if len(out.to_place) > settings.dense:
-        if channels not in ("auto", 1):
-            raise InputError(
-                f"channels={channels} cannot be placed for {len(out.to_place):,} columns, at most"
-                f" {settings.dense:,}: fit the columns of a part of the grid, or one channel alone"
-            )
-        return _settle_large(rows, c, out, grid, rng, settings)
     halves = split_halves(rows, out.to_place, settings)
     depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
@@ -153,49 +152,6 @@ def _depth(columns: int, grid: Grid, channels: Channels, two_valued: bool) -> in
         return int(channels)
     share = columns / grid.size
     return max(1, math.ceil(share - 0.05) if two_valued and share > 1.5 else round(share))
-
-
-def _settle_large(
-    rows: ColumnRows,
-    c: NDArray,
-    out: Triage,
-    grid: Grid,
-    rng: np.random.Generator,
-    settings: PlaceSettings,
-) -> Settled:
-    """Place thousands of columns, one per point, by local statistics alone.
-
-    The result is judged by how well neighbours predict each column on held-out rows.
-    """
-    columns = out.to_place
-    _, held = split_rows(len(rows.scores), settings.held)
-    c_held = correlations(*rows.take(held, columns))
-    # the correlations of the other rows follow without another product: scores have mean 0
-    share = len(held) / len(rows.scores)
-    c_fit = (c[np.ix_(columns, columns)] - share * c_held) / (1 - share)
-    np.fill_diagonal(c_fit, 1.0)
-    p = partial_correlations(c_fit, settings.start_ridge)
-    point, _ = place_large(p, grid, settings.edge, rng)
-    at = np.flatnonzero(point >= 0)
-    inside = np.ix_(at, at)
-    explained = 1 - np.exp(
-        neighbour_prediction(c_fit[inside], c_held[inside], point[at], grid).mean()
-    )
-    ceiling = 1 - np.exp(partner_prediction(p, c_fit, c_held, 2 * grid.ndim).mean())
-    believed = bool(explained > settings.believed * ceiling and ceiling > settings.least_ceiling)
-    sums = links(p, point, grid)[at]
-    whole = (
-        float(np.clip((explained / max(ceiling, 1e-9) - 0.2) / 0.5, 0, 1)) * 0.98
-        if believed
-        else 0.0
-    )
-    sure = whole * np.clip(0.6 + sums / max(float(np.median(sums)), 1e-9), 0.1, 1)
-    statistics = PlacementStatistics(
-        "partial", float(explained), float(ceiling), believed, 0.0, 1, 1
-    )
-    return Settled(
-        make_slots(grid), columns[at], point[at], sure, statistics, {"links": float(sums.mean())}
-    )
 
 
 def _settle_channels(
@@ -267,22 +223,12 @@ def _settle_scattered(
     free = places.scores
     if len(at) < len(columns):
         free = both_scores(mine, np.arange(len(at)), distance_classes(places.y[at]))
-    between, accepted = free.all, places.believed(settings)
     # of two that do equally well the grid is simpler, unless only the other one is believed
-    only = accepted and not settled.statistics.accepted
+    only = places.believed(settings) and not settled.statistics.accepted
     wanted = 0.0 if only else settings.errors
     if not between_points(free, on_grid, wanted, settings.on_grid):
         return None
-    several = len(between.noise)
-    statistics = PlacementStatistics(
-        "distances", between.explained / several, between.ceiling / several, accepted, 0.0, 1, 1
-    )
-    point = grid.flat(
-        np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64)
-    )
-    sure = np.full(len(columns), 0.98 * places.agreement)
-    trace = {"share": between.share, "agreement": places.agreement}
-    return Settled(settled.slots, columns, point, sure, statistics, trace, scattered)
+    return between(settled.slots, columns, scattered, settings, free)
 
 
 def _settle_slips(

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
 
 from symlift.search.criterion import Slots, fit_lags
+from symlift.statistics.kriging import AROUND, nearest, prediction, usual_scale
 
-__all__ = ["AROUND", "nearest", "placement_map", "prediction", "usual_scale"]
-
-# number of nearby columns that an empty point is predicted from, and their assumed noise variance
-AROUND, _NUGGET = 24, 1e-3
+__all__ = ["placement_map"]
 
 
 def placement_map(
@@ -55,32 +53,7 @@ def _predictions(
     near = nearest(distance, AROUND * slots.depth)
     gram = K[slots.index[slot[near][:, :, None], slot[near][:, None, :]]]
     toward = K[slots.index[holes[:, None], slot[near]]]
-    weight = prediction(gram, toward) * usual_scale(scale[columns], distance, near)
+    apart = np.take_along_axis(distance, near, axis=1)
+    local = usual_scale(scale[columns], apart, near)
+    weight = prediction(gram, toward) * local[:, None] / np.maximum(scale[columns][near], 1e-300)
     return np.repeat(holes, near.shape[1]), columns[near].ravel(), weight.ravel()
-
-
-def nearest(distance: NDArray, count: int) -> NDArray[np.int64]:
-    """The ``count`` columns that are nearest to each point, (points, count)."""
-    k = min(count, distance.shape[1])
-    return np.argpartition(distance, k - 1, axis=1)[:, :k]
-
-
-def prediction(gram: NDArray, toward: NDArray) -> NDArray[np.float64]:
-    """Weights (m, k) of the best linear prediction from k standardised columns, gram (m, k, k)."""
-    gram = gram.copy()
-    own = np.arange(gram.shape[1])
-    gram[:, own, own] = 1.0
-    values, vectors = np.linalg.eigh(gram)
-    # means over pairs need not form a covariance matrix: negative directions are noise
-    inverse = np.einsum(
-        "hij,hj,hkj->hik", vectors, 1 / (np.maximum(values, 0.0) + _NUGGET), vectors
-    )
-    return np.einsum("hij,hj->hi", inverse, toward)
-
-
-def usual_scale(scale: NDArray, distance: NDArray, near: NDArray) -> NDArray[np.float64]:
-    """The typical deviation around each point, divided by that of each column ``near`` (m, k)."""
-    usual = np.maximum(scale[near], 1e-300)
-    nearness = 1 / (1 + np.take_along_axis(distance, near, axis=1) ** 2)
-    local = np.exp(np.sum(np.log(usual) * nearness, axis=1) / np.sum(nearness, axis=1))
-    return np.asarray(local[:, None] / usual)

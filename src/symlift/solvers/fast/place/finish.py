@@ -15,10 +15,10 @@ from symlift.search.triage import Triage
 from symlift.solvers.contract import Placement
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.fill import placement_map
-from symlift.solvers.starts.scattered import Scattered, scattered_map
+from symlift.solvers.starts.scattered import InBox, scattered_map
 from symlift.solvers.starts.several import bit_number_map
 
-__all__ = ["Settled", "as_numbers", "finish"]
+__all__ = ["Settled", "as_numbers", "column_moments", "finish", "placement_of"]
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,27 @@ class Settled:
     confidence: NDArray[np.float64]
     statistics: PlacementStatistics
     trace: dict[str, Any]
-    scattered: Scattered | None = None
+    scattered: InBox | None = None
 
 
 def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
     """Placement of all columns, duplicates at the points of their twins, and the lifting map."""
+    slots, d = settled.slots, len(out.reason)
+    placement, slot = placement_of(out, settled)
+    mean, scale = column_moments(raw)
+    if settled.scattered is not None:
+        k = settled.placed
+        W = scattered_map(c[np.ix_(k, k)], k, settled.scattered, scale, slots.grid, d)
+        return Placed(placement, 1, W.toarray(), mean, settled.statistics, settled.trace)
+    placed = np.flatnonzero(slot >= 0)
+    weight = 1 / np.bincount(slot[placed], minlength=slots.size)[slot[placed]]
+    W = placement_map(c[np.ix_(placed, placed)], placed, slot[placed], weight, scale, slots, d)
+    dense = W.toarray() if d <= 4096 else W
+    return Placed(placement, slots.depth, dense, mean, settled.statistics, settled.trace)
+
+
+def placement_of(out: Triage, settled: Settled) -> tuple[Placement, NDArray[np.int64]]:
+    """The placement of all columns, and their slots (d,), -1 for none."""
     slots, d = settled.slots, len(out.reason)
     slot, sure = np.full(d, -1, dtype=np.int64), np.zeros(d)
     slot[settled.placed], sure[settled.placed] = _canonical(settled.slot, slots), settled.confidence
@@ -62,16 +78,7 @@ def finish(raw: NDArray, c: NDArray, out: Triage, settled: Settled) -> Placed:
         reason,
         twin,
     )
-    mean, scale = _moments(raw)
-    if settled.scattered is not None:
-        k = settled.placed
-        W = scattered_map(c[np.ix_(k, k)], k, settled.scattered, scale, slots.grid, d)
-        return Placed(placement, 1, W.toarray(), mean, settled.statistics, settled.trace)
-    placed = np.flatnonzero(at)
-    weight = 1 / np.bincount(slot[placed], minlength=slots.size)[slot[placed]]
-    W = placement_map(c[np.ix_(placed, placed)], placed, slot[placed], weight, scale, slots, d)
-    dense = W.toarray() if d <= 4096 else W
-    return Placed(placement, slots.depth, dense, mean, settled.statistics, settled.trace)
+    return placement, slot
 
 
 def as_numbers(placed: Placed, rows: ColumnRows, c: NDArray, raw: NDArray, sign: NDArray) -> Placed:
@@ -83,7 +90,7 @@ def as_numbers(placed: Placed, rows: ColumnRows, c: NDArray, raw: NDArray, sign:
     planes = np.ascontiguousarray((rows.scores[:, at] > 0).T).astype(np.uint8)
     point, channel = placed.placement.point[at], placed.placement.channel[at]
     W, significance = bit_number_map(
-        planes, c[np.ix_(at, at)], point, channel, placed.placement.grid
+        planes, c[np.ix_(at, at)], point, channel, placed.placement.lattice
     )
     step = np.nanmax(raw[:, at], axis=0) - np.nanmin(raw[:, at], axis=0)
     full = np.zeros((W.shape[0], raw.shape[1]))
@@ -104,10 +111,11 @@ def _sure_of_leaving_out(reason: NDArray) -> NDArray[np.float64]:
     )
 
 
-def _moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def column_moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and standard deviation of each column without NaN; 0 and 1 where all are NaN."""
     d = raw.shape[1]
-    first = np.asarray(raw[: min(len(raw), 1_000)], dtype=np.float64)
+    some = max(16, min(1_000, 4_000_000 // max(d, 1)))
+    first = np.asarray(raw[:some], dtype=np.float64)
     blank = np.isnan(first).all(axis=0)
     # subtract a typical value, so that sums of squares lose no digits
     origin = np.where(blank, 0.0, np.nanmedian(np.where(blank, 0.0, first), axis=0))

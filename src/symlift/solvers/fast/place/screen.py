@@ -21,13 +21,14 @@ from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots
 from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
+from symlift.search.row_noise import RowNoise
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.engine import core_columns, settle_single
 from symlift.solvers.starts.graph import neighbour_graph
-from symlift.solvers.starts.scattered import box_grid, free_places
+from symlift.solvers.starts.scattered import FreePlaces, free_places, in_own_box
 from symlift.statistics.correlations import correlations, partial_correlations
 
 __all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps_apart"]
@@ -48,13 +49,14 @@ _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 @dataclass(frozen=True)
 class Screened:
     """A grid that was filled, and what the judge says of it; ``between``: columns are at places
-    of their own inside its box.
+    of their own inside its box, on a line in uneven steps.
     """
 
     grid: Grid
     scores: BothScores
     accepted: bool
     between: bool = False
+    noise: RowNoise | None = None
 
     @property
     def share(self) -> float:
@@ -64,10 +66,15 @@ class Screened:
     @property
     def simplicity(self) -> tuple[bool, int, int, int]:
         """Lines are simpler than rings, which have one link more, rings than rectangles, those
-        than tori, and all than places of their own; of two that are alike, the one with fewer
-        points.
+        than tori, and all than places in a plane or in space; of two that are alike, the one with
+        fewer points.
         """
-        return self.between, self.grid.ndim, sum(self.grid.periodic), self.grid.size
+        return self.scattered, self.grid.ndim, sum(self.grid.periodic), self.grid.size
+
+    @property
+    def scattered(self) -> bool:
+        """Whether places are in a plane or in space; on a line their order is all that counts."""
+        return self.between and self.grid.ndim > 1
 
     def as_good_as(self, other: Screened) -> bool:
         """Whether it explains as much as ``other``, within two standard errors."""
@@ -76,7 +83,8 @@ class Screened:
             return self.share >= other.share
         if other.between and not self.between:
             return not between_points(theirs, mine, _ERRORS, PlaceSettings().on_grid)
-        return ahead(theirs.all, mine.all) < _ERRORS
+        noise = None if other.between else self.noise
+        return ahead(theirs.all, mine.all, other.between, noise) < _ERRORS
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
@@ -159,7 +167,7 @@ def screen(
         slots = make_slots(grid)
         settled = settle_single(mine, c, slots, np.random.default_rng(0), how)
         judged = both_scores(mine, settled.slot, slots, settings.prior_pairs)
-        return Screened(grid, judged, settled.statistics.accepted)
+        return Screened(grid, judged, settled.statistics.accepted, noise=mine.target_noise)
 
     quick = replace(settings, restarts=0, starts=_STARTS)
     screened = []
@@ -173,11 +181,19 @@ def screen(
         again = fill(best.grid, settings)
         screened[screened.index(best)] = max(best, again, key=lambda one: one.share)
         progress("places between points", 1.0)
-        plane = free_places(halves, 2)
-        if plane is not None:
-            box = box_grid(plane.y, np.random.default_rng(0))
-            screened.append(Screened(box, plane.scores, plane.believed(settings), between=True))
+        for dimension in (1, 2, 3):
+            free = free_places(halves, dimension)
+            if free is not None and free.thickness > 1:
+                box = _box(free, len(columns))
+                accepted = free.believed(settings)
+                screened.append(Screened(box, free.scores, accepted, True, halves.target_noise))
     return sorted(screened, key=lambda one: -one.share)
+
+
+def _box(free: FreePlaces, d: int) -> Grid:
+    """The grid over places; a line with uneven steps has the points of an even one."""
+    even = free.y.shape[1] == 1
+    return Grid((d,)) if even else in_own_box(free, np.random.default_rng(0))[0]
 
 
 def _nearest(ranked: list[tuple[float, Grid]]) -> list[Grid]:

@@ -1,0 +1,61 @@
+"""Sampling noise of weighted sums over pairs of columns, from how much each row contributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RowNoise"]
+
+# rows that a variance is measured on: it is then accurate to 4 %
+_ROWS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class RowNoise:
+    """Noise of sums of Fisher's z of plain correlations c (d, d) and of partial ones.
+
+    To first order, a row z of scores changes c_ij by z_i z_j - c_ij (z_i² + z_j²)/2, and a sum with
+    the gradient G by the sum of G times that. ``worth`` is the number of independent rows.
+    """
+
+    z: NDArray[np.float32]
+    c: NDArray[np.float64]
+    ridges: tuple[float, ...]
+    worth: float
+
+    def variance(self, weights: NDArray) -> float:
+        """Variance of the sum with weights (m, d, d): of plain correlations, then of partial ones
+        for each ridge.
+        """
+        gradient = _per_value(weights[0], self.c)
+        for ridge, w in zip(self.ridges, weights[1:], strict=True):
+            gradient = gradient + _through_precision(w, self.c, ridge)
+        z = np.asarray(self.z[:: max(1, len(self.z) // _ROWS)], dtype=np.float64)
+        change = np.einsum("ni,ni->n", z @ gradient, z)
+        change -= (z * z) @ (gradient * self.c).sum(axis=1)
+        return float(change.var() / max(self.worth, 1.0))
+
+
+def _per_value(w: NDArray, values: NDArray) -> NDArray[np.float64]:
+    """Weights of Fisher's z as weights of the correlations themselves; zero diagonal."""
+    out = w / np.maximum(1 - values * values, 1e-6)
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+def _through_precision(w: NDArray, c: NDArray, ridge: float) -> NDArray[np.float64]:
+    """The gradient, with respect to c, of a weighted sum of partial correlations.
+
+    p_ij = -θ_ij/√(θ_ii θ_jj), and dΘ = -(1 - ridge) Θ dC Θ.
+    """
+    precision = np.linalg.inv((1 - ridge) * c + ridge * np.eye(len(c)))
+    own = np.maximum(np.diag(precision), 1e-12)
+    size = np.sqrt(own)
+    p = -precision / size / size[:, None]
+    per = _per_value(w, p)
+    toward = -per / size / size[:, None]
+    toward[np.diag_indices_from(toward)] -= (per * p).sum(axis=1) / own
+    return -(1 - ridge) * precision @ toward @ precision
