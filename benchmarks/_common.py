@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from symlift.paper.store import machine
+from symlift.paper.store import machine, source_commit
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -19,3 +19,11 @@ def write(name: str, result: dict[str, Any]) -> Path:
     stamped = {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "machine": machine(), **result}
     path.write_text(json.dumps(stamped, indent=1) + "\n")
     return path
+
+
+def made() -> dict[str, Any]:
+    """When, where and by which commit an entry was made, in files whose entries are made at
+    different times; the commit is None where the source was not that of one.
+    """
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    return {"date": date, "processor": machine()["processor"], "commit": source_commit()}

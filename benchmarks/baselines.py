@@ -31,7 +31,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from _common import RESULTS, write
+from _common import RESULTS, made, write
 from symlift.datasets import (
     Observations,
     gsn,
@@ -115,12 +115,12 @@ def stored_results() -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def keep(section: str, name: str, entry: Any) -> None:
+def keep(section: str, name: str, entry: dict[str, Any]) -> None:
     """Put one entry into the file at once."""
     stored = {
         key: value for key, value in stored_results().items() if key not in ("date", "machine")
     }
-    stored.setdefault(section, {})[name] = entry
+    stored.setdefault(section, {})[name] = entry | {"made": made()}
     write("baselines", stored)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from _common import RESULTS, write
+from _common import RESULTS, made, write
 from symlift import LatentDomain
 from symlift.datasets import Observations, gsn, image_crops, ising, load_mnist, random_linear
 from symlift.errors import FitWarning
@@ -137,8 +137,10 @@ def run_rows(seeds: int, only: str) -> None:
             "slowest_seconds": max(times),
             "target": {"median_r": median, "worst_r": worst, "seconds": limit},
             "runs": runs,
+            "made": made(),
         }
-        write("fast_solver_rows", {"n": N, "table": table})
+        ordered = {name: table[name] for name in rows() if name in table}
+        write("fast_solver_rows", {"n": N, "table": ordered})
         print(
             f"{name:34} r {statistics.median(r):.4f} (worst {min(r):.4f})  S"
             f" {statistics.median(similarity):.4f} (worst {min(similarity):.4f}) "

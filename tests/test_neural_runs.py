@@ -5,6 +5,7 @@ kill, several processes.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save
 
 from symlift import LatentDomain, load
 from symlift._estimator_file import read_estimator
@@ -25,7 +28,7 @@ from symlift.errors import FitWarning, InputError
 from symlift.runs import recover as runs
 from symlift.runs.record import Status
 from symlift.solvers.neural import trainer
-from symlift.solvers.neural.checkpoint import read_checkpoint
+from symlift.solvers.neural.checkpoint import read_checkpoint, write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -267,3 +270,31 @@ def test_torchrun_trains_one_model_in_two_processes(data, tmp_path):
     assert record["status"] == "done"
     assert read_estimator(out).trace.training.steps >= 50
     assert done.stdout.count("rows of 9 columns") == 1  # the second process says nothing
+
+
+def test_one_changed_byte_of_a_checkpoint_is_seen(tmp_path):
+    """Anywhere in its tensors: a run that went on from another number would end elsewhere."""
+    path = tmp_path / "checkpoint.safetensors"
+    tensors = {"a": torch.randn(3, 4), "b": torch.tensor(7), "c": torch.zeros(5, dtype=torch.uint8)}
+    write_checkpoint(path, tensors, {"step": 3})
+    found, header = read_checkpoint(path)
+    assert header == {"step": 3}
+    assert all(torch.equal(found[name], value) for name, value in tensors.items())
+    raw = path.read_bytes()
+    size = sum(value.numel() * value.element_size() for value in tensors.values())
+    for at in (*range(len(raw) - size, len(raw), 3), raw.index(b"step")):
+        path.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+        with pytest.raises(InputError, match="is damaged"):
+            read_checkpoint(path)
+
+
+@pytest.mark.parametrize("value", [1.0, math.nan, math.inf])
+def test_checkpoints_of_the_first_version_have_no_digest_and_are_read(tmp_path, value):
+    path = tmp_path / "checkpoint.safetensors"
+    metadata = {"format": "symlift-training", "version": "1", "header": "{}"}
+    path.write_bytes(save({"a": torch.full((2,), value)}, metadata=metadata))
+    if value == 1.0:
+        assert read_checkpoint(path)[0]["a"].tolist() == [1.0, 1.0]
+    else:
+        with pytest.raises(InputError, match="is damaged"):
+            read_checkpoint(path)

@@ -26,6 +26,9 @@ __all__ = ["LiftsRows"]
 class LiftsRows(TransformerMixin):
     """The methods of `LatentDomain` that use a fit; what the fit found is in the attributes."""
 
+    # scikit-learn's `set_output` wraps `transform` in the class that defines it, if that is a
+    # transformer
+
     grid_: Any
     model_: LiftedModel
     lifter_: LiftedModel | TakenColumns

@@ -265,6 +265,10 @@ ENTRIES: dict[str, Any] = {
     "machine a word": {"machine": "fast"},
     "versions a list": {"machine": {"processor": "", "cores": 1, "python": "", "versions": []}},
     "no date": {"date": None},
+    "similarity a word": {"result": {"seconds": 1.0, "similarity": ""}},
+    "r a text of digits": {"result": {"seconds": 1.0, "r": "0.9"}},
+    "no seconds": {"result": {"r": 0.9}},
+    "commit a number": {"commit": 3},
     "key a number": {"key": 3},
 }
 

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import symlift
 from symlift import __version__
@@ -280,11 +280,34 @@ class _EntryFile(BaseModel):
         python: str
         versions: dict[str, str]
 
+    class _Result(BaseModel):
+        # a text is no number, not even one of digits
+        model_config = ConfigDict(strict=True)
+
+        seconds: float
+        cpu_seconds: float | None = None
+        r: float | None = None
+        r_paper: float | None = None
+        r_per_sample: float | None = None
+        r_before_closing: float | None = None
+        r_paper_before_closing: float | None = None
+        circular_correlation: float | None = None
+        circular_correlation_means: float | None = None
+        similarity: list[float] | None = None
+        similarity_exact: list[float] | None = None
+        similarity_half: list[float] | None = None
+        loss: float | None = None
+        share: float | None = None
+        starts: int | None = None
+        steps: int | None = None
+
     key: str
     job: _Job
-    result: dict[str, Any]
+    result: _Result
     date: str
     machine: _Machine
+    source: str | None = None
+    commit: str | None = None
 
 
 def _entry(raw: Any) -> Entry:

@@ -4,6 +4,7 @@ in its header.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ __all__ = [
     "write_checkpoint",
 ]
 
-FORMAT_VERSION = 1
+# version 1 had no digest
+FORMAT_VERSION = 2
 _FORMAT = "symlift-training"
 
 
@@ -35,10 +37,31 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], header: dict[str, A
     """Write under a temporary name, then rename: a run killed at any moment leaves the previous
     checkpoint whole.
     """
-    metadata = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": json.dumps(header)}
+    here = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    text = json.dumps(header)
+    metadata = {"format": _FORMAT, "version": str(FORMAT_VERSION), "header": text}
     with write_atomically(path) as temporary:
-        here = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        temporary.write_bytes(save(here, metadata=metadata))
+        temporary.write_bytes(save(here, metadata=metadata | {"digest": _digest(here, text)}))
+
+
+def _digest(tensors: dict[str, Tensor], header: str) -> str:
+    """A hash of everything that a checkpoint holds."""
+    digest = hashlib.sha256(header.encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _check(tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Raise ValueError where bytes have changed since they were written; in a file without a
+    digest, where they are no numbers.
+    """
+    if int(metadata["version"]) > 1:
+        if metadata["digest"] != _digest(tensors, metadata["header"]):
+            raise ValueError("its digest is another")
+    elif not all(torch.isfinite(value).all() for value in tensors.values()):
+        raise ValueError("not finite")
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -58,7 +81,9 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                     f" {FORMAT_VERSION}: upgrade symlift"
                 )
             header: dict[str, Any] = loads(metadata["header"])
-            return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 - not a dictionary
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+            _check(tensors, metadata)
+            return tensors, header
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
