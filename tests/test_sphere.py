@@ -15,6 +15,8 @@ from symlift.core.rotations import RotationGroup
 from symlift.datasets import gsn, random_linear, sphere_noise
 from symlift.errors import FitWarning
 from symlift.metrics import Turn, equivariance_error, generator_similarity, signal_recovery
+from symlift.plotting import plot_signals
+from symlift.runs.record import RunSettings
 from symlift.solvers.fast.triples import pack
 from symlift.solvers.sphere.finish import framed, skewest_signs
 from symlift.solvers.sphere.invariants import invariants, rotated, third_moment
@@ -299,6 +301,12 @@ def test_what_is_made_for_grids_says_so(est, data, tmp_path):
         est.phase(data.X)
     with pytest.raises(InputError, match="made for grids"):
         est.report(tmp_path / "page.html")
+    with pytest.raises(InputError, match="made for grids"):
+        plot_signals(est, data.X[:2])
+    with pytest.raises(InputError, match="grid_.points"):
+        est.field(data.X[:2], [[0.0, 0.0, 1.0]])
+    with pytest.raises(InputError, match="in Python"):
+        RunSettings(grid="sphere").refuse_nonsense()
     with pytest.raises(InputError, match="finite numbers"):
         est.shift(data.X[:1], 1.0)
     X = data.X.copy()

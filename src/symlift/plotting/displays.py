@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from symlift._notebook import larger_is_better, on_scale
-from symlift.core.domain import Scattered
+from symlift.core.domain import Scattered, lattice_of
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
@@ -213,7 +213,8 @@ def plot_signals(
     fields = est.to_grid(est.transform(rows))
     if est.n_channels_ > 1:
         fields = fields[..., 0]
-    axes, grid = _axes(ax), est.grid_
+    axes = _axes(ax)
+    grid = est.grid_ if isinstance(est.grid_, Scattered) else lattice_of(est.grid_)
     if isinstance(grid, Scattered) and est.placement_ is not None:
         return _at_places(axes, est.placement_, fields)
     if isinstance(grid, Grid) and grid.ndim > 1:

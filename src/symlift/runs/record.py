@@ -33,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.diagnosis import Diagnosis, Test, Verdict
 from symlift.errors import InputError
 from symlift.runs.readers.options import DEFAULT, ReadOptions
@@ -111,7 +112,12 @@ class RunSettings(_Part):
     def refuse_nonsense(self) -> None:
         """Refuse settings that are wrong whatever the data are."""
         if self.grid != "auto":
-            given_domain(self.grid, self.periodic)
+            asked = given_domain(self.grid, self.periodic)
+            if isinstance(asked, Sphere):
+                raise InputError(
+                    f"--grid {self.grid}: runs and reports are on grids and scattered places; fit a"
+                    f" sphere in Python, LatentDomain(grid={self.grid!r}).fit(X)"
+                )
         check_solver(self.solver)
         check_mixing(self.mixing)
         self._refuse_parts()
