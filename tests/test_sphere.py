@@ -303,7 +303,7 @@ def test_what_is_made_for_grids_says_so(est, data, tmp_path):
         est.report(tmp_path / "page.html")
     with pytest.raises(InputError, match="made for grids"):
         plot_signals(est, data.X[:2])
-    with pytest.raises(InputError, match="grid_.points"):
+    with pytest.raises(InputError, match="evaluates it"):
         est.field(data.X[:2], [[0.0, 0.0, 1.0]])
     with pytest.raises(InputError, match="in Python"):
         RunSettings(grid="sphere").refuse_nonsense()
