@@ -13,6 +13,7 @@ from symlift.core.domain import Scattered, domain_words
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.rows import has_gaps
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_similarities, independent_components
@@ -108,7 +109,9 @@ def propose_grid(
     Columns themselves are tried first (shuffled pixels), then the energies of independent
     components (dense mixing).
     """
-    best = _among_columns(screen(X, rng, settings.place, settings.propose_rows, progress))
+    best = _among_columns(
+        screen(X, rng, settings.place, settings.propose_rows, progress), settings.place
+    )
     n, d = X.shape
     if (
         best is not None
@@ -127,7 +130,7 @@ def propose_grid(
     )
 
 
-def _among_columns(screened: list[Screened]) -> Proposal | None:
+def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposal | None:
     """The simplest grid that explains the columns about as well as any, and how far it is ahead of
     the next one.
     """
@@ -137,9 +140,9 @@ def _among_columns(screened: list[Screened]) -> Proposal | None:
     # places of their own are measured against each grid, whichever explains more in all
     free, grids = ([one for one in believed if one.between is kind] for kind in (True, False))
     best = believed[0]
-    if free and not any(grid.as_good_as(one) for grid in grids for one in free):
+    if free and not any(grid.as_good_as(one, settings) for grid in grids for one in free):
         best = free[0]
-    able = [one for one in believed if one.as_good_as(best)]
+    able = [one for one in believed if one.as_good_as(best, settings)]
     chosen = min(able, key=lambda one: one.simplicity)
     other = max((one.share for one in screened if one is not chosen), default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)

@@ -41,8 +41,6 @@ _PLACED = {(1, False): 1, (1, True): 1, (2, False): 4, (2, True): 2, (3, False):
 _STARTS = 3
 # points that may be empty, as a share of the number of columns
 _HOLES = 0.06
-# standard errors by which a grid must be ahead of a simpler one
-_ERRORS = 2.0
 _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 
 
@@ -76,15 +74,15 @@ class Screened:
         """Whether places are in a plane or in space; on a line their order is all that counts."""
         return self.between and self.grid.ndim > 1
 
-    def as_good_as(self, other: Screened) -> bool:
-        """Whether it explains as much as ``other``, within two standard errors."""
+    def as_good_as(self, other: Screened, settings: PlaceSettings) -> bool:
+        """Whether it explains as much as ``other``, within ``settings.errors`` standard errors."""
         mine, theirs = self.scores, other.scores
         if mine.all.fitted.shape != theirs.all.fitted.shape:
             return self.share >= other.share
         if other.between and not self.between:
-            return not between_points(theirs, mine, _ERRORS, PlaceSettings().on_grid)
+            return not between_points(theirs, mine, settings.errors, settings.on_grid)
         noise = None if other.between else self.noise
-        return ahead(theirs.all, mine.all, other.between, noise) < _ERRORS
+        return ahead(theirs.all, mine.all, other.between, noise) < settings.errors
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
