@@ -96,15 +96,15 @@ class LatentDomains(TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> from symlift import LatentDomains
     >>> from symlift.datasets import gsn
-    >>> lines = [gsn(800, 12, transform="permutation", random_state=seed).X for seed in (1, 2)]
-    >>> X = np.concatenate([*lines, np.random.default_rng(0).normal(size=(800, 3))], axis=1)
+    >>> lines = [gsn(3000, 12, transform="permutation", random_state=seed).X for seed in (1, 2)]
+    >>> X = np.concatenate([*lines, np.random.default_rng(0).normal(size=(3000, 3))], axis=1)
     >>> est = LatentDomains(random_state=0).fit(X)
     >>> np.bincount(est.labels_ + 1)
     array([ 3, 12, 12])
     >>> [str(domain.grid_) for domain in est.domains_]
     ['12', '12']
     >>> est.transform(X).shape, est.get_feature_names_out()[12]
-    ((800, 24), 'part1__p0')
+    ((3000, 24), 'part1__p0')
     """
 
     def __init__(

@@ -26,6 +26,7 @@ _NAMED, _NAME = 3, 24
 def _in_words(grid: Domain, columns: int) -> str:
     """Describe a domain as part of a sentence, with its size if that is not the number of columns.
 
+    >>> from symlift import Grid
     >>> _in_words(Grid((24,)), 24), _in_words(Grid((24,)), 22)
     ('an open line', 'an open line of 24 points')
     >>> _in_words(Grid((15,), periodic=True), 15), _in_words(Scattered(), 40)
@@ -49,6 +50,7 @@ def answer(
 ) -> str:
     """Describe the result in one sentence, without a full stop.
 
+    >>> from symlift import Grid
     >>> placed = Placement.at_points(Grid((4,)), [1, 0, 3, 2])
     >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.PRESENT, 0.98))
     '4 columns form an open line: x1, x0, x3 …; confidence 0.98'
@@ -152,6 +154,7 @@ def _flags(given: dict[str, Any]) -> list[str]:
 def python_call(grid: Domain, estimator: EstimatorRecord) -> str:
     """Return the Python call that repeats the fit.
 
+    >>> from symlift import Grid
     >>> python_call(Grid((31,)), EstimatorRecord(random_state=0))
     'LatentDomain(grid=(31,), random_state=0).fit(X)'
     """
