@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 from symlift.search.links import FOLDS, ColumnLinks, components_of, fold_of, level_of
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.correlations import partial_correlations
+from symlift.statistics.neighbours import regression
 
 __all__ = ["without_common_mode"]
 
@@ -24,7 +25,6 @@ __all__ = ["without_common_mode"]
 _PARTNERS = 4
 # partners of each column that propose groups: each column of a line has two neighbours
 _NEIGHBOURS = 2
-_RIDGE = 1e-3
 _ROUNDS = 20
 
 
@@ -44,7 +44,8 @@ def without_common_mode(
     for _ in range(_ROUNDS):
         if label.max() == 0:
             return whole
-        lead, partner = _lead_of_factor(links, columns, label)
+        errors = _errors(links, columns, label)
+        lead, partner = _lead_of_factor(errors, links, columns, label)
         small = np.bincount(label)[label] < fewest
         near = small | (lead < -level_of(len(columns), settings.noise))
         if not near.any():
@@ -55,7 +56,7 @@ def without_common_mode(
         label = components_of(together)[label]
     # the sum over columns of one group counts as one test: their errors are not independent
     level = level_of(2 * (label.max() + 1), settings.noise)
-    over_columns, over_nothing = _pooled(links, columns, label)
+    over_columns, over_nothing = _pooled(errors, worth, label)
     return label if min(over_columns.min(), over_nothing.min()) > level else whole
 
 
@@ -72,28 +73,25 @@ def _proposed(p: NDArray, worth: float, settings: PlaceSettings) -> NDArray[np.i
 
 
 def _lead_of_factor(
-    links: ColumnLinks, columns: NDArray[np.int64], label: NDArray[np.int64]
+    errors: _Errors, links: ColumnLinks, columns: NDArray[np.int64], label: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """By how many standard errors the common signal predicts each column better than the nearest
     column of another group does, and that column.
     """
-    lead = _errors(links, columns, label)
     worth = np.median(links.worth[np.ix_(columns, columns)], axis=1)
     c = np.abs(links.c[np.ix_(columns, columns)])
     partner = np.where(label[:, None] == label[None], -1.0, c).argmax(axis=1)
-    return _in_errors(lead.by_column - lead.by_factor, worth), partner
+    return _in_errors(errors.by_column - errors.by_factor, worth), partner
 
 
 def _pooled(
-    links: ColumnLinks, columns: NDArray[np.int64], label: NDArray[np.int64]
+    errors: _Errors, worth: float, label: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The lead of the common signal in each group, over the nearest columns and over nothing."""
-    lead = _errors(links, columns, label)
-    worth = np.median(links.worth[np.ix_(columns, columns)])
     member = label[:, None] == np.arange(label.max() + 1)
     over_columns, over_nothing = (
-        _in_errors((other - lead.by_factor) @ member, worth)
-        for other in (lead.by_column, lead.by_nothing)
+        _in_errors((other - errors.by_factor) @ member, worth)
+        for other in (errors.by_column, errors.by_nothing)
     )
     return over_columns, over_nothing
 
@@ -152,11 +150,8 @@ def _predicted(rows: NDArray, c: NDArray, near: NDArray[np.int64]) -> NDArray[np
     ``c`` (D, D) are correlations, on other rows; -1 stands for no column.
     """
     d, k = near.shape
-    used, j, mine = near >= 0, np.where(near >= 0, near, 0), np.arange(d)[:, None]
-    eye = np.eye(k)
-    both = used[:, :, None] & used[:, None, :]
-    gram = np.where(both, c[j[:, :, None], j[:, None, :]], eye) + _RIDGE * eye
-    weight = np.linalg.solve(gram, np.where(used, c[mine, j], 0.0)[..., None])[..., 0]
+    used, j, mine = near >= 0, np.maximum(near, 0), np.arange(d)[:, None]
+    weight = regression(c[j[:, :, None], j[:, None, :]], c[mine, j], used)
     at = np.broadcast_to(mine, (d, k))
     weights = csr_matrix((weight[used], (j[used], at[used])), shape=(rows.shape[1], d))
     return np.asarray(rows @ weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +32,18 @@ class RowNoise:
         for each ridge.
         """
         gradient = _per_value(weights[0], self.c)
-        for ridge, w in zip(self.ridges, weights[1:], strict=True):
-            gradient = gradient + _through_precision(w, self.c, ridge)
+        for ridge, precision, w in zip(self.ridges, self._precisions, weights[1:], strict=True):
+            gradient = gradient + _through_precision(w, precision, ridge)
         z = np.asarray(self.z[:: max(1, len(self.z) // _ROWS)], dtype=np.float64)
         change = np.einsum("ni,ni->n", z @ gradient, z)
         change -= (z * z) @ (gradient * self.c).sum(axis=1)
         return float(change.var() / max(self.worth, 1.0))
+
+    @cached_property
+    def _precisions(self) -> list[NDArray[np.float64]]:
+        """Inverses of the correlations at each ridge, which all comparisons share."""
+        eye = np.eye(len(self.c))
+        return [np.asarray(np.linalg.inv((1 - r) * self.c + r * eye)) for r in self.ridges]
 
 
 def _per_value(w: NDArray, values: NDArray) -> NDArray[np.float64]:
@@ -46,12 +53,11 @@ def _per_value(w: NDArray, values: NDArray) -> NDArray[np.float64]:
     return out
 
 
-def _through_precision(w: NDArray, c: NDArray, ridge: float) -> NDArray[np.float64]:
-    """The gradient, with respect to c, of a weighted sum of partial correlations.
+def _through_precision(w: NDArray, precision: NDArray, ridge: float) -> NDArray[np.float64]:
+    """The gradient, with respect to correlations, of a weighted sum of partial ones.
 
     p_ij = -θ_ij/√(θ_ii θ_jj), and dΘ = -(1 - ridge) Θ dC Θ.
     """
-    precision = np.linalg.inv((1 - ridge) * c + ridge * np.eye(len(c)))
     own = np.maximum(np.diag(precision), 1e-12)
     size = np.sqrt(own)
     p = -precision / size / size[:, None]

@@ -17,13 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NearPairs", "local_correlations", "local_partial", "nearby_columns", "predicted_from"]
+__all__ = [
+    "NearPairs",
+    "local_correlations",
+    "local_partial",
+    "nearby_columns",
+    "predicted_from",
+    "regression",
+]
 
 #: columns for one landmark, landmarks of each column, and the most columns that are compared at
 #: once: where all columns follow one signal, a few landmarks would have them all
 _PER_MARK, _MARKS, _CELL = 32, 5, 2_048
 #: numbers of a block of products
 _BLOCK = 4_000_000
+#: added to the variance of columns that predict another one: some are copies of each other
+_RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -170,6 +179,18 @@ def local_partial(
     return np.clip(out, -1, 1)
 
 
+def regression(gram: NDArray, toward: NDArray, exists: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Weights (m, k) that predict columns, each from k others, by least squares.
+
+    gram (m, k, k) are the correlations of those that predict, ``toward`` (m, k) those with the
+    column itself; ``exists`` (m, k) marks those that there are, the others get 0.
+    """
+    both = exists[:, :, None] & exists[:, None, :]
+    eye = np.eye(exists.shape[1])
+    wanted = np.where(exists, toward, 0.0)[..., None]
+    return np.asarray(np.linalg.solve(np.where(both, gram, eye) + _RIDGE * eye, wanted)[..., 0])
+
+
 def predicted_from(
     gram: NDArray,
     toward: NDArray,
@@ -183,12 +204,8 @@ def predicted_from(
     column itself, both on fitted and on held-out rows; ``exists`` (m, k) marks those that there
     are.
     """
-    both = exists[:, :, None] & exists[:, None, :]
-    eye = np.eye(exists.shape[1])
-    b = np.linalg.solve(
-        np.where(both, gram, eye) + 1e-3 * eye, np.where(exists, toward, 0.0)[..., None]
-    )[..., 0]
-    gram_held = np.where(both, gram_held, 0.0)
+    b = regression(gram, toward, exists)
+    gram_held = np.where(exists[:, :, None] & exists[:, None, :], gram_held, 0.0)
     toward_held = np.where(exists, toward_held, 0.0)
     left = 1 - 2 * np.sum(b * toward_held, axis=1) + np.einsum("di,dij,dj->d", b, gram_held, b)
     return np.log(np.maximum(left, 1e-6))
