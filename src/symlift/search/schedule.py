@@ -31,9 +31,9 @@ _MORE = 2
 # restarts that must return to the same optimum to end the search, and the slots up to which they do
 # not
 _HITS, _SMALL = 4, 100
-# growths in vain after which the next result is tried, how many of the best are tried for longer,
-# and what descent is taken to add to a growth before that is known
-_IN_VAIN, _LONGER, _HELPED = 8, 2, 0.05
+# growths in vain after which the next result is tried, later and at first, how many of the best are
+# tried for longer, and what descent is taken to add to a growth before that is known
+_IN_VAIN, _FIRST, _LONGER, _HELPED = 8, 3, 2, 0.05
 # reversals of a line that are made at most, and segments that are tried for each
 _TURNS, _TIES = 20, 60
 
@@ -191,7 +191,8 @@ class _Growth:
         """
         ends: list[tuple[float, NDArray[np.int64]]] = []
         for least, slot in distinct(results, len(results)):
-            ends.append(self._until(partial, least, slot, _IN_VAIN))
+            # what does not improve at once hardly ever does later
+            ends.append(self._until(partial, least, slot, _IN_VAIN, _IN_VAIN - _FIRST))
             if _agreeing(ends) >= self.settings.agreeing:
                 break
         else:
@@ -213,9 +214,9 @@ class _Growth:
             yield end, new
 
     def _until(
-        self, partial: NDArray, least: float, slot: NDArray[np.int64], most: int
+        self, partial: NDArray, least: float, slot: NDArray[np.int64], most: int, vain: int = 0
     ) -> tuple[float, NDArray[np.int64]]:
-        vain = 0
+        """Growths until ``most`` of them in turn are in vain; ``vain`` of those count as done."""
         while vain < most:
             vain += 1
             for value, new in self._once(partial, least, slot):

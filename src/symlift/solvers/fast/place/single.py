@@ -21,6 +21,7 @@ from symlift.search.judge import (
     neighbour_prediction,
     score_both_ways,
 )
+from symlift.search.moves.gaps import can_move_gaps
 from symlift.search.moves.regrow import GROWN_BY
 from symlift.search.problem import Halves
 from symlift.search.replicated import PartsSearch, search_parts
@@ -54,8 +55,10 @@ def settle_single(
     if slots.grid.ndim == 1 and not slots.grid.periodic[0] and len(core) < slots.size:
         # an order is clearer than gaps: it is searched alone, and competes
         alone = make_slots(Grid((len(core),)))
-        given = settle_single(halves, c, alone, rng, settings, given).slot[:, None].astype(float)
-        settings = replace(settings, starts=1)
+        order = settle_single(halves, c, alone, rng, settings, given)
+        if not can_move_gaps(order.slot, slots):
+            return replace(order, slots=slots)
+        given, settings = order.slot[:, None].astype(float), replace(settings, starts=1)
     own = c[np.ix_(core, core)]
     tried: dict[str, tuple[SearchResult, float | None]] = {}
     for kind in ("partial", "lags"):
@@ -93,8 +96,9 @@ def _try_grid(
     starts = islice(
         _begun(starts_from(c, slots.grid, rng, settings), given), _MIXED_STARTS if mixed else None
     )
-    # behind a mixing there is nothing to grow
-    grow = None if mixed else lambda: partial_statistics(c, GROWN_BY)
+    # behind a mixing there is nothing to grow, and plain correlations are tried where partial ones
+    # are noise
+    grow = None if mixed or kind == "lags" else lambda: partial_statistics(c, GROWN_BY)
     S = _all_rows(kind, halves, c, settings)
     hope = _promising(kind, halves, slots, settings, mixed)
     few = len(halves.rows.scores) < settings.few_rows
@@ -119,7 +123,10 @@ def _try_line(
         _begun(starts_from(part, slots.grid, rng, settings), given) for part in halves.correlations
     )
     most = min(settings.starts or CHAINS, _MIXED_STARTS if mixed else CHAINS)
-    parts = search_parts(halves.statistics(kind), slots, (first, second), settings, most)
+    pair = halves.statistics(kind)
+    parts = search_parts(pair, slots, (first, second), settings, most)
+    if not mixed:
+        parts = parts.turned(pair, slots, settings)
 
     def starts() -> Iterator[NDArray]:
         points = slots.grid.indices()
