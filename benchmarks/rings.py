@@ -36,13 +36,13 @@ import torch
 import symlift
 from _common import RESULTS, write
 from symlift.core.model import LiftedModel
-from symlift.paper import EXPERIMENTS
-from symlift.paper.first_table import table1_jobs
-from symlift.paper.jobs import Job
-from symlift.paper.runner import signal_figures
-from symlift.paper.store import Archive, made_entry, source_commit, source_digest
-from symlift.paper.studies import MORRIS, ablation_jobs, morris_jobs
 from symlift.solvers.neural import training as training_solver
+from symlift_paper import EXPERIMENTS
+from symlift_paper.first_table import table1_jobs
+from symlift_paper.jobs import Job
+from symlift_paper.runner import signal_figures
+from symlift_paper.store import Archive, made_entry, source_commit, source_digest
+from symlift_paper.studies import MORRIS, ablation_jobs, morris_jobs
 from training import scores
 
 PROBES = RESULTS / "ring_probes.json"

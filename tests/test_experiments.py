@@ -6,7 +6,7 @@ import pytest
 from symlift import InputError
 from symlift.cli.demo import run_demo
 from symlift.datasets import ring_population
-from symlift.paper import EXPERIMENTS, get_experiment, run_experiment
+from symlift_paper import EXPERIMENTS, get_experiment, run_experiment
 
 RECORDINGS = [name for name, experiment in EXPERIMENTS.items() if experiment.source == "recording"]
 

@@ -79,7 +79,7 @@ def test_one_version_everywhere():
         "symlift.metrics",
         "symlift.plotting",
         "symlift.diagnosis",
-        "symlift.paper",
+        "symlift_paper",
     ],
 )
 def test_completion_shows_public_names_only(module):

@@ -45,6 +45,7 @@ def main() -> None:
             [symlift_command, "inspect", "shuffled.npy"],
             [symlift_command, "recover", "shuffled.npy", "--grid", "15x15", "--out", "run-of-file"],
             [symlift_command, "demo", "--out", "demo"],
+            [symlift_command, "experiment", "--help"],
         ):
             subprocess.run(command, cwd=folder, check=True)
         for made in (

@@ -25,9 +25,9 @@ import symlift.solvers.random  # noqa: F401
 from symlift import load
 from symlift.cli import main
 from symlift.datasets import gsn
-from symlift.paper.registry import read_experiments
-from symlift.paper.results import one_experiment
 from symlift.runs.readers import read
+from symlift_paper.registry import read_experiments
+from symlift_paper.results import one_experiment
 
 FORMATS = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 SETTINGS = ("--grid", "9", "--solver", "random", "--no-check", "--no-report")

@@ -11,8 +11,8 @@ import pytest
 from commands import refused, run_command
 
 from symlift.errors import InputError
-from symlift.paper.bounded_yaml import MAX_ALIASES, MAX_DEPTH, MAX_NODES, read_yaml
-from symlift.paper.registry import read_experiments
+from symlift_paper.bounded_yaml import MAX_ALIASES, MAX_DEPTH, MAX_NODES, read_yaml
+from symlift_paper.registry import read_experiments
 
 GOOD = {
     "name": "mine",
