@@ -88,3 +88,12 @@ def test_nothing_of_the_paper_is_imported_for_other_commands():
         " sys.exit('symlift_paper' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_papers_commands_are_listed_without_what_they_need():
+    code = (
+        "import sys; sys.modules['yaml'] = None; from symlift.cli import app;"
+        "app(['experiment', '--help'], standalone_mode=False)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "figure" in done.stdout

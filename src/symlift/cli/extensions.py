@@ -17,6 +17,7 @@ from typer.main import get_group
 
 import symlift
 from symlift.cli.console import stderr_line
+from symlift.errors import SymliftError
 
 __all__ = ["GROUP", "ExtensibleGroup", "declared_commands"]
 
@@ -44,7 +45,7 @@ class ExtensibleGroup(TyperGroup):
                 continue
             try:
                 command = get_group(entry.load())
-            except (ImportError, AttributeError) as error:  # somebody else's package is broken
+            except (ImportError, AttributeError, SymliftError) as error:  # a broken package
                 stderr_line("yellow", "warning", f"no command {name} from {entry.value}: {error}")
                 continue
             command.name = name
