@@ -26,7 +26,10 @@ _HOME = {
     "Sphere": "symlift.core.sphere",
     "Verdict": "symlift.diagnosis",
     "load": "symlift.several",
+    "place": "symlift.functions",
+    "propose": "symlift.functions",
     "read": "symlift.runs.readers",
+    "unmix": "symlift.functions",
 }
 
 __all__ = [
@@ -42,7 +45,10 @@ __all__ = [
     "Verdict",
     "__version__",
     "load",
+    "place",
+    "propose",
     "read",
+    "unmix",
 ]
 
 if TYPE_CHECKING:
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain
+    from symlift.functions import place, propose, unmix
     from symlift.runs.readers import read
     from symlift.several import LatentDomains, load
     from symlift.solvers.contract import Placement

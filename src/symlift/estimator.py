@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symlift._lifts_rows import LiftsRows
+from symlift._parameters import by_keyword, check_options, check_parameters
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, Scattered, TakenColumns
 from symlift.core.frames import check_frame, check_kind, column_names
@@ -39,7 +40,7 @@ from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
-from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
+from symlift.solvers.registry import TRAINED, canonical, get_solver
 from symlift.solvers.reorder import reordered
 from symlift.statistics.gather import gathered
 from symlift.statistics.prediction import GapFiller
@@ -140,9 +141,11 @@ class LatentDomain(LiftsRows, BaseEstimator):
 
     grid_: Any  # a Grid or a Sphere, whose users know which
 
+    @by_keyword
     def __init__(
         self,
         grid: Any = "auto",
+        *,
         periodic: bool | Sequence[bool] = False,
         solver: str = "auto",
         mixing: str = "auto",
@@ -339,8 +342,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
         )
 
     def _check_settings(self) -> None:
-        check_solver(self.solver)
-        check_mixing(self.mixing)
+        check_parameters(self.get_params(deep=False))
         ignored = {"mixing": self.mixing, "channels": self.channels}
         for name, value in ignored.items():
             if canonical(self.solver) != "fast" and value != "auto":
@@ -391,6 +393,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
         solve = get_solver(chosen, grid)
+        check_options(solve, options, chosen)
         columns = np.flatnonzero(varies)
         if canonical(chosen) in TRAINED:
             view: Any = ColumnsOf(rows, columns)

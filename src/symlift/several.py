@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from symlift._parameters import check_parameters
 from symlift._parts_file import (
     PARTS_FILE,
     PartsRecord,
@@ -163,6 +164,7 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         """
         # on a copy, so that a fit that fails leaves the estimator as it was
         fitted = copy.copy(self)
+        check_parameters(self.get_params(deep=False))
         fitted._one()._check_settings()
         given = given_rows(fitted, X, reset=True)
         if names is not None:
@@ -176,10 +178,10 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         """An estimator for one part."""
         return LatentDomain(
             self.grid,
-            self.periodic,
-            self.solver,
-            self.mixing,
-            self.channels,
+            periodic=self.periodic,
+            solver=self.solver,
+            mixing=self.mixing,
+            channels=self.channels,
             random_state=seed,
             solver_options=self.solver_options,
         )

@@ -438,14 +438,34 @@ class TrainingSummary:
 
 @dataclass(frozen=True)
 class GridCandidate:
-    """A grid that was tried: its shape, which of its axes close, and the share of what is real that
-    it explains; ``scattered``: places of their own inside its box.
+    """A grid that was compared with others, on held-out rows.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of points along each axis.
+    periodic : tuple of bool
+        Whether each axis closes on itself.
+    share : float
+        The share of the reproducible correlation that it explains.
+    scattered : bool, default=False
+        Whether columns have places of their own inside the box of this grid.
+
+    Examples
+    --------
+    >>> str(GridCandidate((4, 6), (False, False), 0.97).domain)
+    '4x6'
     """
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
     share: float
     scattered: bool = False
+
+    @property
+    def domain(self) -> Grid | Scattered:
+        """What to give as the ``grid`` of a fit."""
+        return Scattered(len(self.shape)) if self.scattered else Grid(self.shape, self.periodic)
 
 
 @dataclass(frozen=True)

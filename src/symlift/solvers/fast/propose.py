@@ -63,11 +63,7 @@ class Proposal:
     @property
     def runner_up(self) -> Grid | Scattered | None:
         """The best of the others."""
-        if len(self.candidates) < 2:
-            return None
-        other = self.candidates[1]
-        grid = Grid(other.shape, other.periodic)
-        return Scattered(grid.ndim) if other.scattered else grid
+        return self.candidates[1].domain if len(self.candidates) > 1 else None
 
     @property
     def doubt(self) -> str:
