@@ -63,7 +63,9 @@ EVERY = 5_000
 #: the code that decides a trained map, next to its settings, which are in the record; closed forms,
 #: the choice of a preset, and what is read or refused before are not among it
 _TRAINED_BY = {
-    "core": ("differentiable", "embedding", "grid", "group", "lags", "linalg", "model", "rows"),
+    "core": (
+        "differentiable", "embedding", "factor", "grid", "group", "lags", "linalg", "model", "rows",
+    ),
     "datasets": ("observations", "randomness", "shot_noise", "transforms"),
     "solvers/neural": ("clock", "compiled", "data", "learners", "network", "trainer"),
     "solvers/neural/objective": (

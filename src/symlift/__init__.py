@@ -21,11 +21,11 @@ _HOME = {
     "LatentDomain": "symlift.estimator",
     "LatentDomains": "symlift.several",
     "LiftedModel": "symlift.core.model",
-    "Placement": "symlift.solvers.contract",
+    "Placement": "symlift.solvers.placement",
     "Scattered": "symlift.core.domain",
     "Sphere": "symlift.core.sphere",
     "Verdict": "symlift.diagnosis",
-    "load": "symlift.several",
+    "load": "symlift.loading",
     "place": "symlift.functions",
     "propose": "symlift.functions",
     "read": "symlift.runs.readers",
@@ -60,9 +60,10 @@ if TYPE_CHECKING:
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain
     from symlift.functions import place, propose, unmix
+    from symlift.loading import load
     from symlift.runs.readers import read
-    from symlift.several import LatentDomains, load
-    from symlift.solvers.contract import Placement
+    from symlift.several import LatentDomains
+    from symlift.solvers.placement import Placement
 
 
 def __getattr__(name: str) -> Any:

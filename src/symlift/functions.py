@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from symlift._given_rows import given_rows
 from symlift._parameters import check_parameters
 from symlift.core.model import LiftedModel
 from symlift.core.rows import survey
 from symlift.errors import InputError
-from symlift.estimator import LatentDomain, given_rows
+from symlift.estimator import LatentDomain
 from symlift.solvers.contract import GridCandidate, Placement
 
 __all__ = ["place", "propose", "unmix"]

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from symlift.datasets import Observations, gsn, image_crops, load_mnist
 from symlift.errors import InputError
+from symlift.loading import load
 from symlift.metrics import align, signal_recovery
 from symlift.plotting import gallery, save_figure
 from symlift.report import write_report
 from symlift.runs.recover import recover
 from symlift.runs.writers import write_rows
-from symlift.several import load
 from symlift.storage.lock import Lock
 from symlift.storage.plain_files import refuse_links
 

@@ -12,7 +12,6 @@ is always computed from them, and only where it is needed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,18 +23,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from symlift.core.domain import domain_words, lattice_of
 from symlift.core.embedding import (
     EmbeddingKind,
-    embed_rows,
-    embedding_matrix,
     pseudo_inverse,
     times,
 )
+from symlift.core.factor import factor_harmonics, factor_map
 from symlift.core.grid import Grid
-from symlift.core.group import TranslationGroup
 from symlift.core.representation import Representation
-from symlift.core.rotations import RotationGroup
 from symlift.core.rows import apply_to_rows
 from symlift.core.sphere import Sphere
-from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,10 +40,6 @@ __all__ = ["MAX_DENSE", "LiftedModel"]
 
 #: maps and generators of more columns than this are not built as matrices
 MAX_DENSE = 4096
-# for grids of more points than this, only the shape of the torus is stored, not its Fourier planes
-_MAX_EXPLICIT = 1024
-# an embedding with a larger share of entries than this gains nothing from being sparse
-_SPARSE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,51 +185,7 @@ class LiftedModel:
         InputError
             If W does not fit the grid, is zero or is not finite.
         """
-        sparse = hasattr(W, "tocsr")
-        W = W if sparse else np.asarray(W, dtype=np.float64)
-        if W.ndim != 2 or W.shape[0] != grid.size * channels:
-            raise InputError(
-                f"a lifting map of shape {W.shape} does not fit the grid {grid}: it needs"
-                f" {grid.size * channels} rows"
-            )
-        values = W.data if sparse else W
-        if not np.isfinite(values).all() or not np.any(values):
-            raise InputError("the lifting map is zero or holds NaN or infinity")
-        d = W.shape[1]
-        offset = np.zeros(d) if mean is None else np.array(mean, dtype=np.float64)
-        scale = float(np.sqrt(min(d, W.shape[0])) / np.linalg.norm(values))
-        torus = torus_around(grid, padding)
-        if sparse or grid.size > _MAX_EXPLICIT:
-            E = embed_rows(scale * W, torus.flat(grid.indices()), torus.size, channels)
-            E = E if sparse or E.nnz < _SPARSE * np.prod(E.shape) else E.toarray()
-            return cls(
-                grid, offset, scale, E, TorusGroup(torus.shape), np.zeros(0), "linear", channels
-            )
-        theta, r, F, window = torus_frame(grid, torus)
-        D, V = len(F), scale * W
-        kind: EmbeddingKind
-        if channels == 1 and d == grid.size and np.abs(V @ V.T - np.eye(d)).max() < 1e-9:
-            # Qᵀ E = F_window V with E = (I, 0)ᵀ: the first d columns of Qᵀ are those, the rest is
-            # any completion
-            rest = np.delete(F, window, axis=1)
-            Q = np.concatenate([F[:, window] @ V, rest], axis=1).T
-            kind = "identity" if D == d else "zero-pad"
-            E = embedding_matrix(kind, d, D)
-        else:
-            Q, kind = F.T, "linear"
-            E = np.zeros((channels, D, d))
-            E[:, window] = V.reshape(grid.size, channels, d).swapaxes(0, 1)
-            E = E.reshape(channels * D, d)
-        return cls(
-            grid,
-            offset,
-            scale,
-            E,
-            TranslationGroup(np.ascontiguousarray(Q), theta),
-            r,
-            kind,
-            channels,
-        )
+        return cls(**vars(factor_map(W, grid, mean, padding, channels)))
 
     @classmethod
     def from_harmonics(cls, E: ArrayLike, sphere: Sphere, mean: ArrayLike) -> LiftedModel:
@@ -261,18 +208,7 @@ class LiftedModel:
         LiftedModel
             The model.
         """
-        degree = sphere.known_degree
-        r = np.sqrt(2 * np.arange(degree + 1) + 1.0) / (degree + 1)
-        scale = math.sqrt(4 * math.pi) / (degree + 1)
-        return cls(
-            sphere,
-            np.array(mean, dtype=np.float64),
-            scale,
-            np.array(E, dtype=np.float64),
-            RotationGroup(degree),
-            r,
-            "linear",
-        )
+        return cls(**vars(factor_harmonics(E, sphere, mean)))
 
     @property
     def lattice(self) -> Grid:

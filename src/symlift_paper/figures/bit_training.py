@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.model import LiftedModel
-from symlift.datasets.images import ScrambledBits
+from symlift.datasets.bits import ScrambledBits
 from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.full_batch import Closing, FullBatch
 from symlift.solvers.neural.presets import PRESETS, fitted

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.datasets import load_mnist
-from symlift.datasets.images import ScrambledBits
+from symlift.datasets.bits import ScrambledBits
 from symlift.metrics import align
 from symlift.plotting import frame, new_figure
 from symlift.solvers.fast.bit_places import place_bits, plane_correlations

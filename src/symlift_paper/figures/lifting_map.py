@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Alignment
-from symlift.datasets.images import ScrambledBits
+from symlift.datasets.bits import ScrambledBits
 from symlift.metrics import BitStructure, bit_structure
 from symlift.plotting import draw_channels, draw_weights, new_figure
 from symlift_paper.figures.bit_training import train_on_bits
