@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from symlift.core.frames import check_frame, check_kind
+from symlift.core.tabular import check_frame, check_kind
 from symlift.statistics.gather import gathered
 
 if TYPE_CHECKING:

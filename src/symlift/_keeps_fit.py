@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from symlift.core.frames import column_names
 from symlift.core.model import LiftedModel
+from symlift.core.tabular import column_names
 from symlift.solvers.contract import Evidence, Solution, Trace
 from symlift.storage.sample_file import Samples
 

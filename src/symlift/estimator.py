@@ -20,7 +20,6 @@ from symlift._parameters import by_keyword, check_options, check_parameters
 from symlift._streams_rows import StreamsRows
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, TakenColumns
-from symlift.core.frames import column_names
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.core.rows import (
@@ -33,6 +32,7 @@ from symlift.core.rows import (
     varying,
 )
 from symlift.core.sphere import Sphere
+from symlift.core.tabular import column_names
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LatentDomain"]
 
-# gaps are predicted from statistics of at most so many rows, and learned unasked for at most so
-# many columns
+# missing entries are predicted from statistics of at most so many rows; where the rows of the fit
+# have none, the predictor is learned up to so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 

@@ -28,9 +28,9 @@ from symlift._parts_file import (
 )
 from symlift._watch import watching
 from symlift.core.domain import given_domain
-from symlift.core.frames import column_names
 from symlift.core.grid import Grid
 from symlift.core.rows import check_enough, check_finite, float_type, survey
+from symlift.core.tabular import column_names
 from symlift.diagnosis import Diagnosis, Level
 from symlift.errors import FitWarning, InputError
 from symlift.estimator import LatentDomain

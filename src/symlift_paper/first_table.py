@@ -179,12 +179,12 @@ def _runs(jobs: Sequence[Job], entries: Entries) -> list[dict[str, Any]]:
 
 
 def _alone(experiment: Experiment, entries: Entries) -> str | None:
-    """From how many random starts the closed form arrives without training."""
+    """From how many random starts the closed form reaches the truth without training."""
     runs = results_of(closing_jobs(experiment), entries)
     if not runs:
         return None
-    arrived = sum(round(run["share"] * run["starts"]) for run in runs)
-    return f"{arrived} of {sum(run['starts'] for run in runs)}"
+    reached = sum(round(run["share"] * run["starts"]) for run in runs)
+    return f"{reached} of {sum(run['starts'] for run in runs)}"
 
 
 def _why_empty(experiment: Experiment, column: str) -> str | None:

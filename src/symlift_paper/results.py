@@ -171,7 +171,7 @@ the map of our training at the moment at which a closed form ended the run, **ou
 returned ([how](training.md)).  Images of more than 128 pixels and their bits do not start where the paper starts, but in the strongest
 modes of the data, and are trained on a grid of 7×7, where the trained map is compared with the slow waves of the truth that this grid
 has; 27×27 ends with each pixel put at one point.  **closed form alone** is the number of random starts, without any
-training, from which the same closed form arrives (r of 0.9 and more): where that is all of them, training has no part in the
+training, from which the same closed form reaches the truth (r of 0.9 and more): where that is all of them, training has no part in the
 result, and where it is none, training chose the basin.  In closed maps S follows from the map: no generator is learned there.
 **ours, from the covariance** starts from planes that neighbours in the data's spectrum span, instead of random ones.  **fast** is the
 default solver, which does not train.
@@ -190,7 +190,7 @@ default solver, which does not train.
 - Six numbers under **seeds** and **seconds** are as printed / as released / as printed, steps of its table / ours / ours, from the
   covariance / fast.
 - **Cells without a number say why.**  The time after “not run” is that of one core: the measured seconds of a step times the steps
-  ([training](training.md)).  “Not reached”: it was tried, and did not arrive ([what was tried](decisions/0008-ending-on-all-rows.md)).
+  ([training](training.md)).  “Not reached”: it was tried, and did not get there ([what was tried](decisions/0008-ending-on-all-rows.md)).
   “Measured apart”: on [square roots of the counts](decisions/0009-closed-forms-of-other-rows.md#measured).
   The start from the covariance is compared with the paper's on two rows only.
 - **perfect inverse** is no method: it is what the inverse of the true transform reads on the same noisy vectors.  Under the paper's

@@ -16,9 +16,9 @@ from symlift.plotting.pieces import (
     check_fitted,
     flat_picture,
     given_axes,
-    scale_beside,
     short_number,
     shown_rows,
+    value_scale,
 )
 from symlift.solvers.contract import Placement
 
@@ -81,7 +81,7 @@ def plot_signals(
         gap = np.full((parts[0].shape[0], 1), np.nan)
         picture = np.concatenate([part for field in parts for part in (field, gap)][:-1], axis=1)
         image = axes.imshow(picture, cmap="gray")
-        scale_beside(axes, image, "recovered value")
+        value_scale(axes, image, "recovered value")
         axes.set(xlabel=f"{len(fields)} signals, side by side", xticks=[], ylabel="axis 1")
         return axes
     step = 1.1 * float(np.ptp(fields)) or 1.0
@@ -105,7 +105,7 @@ def _at_places(axes: Axes, placement: Placement, fields: NDArray) -> Axes:
         dots = axes.scatter(
             x + number * step, y, c=field, cmap="gray", vmin=-limit, vmax=limit, edgecolors="0.5"
         )
-    scale_beside(axes, dots, "recovered value")
+    value_scale(axes, dots, "recovered value")
     axes.set(xlabel=f"{len(fields)} signals, side by side", xticks=[], ylabel="axis 1")
     axes.set_aspect("equal")
     return axes
@@ -161,7 +161,7 @@ def plot_generators(
     limit = float(np.percentile(np.abs(L), 99.5)) or float(np.abs(L).max()) or 1.0
     axes = given_axes(ax)
     image = axes.imshow(L, cmap="RdBu_r", vmin=-limit, vmax=limit)
-    scale_beside(axes, image, f"generator along axis {axis + 1}")
+    value_scale(axes, image, f"generator along axis {axis + 1}")
     axes.set(xlabel=name, ylabel=name)
     return axes
 
@@ -225,7 +225,7 @@ def plot_ring(
         vmax=2 * np.pi,
         s=9,
     )
-    scale_beside(axes, dots, "phase, radians" if labels is None else "angle given, radians")
+    value_scale(axes, dots, "phase, radians" if labels is None else "angle given, radians")
     reach = float(np.percentile(amplitude, 99)) or 1.0
     turn = np.linspace(0, 2 * np.pi, 181)
     axes.plot(reach * np.sin(turn), reach * np.cos(turn), color="0.7", linewidth=0.8, zorder=0)

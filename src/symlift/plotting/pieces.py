@@ -20,9 +20,9 @@ __all__ = [
     "check_fitted",
     "flat_picture",
     "given_axes",
-    "scale_beside",
     "short_number",
     "shown_rows",
+    "value_scale",
 ]
 
 
@@ -67,7 +67,7 @@ def short_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def scale_beside(axes: Axes, shown: Any, label: str) -> None:
+def value_scale(axes: Axes, shown: Any, label: str) -> None:
     """A scale next to what is ``shown``."""
     figure = axes.get_figure()
     if figure is not None:

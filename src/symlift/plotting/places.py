@@ -8,7 +8,7 @@ import numpy as np
 
 from symlift.core.domain import Scattered
 from symlift.errors import InputError
-from symlift.plotting.pieces import check_fitted, flat_picture, given_axes, scale_beside
+from symlift.plotting.pieces import check_fitted, flat_picture, given_axes, value_scale
 from symlift.solvers.contract import Placement
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _scattered(axes: Axes, placement: Placement) -> None:
     dots = axes.scatter(
         x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
     )
-    scale_beside(axes, dots, "confidence")
+    value_scale(axes, dots, "confidence")
     axes.set(xlabel="axis 2", ylabel="axis 1")
     if isinstance(placement.grid, Scattered):
         axes.set_aspect("equal")
@@ -124,7 +124,7 @@ def _along(axes: Axes, placement: Placement) -> None:
     dots = axes.scatter(
         x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
     )
-    scale_beside(axes, dots, "confidence")
+    value_scale(axes, dots, "confidence")
     if len(on) <= _MOST_NAMES:
         for column, a, b, angle in zip(on.tolist(), x, y, rotation, strict=True):
             ring = placement.grid.is_ring
@@ -148,7 +148,7 @@ def _on_plane(axes: Axes, placement: Placement) -> None:
     sure[placement.point[on]] = 0.0
     np.fmax.at(sure, placement.point[on], placement.confidence[on])
     image = axes.imshow(flat_picture(sure, grid), cmap="Blues", vmin=0, vmax=1)
-    scale_beside(axes, image, "confidence")
+    value_scale(axes, image, "confidence")
     axes.set(
         xlabel="axis 2" if grid.ndim == 2 else "slices along axis 1, side by side",
         ylabel=f"axis {grid.ndim - 1}",
