@@ -73,8 +73,9 @@ class Proposal:
             return ""
         first, second = (one.share for one in self.candidates[:2])
         return (
-            f"the {domain_words(self.grid)} explains {100 * first:.0f} % of the reproducible correlation,"
-            f" the {domain_words(other)}, {100 * second:.0f} %: give grid= if you know which it is"
+            f"the {domain_words(self.grid)} explains {100 * first:.0f} % of the reproducible"
+            f" correlation, the {domain_words(other)}, {100 * second:.0f} %: give grid= if you know"
+            " which it is"
         )
 
 
