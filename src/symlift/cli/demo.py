@@ -78,15 +78,10 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     seconds = run.record.timings.fit
     figure = out / "demo.png"
     title = f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"
-    later = "; then whole pictures, by the same model"
     if data.grid.ndim == 2 and data.transform is not None:
         before_and_after = _on_whole_pictures(data, est, recovery.alignment)
-        save_figure(
-            _side_by_side(
-                before_and_after, data.grid, f"{title}; then whole pictures, by the same model"
-            ),
-            figure,
-        )
+        title += "; then whole pictures, by the same model"
+        save_figure(_side_by_side(before_and_after, data.grid, title), figure)
     else:
         shown = np.argsort(-data.latent[:500].var(axis=1), kind="stable")[:8]
         rows: dict[str, NDArray] = {
