@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from symlift._parts_file import (
 from symlift._watch import watching
 from symlift.core.domain import given_domain
 from symlift.core.grid import Grid
-from symlift.core.rows import check_enough, check_finite, float_type, survey
+from symlift.core.rows import Survey, check_enough, check_finite, float_type, survey
 from symlift.core.tabular import column_names
 from symlift.diagnosis import Diagnosis, Level
 from symlift.errors import FitWarning, InputError
@@ -38,9 +38,6 @@ from symlift.solvers.contract import Progress
 from symlift.solvers.registry import canonical
 from symlift.statistics.gather import each_block, is_dask
 from symlift.storage.model_file import MODEL_FILES
-
-if TYPE_CHECKING:
-    from symlift.core.rows import Survey
 
 __all__ = ["LatentDomains"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,10 @@ from symlift.core.sphere import Sphere
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
-__all__ = ["Factors", "factor_harmonics", "factor_map"]
+if TYPE_CHECKING:
+    from symlift.core.model import LiftedModel
+
+__all__ = ["Factors", "check_factors", "factor_harmonics", "factor_map"]
 
 # for grids of more points than this, only the shape of the torus is stored, not its Fourier planes
 _MAX_EXPLICIT = 1024
@@ -38,6 +41,49 @@ class Factors:
     r: NDArray
     kind: EmbeddingKind
     channels: int = 1
+
+
+def check_factors(model: Factors | LiftedModel) -> None:
+    """Raise an InputError where shapes do not fit, or a parameter is not finite."""
+    D, C = model.group.dimension, model.channels
+    if model.kind not in get_args(EmbeddingKind):
+        raise InputError(
+            f"embedding kind {model.kind!r} is unknown: use one of"
+            f" {', '.join(get_args(EmbeddingKind))}"
+        )
+    if C < 1 or model.E.ndim != 2 or model.E.shape[0] != C * D:
+        raise InputError(
+            f"E has shape {tuple(model.E.shape)}, but the group acts on {D} dimensions: E must"
+            f" be ({C * D}, d)"
+        )
+    if model.mean.shape != model.E.shape[1:]:
+        raise InputError(
+            f"mean has shape {model.mean.shape}: it must be ({model.E.shape[1]},), one entry per"
+            " column of E"
+        )
+    planes = model.group.filter_size
+    if model.r.shape != (planes,):
+        raise InputError(
+            f"r has shape {model.r.shape}: it must be ({planes},), one weight per plane or degree"
+        )
+    if model.group.axes != model.grid.ndim:
+        raise InputError(
+            f"the group has {model.group.axes} generators, but the grid {model.grid} has"
+            f" {model.grid.ndim} axes"
+        )
+    if model.kind == "identity" and any(
+        wraps and length % 2 == 0
+        for length, wraps in zip(model.grid.shape, model.grid.periodic, strict=True)
+    ):
+        raise InputError(
+            f"the ring {model.grid} has an even number of points: its one-step shift has no real"
+            " logarithm in d dimensions, so 'identity' cannot hold it; use 'zero-pad'"
+        )
+    if not (np.isfinite(model.scale) and model.scale > 0):
+        raise InputError(f"scale is {model.scale}: it must be a positive number")
+    stored = (model.mean, model.r, model.E.data if hasattr(model.E, "tocsr") else model.E)
+    if not all(np.isfinite(v).all() for v in (*stored, *model.group.tensors().values())):
+        raise InputError("the model's parameters hold NaN or infinity")
 
 
 def factor_map(

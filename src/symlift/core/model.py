@@ -12,10 +12,10 @@ is always computed from them, and only where it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -26,7 +26,7 @@ from symlift.core.embedding import (
     pseudo_inverse,
     times,
 )
-from symlift.core.factor import factor_harmonics, factor_map
+from symlift.core.factor import check_factors, factor_harmonics, factor_map
 from symlift.core.grid import Grid
 from symlift.core.representation import Representation
 from symlift.core.rows import apply_to_rows
@@ -94,49 +94,7 @@ class LiftedModel:
     channels: int = 1
 
     def __post_init__(self) -> None:
-        D, C = self.group.dimension, self.channels
-        if self.kind not in get_args(EmbeddingKind):
-            raise InputError(
-                f"embedding kind {self.kind!r} is unknown: use one of"
-                f" {', '.join(get_args(EmbeddingKind))}"
-            )
-        if C < 1 or self.E.ndim != 2 or self.E.shape[0] != C * D:
-            raise InputError(
-                f"E has shape {tuple(self.E.shape)}, but the group acts on {D} dimensions: E must"
-                f" be ({C * D}, d)"
-            )
-        if self.mean.shape != self.E.shape[1:]:
-            raise InputError(
-                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry per"
-                " column of E"
-            )
-        planes = self.group.filter_size
-        if self.r.shape != (planes,):
-            raise InputError(
-                f"r has shape {self.r.shape}: it must be ({planes},), one weight per"
-                " plane or degree"
-            )
-        if self.group.axes != self.grid.ndim:
-            raise InputError(
-                f"the group has {self.group.axes} generators, but the grid {self.grid} has"
-                f" {self.grid.ndim} axes"
-            )
-        if self.kind == "identity" and any(
-            wraps and length % 2 == 0
-            for length, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
-        ):
-            raise InputError(
-                f"the ring {self.grid} has an even number of points: its one-step shift has no real"
-                " logarithm in d dimensions, so 'identity' cannot hold it; use 'zero-pad'"
-            )
-        if not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(f"scale is {self.scale}: it must be a positive number")
-        if not all(np.isfinite(v).all() for v in self._arrays()):
-            raise InputError("the model's parameters hold NaN or infinity")
-
-    def _arrays(self) -> Iterator[NDArray]:
-        yield from (self.mean, self.r, self.E.data if self.is_sparse else self.E)
-        yield from self.group.tensors().values()
+        check_factors(self)
 
     def __repr__(self) -> str:
         channels = f" x {self.channels} channels" if self.channels > 1 else ""
