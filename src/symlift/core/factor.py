@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +17,6 @@ from symlift.core.rotations import RotationGroup
 from symlift.core.sphere import Sphere
 from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
-
-if TYPE_CHECKING:
-    from symlift.core.model import LiftedModel
 
 __all__ = ["Factors", "check_factors", "factor_harmonics", "factor_map"]
 
@@ -43,7 +40,7 @@ class Factors:
     channels: int = 1
 
 
-def check_factors(model: Factors | LiftedModel) -> None:
+def check_factors(model: Factors) -> None:
     """Raise an InputError where shapes do not fit, or a parameter is not finite."""
     D, C = model.group.dimension, model.channels
     if model.kind not in get_args(EmbeddingKind):

@@ -22,13 +22,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.core.domain import domain_words, lattice_of
 from symlift.core.embedding import (
-    EmbeddingKind,
     pseudo_inverse,
     times,
 )
-from symlift.core.factor import check_factors, factor_harmonics, factor_map
+from symlift.core.factor import Factors, check_factors, factor_harmonics, factor_map
 from symlift.core.grid import Grid
-from symlift.core.representation import Representation
 from symlift.core.rows import apply_to_rows
 from symlift.core.sphere import Sphere
 from symlift.errors import InputError
@@ -43,7 +41,7 @@ MAX_DENSE = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class LiftedModel:
+class LiftedModel(Factors):
     """Lifting y(t) = w₀ᵀ ρ̂(-t) E (x - mean)/scale on a grid, with its symmetry group.
 
     Parameters
@@ -83,15 +81,6 @@ class LiftedModel:
     >>> model.lift(model.act(x, [2.0])).round(6) + 0.0
     array([[0., 0., 0., 1., 0.]])
     """
-
-    grid: Grid | Sphere
-    mean: NDArray
-    scale: float
-    E: Any
-    group: Representation
-    r: NDArray
-    kind: EmbeddingKind
-    channels: int = 1
 
     def __post_init__(self) -> None:
         check_factors(self)
