@@ -15,7 +15,7 @@ from symlift.core.domain import given_domain
 from symlift.errors import InputError
 from symlift.solvers.registry import check_mixing, check_solver
 
-__all__ = ["CONSTRAINTS", "by_keyword", "check_options", "check_parameters"]
+__all__ = ["CONSTRAINTS", "by_keyword", "check_known_options", "check_parameters"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -77,7 +77,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         given_domain(parameters["grid"], parameters.get("periodic", False))
 
 
-def check_options(solve: Callable[..., Any], options: Mapping[str, Any], solver: str) -> None:
+def check_known_options(solve: Callable[..., Any], options: Mapping[str, Any], solver: str) -> None:
     """Raise an InputError for options that a solver does not have."""
     known = inspect.signature(solve).parameters
     if any(one.kind is one.VAR_KEYWORD for one in known.values()):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symlift._keeps_fit import KeepsFit
 from symlift._lifts_rows import LiftsRows
-from symlift._parameters import by_keyword, check_options, check_parameters
+from symlift._parameters import by_keyword, check_known_options, check_parameters
 from symlift._streams_rows import StreamsRows
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, TakenColumns
@@ -327,7 +327,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
         solve = get_solver(chosen, grid)
-        check_options(solve, options, chosen)
+        check_known_options(solve, options, chosen)
         columns = np.flatnonzero(varies)
         if canonical(chosen) in TRAINED:
             view: Any = ColumnsOf(rows, columns)
