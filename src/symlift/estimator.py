@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symlift._lifts_rows import LiftsRows
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, Scattered, TakenColumns
-from symlift.core.frames import check_frame, check_kind, column_names
+from symlift.core.frames import as_numbers, check_frame, check_kind, column_names, framed
 from symlift.core.grid import Grid
+from symlift.core.linalg import of_one_direction
 from symlift.core.model import LiftedModel
 from symlift.core.rows import (
     ColumnsOf,
@@ -282,6 +283,11 @@ class LatentDomain(LiftsRows, BaseEstimator):
             )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
+            if canonical(self.solver) == "fast" and of_one_direction(seen.rows):
+                raise InputError(
+                    "the rows vary along one direction only, and no mixing can be undone from that:"
+                    " give rows that differ in more than their size"
+                )
         single = self._places and self.channels in ("auto", 1)
         asked = asked_domain(self.grid, self.periodic, single)
         self._say_cost(len(given), seen, asked)
@@ -635,8 +641,9 @@ def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray
     the estimator; arrays of floats, integers and bits are neither converted nor copied.
     """
     X = gathered(X)
-    check_frame(X)
+    X = framed(X)
     check_kind(X)
+    check_frame(X)
     least = 2 if reset else 1
     plain = (
         isinstance(X, np.ndarray)
@@ -647,6 +654,8 @@ def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray
     if plain and len(X) >= least and X.shape[1]:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return np.asarray(X)
+    if not hasattr(X, "columns") and not (isinstance(X, np.ndarray) and X.dtype.kind in "fiub"):
+        X = as_numbers(X)
     # single precision holds bits and bytes exactly, at half the memory
     small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
     dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
