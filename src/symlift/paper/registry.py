@@ -48,6 +48,8 @@ __all__ = [
 
 #: largest numbers of rows and entries of an experiment: more do not fit into a workstation's memory
 MAX_ROWS, MAX_NUMBERS = 10**8, 2**29
+#: characters of what is wrong with an experiment
+_LONGEST = 500
 #: combinations of settings that a baseline may be searched over
 MAX_SEARCH = 10_000
 
@@ -388,6 +390,8 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])[:80] or "as a whole"
             message = " ".join(first["msg"].removeprefix("Value error, ").split())
+            if len(message) > _LONGEST:  # it repeats what stands there; its end says what would do
+                message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
             raise InputError(
                 f"{source}, experiment {str(row.get('name'))[:64]!r}, {where}: {message}"
             ) from None

@@ -70,7 +70,7 @@ def check_solver(name: str) -> str:
     """
     chosen = canonical(name)
     if chosen not in SOLVERS:
-        raise InputError(f"solver {name!r} is unknown: use one of auto, {', '.join(SOLVERS)}")
+        raise InputError(f"solver {name!r:.60} is unknown: use one of auto, {', '.join(SOLVERS)}")
     if chosen in TRAINED and find_spec("torch") is None:
         raise InputError(
             f"solver {name!r} trains and needs PyTorch, which is not installed: pip install"
