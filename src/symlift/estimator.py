@@ -29,6 +29,8 @@ from symlift.core.rows import (
     Survey,
     check_enough,
     check_finite,
+    check_largest,
+    check_moments,
     column_of,
     float_type,
     survey,
@@ -40,7 +42,15 @@ from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
-from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
+from symlift.solvers.registry import (
+    TRAINED,
+    canonical,
+    check_channels,
+    check_mixing,
+    check_options,
+    check_solver,
+    get_solver,
+)
 from symlift.solvers.reorder import reordered
 from symlift.statistics.gather import gathered
 from symlift.statistics.prediction import GapFiller
@@ -243,7 +253,10 @@ class LatentDomain(LiftsRows, BaseEstimator):
         self._check_settings()
         rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
         check_finite(rows, False, self._names)
-        stream = getattr(self, "stream_", None) or Stream.of(rows.shape[1])
+        check_largest(rows, self._names)
+        # a copy: rows that end in an error, or Ctrl-C, have not been added
+        before_them = getattr(self, "stream_", None)
+        stream = Stream.of(rows.shape[1]) if before_them is None else before_them.copy()
         rng = np.random.default_rng(
             (check_random_state(self.random_state).randint(2**31 - 1), stream.batches)
         )
@@ -347,6 +360,8 @@ class LatentDomain(LiftsRows, BaseEstimator):
     def _check_settings(self) -> None:
         check_solver(self.solver)
         check_mixing(self.mixing)
+        check_channels(self.channels)
+        check_options(self.solver_options)
         ignored = {"mixing": self.mixing, "channels": self.channels}
         for name, value in ignored.items():
             if canonical(self.solver) != "fast" and value != "auto":
@@ -509,6 +524,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
+        check_moments(rows, self._names)
         if isinstance(self.grid_, Sphere):
             return judge_rows(self.model_, rows).share
         return -held_out_in_window(
@@ -549,6 +565,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
 
         check_is_fitted(self)
         rows = self._rows(X, fill=False)
+        check_moments(rows, self._names)
         check_request(level, blocks, len(rows))
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()

@@ -17,7 +17,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from symlift import Grid, InputError, LatentDomain
+from symlift import Grid, InputError, LatentDomain, LatentDomains
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
@@ -249,6 +249,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "seed a float": {"random_state": 1.5},
     "options unknown": {"solver_options": {"colour": "red"}},
     "options a word": {"solver_options": "fast"},
+    "options of numbers": {"solver_options": {1: 2}},
+    "channels below zero": {"channels": -1},
+    "channels a word": {"channels": "x"},
+    "channels a fraction": {"channels": 1.5},
+    "channels NaN": {"channels": float("nan")},
 }
 
 
@@ -283,6 +288,19 @@ USES: dict[str, Callable[[LatentDomain], Any]] = {
     "grid of other points": lambda e: e.to_grid(X[:, :5]),
     "phase of a line": lambda e: e.phase(X),
     "names too few": lambda e: e.name_columns(["a"]),
+    "names a number": lambda e: e.name_columns(3),
+    "score of one row": lambda e: e.score(X[:1]),
+    "score of too much": lambda e: e.score(X * 1e300),
+    "diagnosis of one row": lambda e: e.diagnose(X[:1]),
+    "diagnosis of too much": lambda e: e.diagnose(X * 1e200),
+    "shift by a list of words": lambda e: e.shift(X, ["a"]),
+    "shift by a matrix": lambda e: e.shift(X, np.ones((2, 2))),
+    "shift by an imaginary step": lambda e: e.shift(X, 1j),
+    "shift by None": lambda e: e.shift(X, None),
+    "field at words": lambda e: e.field(X, [["a"]]),
+    "inverse of ragged lists": lambda e: e.inverse_transform([[1], [2, 3]]),
+    "inverse of None": lambda e: e.inverse_transform(None),
+    "grid of None": lambda e: e.to_grid(None),
     "kernel of another size": lambda e: e.model_.kernel(np.eye(5)),
     "score of other columns": lambda e: e.score(X[:, :5]),
 }
@@ -293,6 +311,47 @@ def test_wrong_use_of_a_fit_is_refused_in_one_line(fitted: LatentDomain, case: s
     with pytest.raises((ValueError, TypeError)) as caught:
         USES[case](fitted)
     assert str(caught.value).count("\n") <= 3
+
+
+def test_rows_that_are_refused_are_not_kept() -> None:
+    """A batch that cannot be added leaves the rows before it as they were."""
+    est = LatentDomain((9,), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est.partial_fit(X[:100])
+        before = est.stream_.moments.scatter.copy()
+        for rows in (X * 1e200, changed(1, 1, np.nan), X[:, :3], X[:0]):
+            with pytest.raises(ValueError, match=r"X |0 sample"):
+                est.partial_fit(rows)
+        assert est.stream_.rows == 100
+        assert np.array_equal(est.stream_.moments.scatter, before)
+
+        def interrupted(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LatentDomain, "fit", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                est.partial_fit(X)
+        assert est.stream_.rows == 100
+        assert np.array_equal(est.stream_.moments.scatter, before)
+        assert est.partial_fit(X).stream_.rows == 400
+
+
+def test_parts_of_a_handful_of_rows_are_no_division_by_zero() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        for rows in (3, 4, 5, 9):
+            LatentDomains(random_state=0).fit(X[:rows])
+
+
+def test_a_name_that_no_file_can_hold_is_written_escaped(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain((9,), random_state=0).fit(X[:60], names=["\ud800", *NAMES[1:]])
+    assert est.placement_ is not None
+    est.placement_.to_csv(tmp_path / "placement.csv")
+    assert "\\ud800" in (tmp_path / "placement.csv").read_text(encoding="utf-8")
 
 
 MODELS: dict[str, Callable[[], Any]] = {

@@ -126,6 +126,8 @@ def column_names(names: Sequence[str], d: int) -> NDArray[np.object_]:
     >>> column_names(["a", 2], 2)
     array(['a', '2'], dtype=object)
     """
+    if not hasattr(names, "__len__"):
+        raise InputError(f"names are of type {type(names).__name__}: give one for each column")
     if len(names) != d:
         raise InputError(f"{len(names)} names were given for {d} columns: give one for each")
     return np.array([str(name) for name in names], dtype=object)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from numbers import Integral
+from typing import Any
 
 from symlift.core.domain import Domain
 from symlift.core.sphere import Sphere
@@ -21,7 +24,9 @@ __all__ = [
     "TRAINED_MAP",
     "TRAINING_FILES",
     "canonical",
+    "check_channels",
     "check_mixing",
+    "check_options",
     "check_solver",
     "get_solver",
 ]
@@ -83,6 +88,22 @@ def check_mixing(name: str) -> None:
     """Raise an InputError for a mixing that is not in `MIXINGS`."""
     if name not in MIXINGS:
         raise InputError(f"mixing {name!r} is unknown: use one of {', '.join(MIXINGS)}")
+
+
+def check_channels(channels: Any) -> None:
+    """Raise an InputError for what is no number of channels."""
+    if channels != "auto" and not (isinstance(channels, Integral) and channels > 0):
+        raise InputError(f'channels={channels!r:.60}: give "auto", or a positive whole number')
+
+
+def check_options(options: Any) -> None:
+    """Raise an InputError for what is no mapping of names."""
+    if options is not None and not (
+        isinstance(options, Mapping) and all(isinstance(name, str) for name in options)
+    ):
+        raise InputError(
+            f"solver_options is {options!r:.60}: give a mapping of names, such as {{'steps': 1000}}"
+        )
 
 
 def get_solver(name: str, domain: Domain | None = None) -> Solver:

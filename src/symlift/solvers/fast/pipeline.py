@@ -152,7 +152,8 @@ def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
     invertible map.
     """
     living = int((placed.placement.reason != "dead").sum())
-    if not len(X) > living or not len(X) - len(X) // 5 >= living >= grid.size or has_gaps(X):
+    held = len(X) // 5
+    if held < 2 or not len(X) - held >= living >= grid.size or has_gaps(X):
         return False
     return not of_one_direction(X)
 
