@@ -92,7 +92,7 @@ def check_mixing(name: str) -> None:
 
 def check_channels(channels: Any) -> None:
     """Raise an InputError for what is no number of channels."""
-    if channels != "auto" and not (isinstance(channels, Integral) and channels > 0):
+    if channels != "auto" and not (isinstance(channels, Integral) and int(channels) > 0):
         raise InputError(f'channels={channels!r:.60}: give "auto", or a positive whole number')
 
 
