@@ -25,7 +25,7 @@ INVALID = [
     ({"random_state": np.random.default_rng(0)}, "random_state=Generator"),
     ({"verbose": "loud"}, "verbose='loud'"),
     ({"verbose": -1}, "verbose=-1"),
-    ({"solver_options": [1]}, "solver_options=.1."),
+    ({"solver_options": [1]}, "solver_options is .1."),
     ({"grid": 9, "solver": "random", "solver_options": {"speed": 1}}, "no option 'speed'"),
     ({"grid": 9, "solver_options": {"speed": 1}}, "no option 'speed'"),
 ]

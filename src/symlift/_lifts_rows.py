@@ -16,8 +16,9 @@ from symlift.core.angles import fundamental, fundamentals
 from symlift.core.domain import Scattered, TakenColumns
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
-from symlift.core.rows import check_finite
+from symlift.core.rows import check_finite, check_moments
 from symlift.core.sphere import Sphere
+from symlift.core.tabular import as_numbers
 from symlift.errors import InputError
 from symlift.statistics.gather import each_block, is_dask
 from symlift.statistics.kriging import FieldPredictor
@@ -111,7 +112,7 @@ class LiftsRows(TransformerMixin):
             Observations.
         """
         check_is_fitted(self)
-        return self.lifter_.unlift(np.asarray(Y))
+        return self.lifter_.unlift(Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y"))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
         r"""Arrange signals as fields on the grid.
@@ -127,7 +128,7 @@ class LiftsRows(TransformerMixin):
             Fields; the last axis is there if there are several channels.
         """
         check_is_fitted(self)
-        Y = np.asarray(Y)
+        Y = Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y")
         if Y.ndim != 2 or Y.shape[1] != self.lifter_.n_outputs:
             raise InputError(
                 f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"
@@ -254,6 +255,7 @@ class LiftsRows(TransformerMixin):
 
         check_is_fitted(self)
         rows = np.asarray(self._rows(X), dtype=np.float64)
+        check_moments(rows, self._names)
         if isinstance(self.grid_, Sphere):
             return judge_rows(self.model_, rows).share
         return -held_out_in_window(

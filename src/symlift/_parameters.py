@@ -13,19 +13,11 @@ from sklearn.utils import check_random_state
 
 from symlift.core.domain import given_domain
 from symlift.errors import InputError
-from symlift.solvers.registry import check_mixing, check_solver
+from symlift.solvers.registry import check_channels, check_mixing, check_options, check_solver
 
 __all__ = ["CONSTRAINTS", "by_keyword", "check_known_options", "check_parameters"]
 
 Init = TypeVar("Init", bound=Callable[..., None])
-
-
-def _check_channels(value: Any) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not (whole and value > 0) and not (isinstance(value, str) and value == "auto"):
-        raise InputError(
-            f'channels={value!r} is no number of columns at a point: give "auto", 1, 2 and so on'
-        )
 
 
 def _check_random_state(value: Any) -> None:
@@ -43,22 +35,15 @@ def _check_verbose(value: Any) -> None:
         raise InputError(f"verbose={value!r} is not understood: give 0, 1 or 2")
 
 
-def _check_solver_options(value: Any) -> None:
-    if value is not None and not isinstance(value, Mapping):
-        raise InputError(
-            f"solver_options={value!r} is no mapping: give a dictionary of the solver's options"
-        )
-
-
 #: what raises an InputError of one line for a value that a parameter cannot have; ``grid`` and
 #: ``periodic`` are checked together, and ``parts`` with the columns
 CONSTRAINTS: dict[str, Callable[[Any], object]] = {
     "solver": check_solver,
     "mixing": check_mixing,
-    "channels": _check_channels,
+    "channels": check_channels,
     "random_state": _check_random_state,
     "verbose": _check_verbose,
-    "solver_options": _check_solver_options,
+    "solver_options": check_options,
 }
 
 
@@ -68,7 +53,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     >>> check_parameters({"grid": "4x5", "periodic": False, "verbose": 0})
     >>> check_parameters({"channels": 0})
     Traceback (most recent call last):
-    symlift.errors.InputError: channels=0 is no number of columns at a point: ...
+    symlift.errors.InputError: channels=0: give "auto", or a positive whole number
     """
     for name, check in CONSTRAINTS.items():
         if name in parameters:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from symlift.core.rows import (
     check_finite,
+    check_largest,
     float_type,
 )
 from symlift.errors import FitWarning
@@ -80,7 +81,10 @@ class StreamsRows:
         self._check_settings()
         rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
         check_finite(rows, False, self._names)
-        stream = getattr(self, "stream_", None) or Stream.of(rows.shape[1])
+        check_largest(rows, self._names)
+        # a copy: rows that end in an error, or Ctrl-C, have not been added
+        before_them = getattr(self, "stream_", None)
+        stream = Stream.of(rows.shape[1]) if before_them is None else before_them.copy()
         rng = np.random.default_rng(
             (check_random_state(self.random_state).randint(2**31 - 1), stream.batches)
         )

@@ -21,11 +21,13 @@ from symlift._streams_rows import StreamsRows
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, TakenColumns
 from symlift.core.grid import Grid
+from symlift.core.linalg import of_one_direction
 from symlift.core.model import LiftedModel
 from symlift.core.rows import (
     ColumnsOf,
     Survey,
     check_enough,
+    check_moments,
     column_of,
     float_type,
     survey,
@@ -219,6 +221,11 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
             )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
+            if canonical(self.solver) == "fast" and of_one_direction(seen.rows):
+                raise InputError(
+                    "the rows vary along one direction only, and no mixing can be undone from that:"
+                    " give rows that differ in more than their size"
+                )
         single = self._places and self.channels in ("auto", 1)
         asked = asked_domain(self.grid, self.periodic, single)
         self._say_cost(len(given), seen, asked)
@@ -411,6 +418,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
 
         check_is_fitted(self)
         rows = self._rows(X, fill=False)
+        check_moments(rows, self._names)
         check_request(level, blocks, len(rows))
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()

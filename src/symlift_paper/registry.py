@@ -28,6 +28,9 @@ __all__ = [
     "read_experiments",
 ]
 
+#: characters of what is wrong with an experiment
+_LONGEST = 500
+
 
 def read_experiments(text: str, source: str) -> dict[str, Experiment]:
     """Read experiments from YAML: a list of mappings with the fields of `Experiment`.
@@ -60,6 +63,8 @@ def read_experiments(text: str, source: str) -> dict[str, Experiment]:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])[:80] or "as a whole"
             message = " ".join(first["msg"].removeprefix("Value error, ").split())
+            if len(message) > _LONGEST:  # it repeats what stands there; its end says what would do
+                message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
             raise InputError(
                 f"{source}, experiment {str(row.get('name'))[:64]!r}, {where}: {message}"
             ) from None

@@ -393,11 +393,15 @@ class LiftedModel(Factors):
         InputError
             If ``t`` does not have one finite number for each axis.
         """
-        steps = np.asarray(t, dtype=np.float64).reshape(-1)
+        try:
+            steps = np.array([float(number) for number in np.ravel(np.asarray(t)).tolist()])
+        except (TypeError, ValueError):
+            steps = np.full(0, np.nan)
         if len(steps) != self.grid.ndim or not np.isfinite(steps).all():
             raise InputError(
                 f"a {'rotation' if isinstance(self.grid, Sphere) else 'translation'} on the"
-                f" {domain_words(self.grid)} takes {self.grid.ndim} finite numbers, not {t!r}"
+                f" {domain_words(self.grid)} takes {self.grid.ndim} finite numbers, not"
+                f" {' '.join(repr(t).split()):.80}"
             )
 
         def step(x: NDArray) -> NDArray:

@@ -271,7 +271,9 @@ class Placement:
         import csv
 
         table = self.columns()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
+        # names may hold halves of characters, which no file can
+        halves = "backslashreplace"
+        with Path(path).open("w", newline="", encoding="utf-8", errors=halves) as file:
             writer = csv.writer(file)
             writer.writerow(table)
             for row in zip(*table.values(), strict=True):
