@@ -209,7 +209,7 @@ def test_poor_rows_are_fitted_without_evidence(case: str, periodic: bool) -> Non
             LatentDomain((9,), periodic=periodic, mixing=mixing, random_state=0).fit(rows)
     if periodic:
         with pytest.raises(InputError, match="along one direction only"):
-            LatentDomain((9,), True, "ring", random_state=0).fit(rows)
+            LatentDomain((9,), periodic=True, solver="ring", random_state=0).fit(rows)
 
 
 @pytest.mark.parametrize("solver", ["fast", "random"])
