@@ -151,7 +151,10 @@ def fitted(name: str, seed: int, n: int):
     experiment = get_experiment(name)
     data = experiment.observe(seed, n)
     est = LatentDomain(
-        experiment.shape, experiment.periodic, experiment.solver, random_state=seed
+        experiment.shape,
+        periodic=experiment.periodic,
+        solver=experiment.solver,
+        random_state=seed,
     ).fit(data.X)
     return data, est
 

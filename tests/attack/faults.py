@@ -49,7 +49,9 @@ def training() -> None:
 
     trainer.CHECK = 2
     options = {"steps": 4, "settings": {"batch": 16}, "folder": Path("training")}
-    LatentDomain((9,), True, "neural", random_state=0, solver_options=options).fit(np.load("x.npy"))
+    LatentDomain((9,), periodic=True, solver="neural", random_state=0, solver_options=options).fit(
+        np.load("x.npy")
+    )
 
 
 def experiment() -> None:

@@ -113,7 +113,9 @@ def _training(folder: Path) -> None:
     options = {"steps": CHECK, "settings": {"batch": 16}, "folder": folder}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # so few steps do not converge
-        LatentDomain((9,), True, "neural", random_state=0, solver_options=options).fit(X)
+        LatentDomain(
+            (9,), periodic=True, solver="neural", random_state=0, solver_options=options
+        ).fit(X)
 
 
 def _yaml(folder: Path) -> None:
