@@ -1,13 +1,15 @@
 # Everything runs in .venv, which the first command makes.  `make demo` and `make test` work in a fresh clone.
 PYTHON ?= python3
-BIN := .venv/bin
+# where an environment has its programs
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(PROGRAMS)
 READY := .venv/.ready
 # small matrices: a second BLAS thread gains nothing, and waiting threads cost a busy machine dearly
 export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-ephys test-portable test-pages test-wheel fuzz lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-ephys test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -25,12 +27,12 @@ test-portable: $(READY)
 
 # probes with SpikeInterface itself, which is in no other environment: an environment of its own, made by the first run
 test-ephys: .venv-ephys/.ready
-	.venv-ephys/bin/python -m pytest -q --noconftest tests/test_ephys.py
+	.venv-ephys/$(PROGRAMS)/python -m pytest -q --noconftest tests/test_ephys.py
 
 .venv-ephys/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-ephys
-	.venv-ephys/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
-	.venv-ephys/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[ephys]' pytest
+	.venv-ephys/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
+	.venv-ephys/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[ephys]' pytest
 	touch .venv-ephys/.ready
 
 # reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
@@ -41,9 +43,36 @@ test-pages: $(READY)
 test-wheel:
 	rm -rf dist build .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/symlift-*.whl
-	.venv-wheel/bin/python tests/wheel.py
+	.venv-wheel/$(PROGRAMS)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	.venv-wheel/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/symlift-*.whl
+	.venv-wheel/$(PROGRAMS)/python tests/wheel.py
+
+# the same with the lowest versions that pyproject.toml declares
+test-lowest:
+	rm -rf dist build .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/$(PROGRAMS)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	$(PYTHON) tests/lowest.py > dist/lowest.txt
+	.venv-wheel/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c dist/lowest.txt dist/symlift-*.whl
+	.venv-wheel/$(PROGRAMS)/python tests/wheel.py
+
+# what a release uploads, and a dry run of it: wheel and source archive are built and checked, each is installed and tried in an
+# environment of its own.  TAG=v0.2.0 has to be the version
+TAG ?=
+release-check:
+	rm -rf dist build .venv-release
+	$(PYTHON) -m venv .venv-release
+	.venv-release/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6'
+	.venv-release/$(PROGRAMS)/python -m build
+	.venv-release/$(PROGRAMS)/python -m twine check --strict dist/*
+	test -z "$(TAG)" || test -f "dist/symlift-$(TAG:v%=%).tar.gz"
+	for archive in dist/*; do rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel && \
+	  .venv-wheel/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$archive" && \
+	  .venv-wheel/$(PROGRAMS)/python tests/wheel.py || exit 1; done
+
+# what the fast solver recovers, compared with the committed records
+check-records: $(READY)
+	$(BIN)/python benchmarks/fast_solver.py check
 
 # every loader with spoiled files for SECONDS in all (tests/attack/test_fuzz_loaders.py says how to add one), every reader with
 # thousands of examples
@@ -99,4 +128,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-ephys .venv-wheel build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv .venv-ephys .venv-wheel .venv-release build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

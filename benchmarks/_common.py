@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from symlift.paper.store import machine, source_commit
+from symlift_paper.store import machine, source_commit
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -42,8 +42,8 @@ from symlift import LatentDomain, Placement
 from symlift.core.domain import Scattered
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning
-from symlift.paper.store import machine
 from symlift.solvers.fast.propose import propose_grid
+from symlift_paper.store import machine
 
 FOLDER = RESULTS / "arrays"
 N = 20_000

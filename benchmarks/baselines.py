@@ -43,8 +43,8 @@ from symlift.datasets import (
     shot_noise,
 )
 from symlift.metrics import circular_correlation, generator_similarity
-from symlift.paper import EXPERIMENTS
-from symlift.paper.baselines import (
+from symlift_paper import EXPERIMENTS
+from symlift_paper.baselines import (
     Baseline,
     Trial,
     applicable,
@@ -53,13 +53,13 @@ from symlift.paper.baselines import (
     score,
     try_all,
 )
-from symlift.paper.baselines.embedding import isomap_plane, umap_plane
-from symlift.paper.baselines.figures import PAPER_TICA
-from symlift.paper.baselines.glasso import precision_graph
-from symlift.paper.baselines.scoring import shift_correlations
-from symlift.paper.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
-from symlift.paper.baselines.tica import pooled_energy, pooling, zca
-from symlift.paper.baselines.topology import embed_columns, read_columns
+from symlift_paper.baselines.embedding import isomap_plane, umap_plane
+from symlift_paper.baselines.figures import PAPER_TICA
+from symlift_paper.baselines.glasso import precision_graph
+from symlift_paper.baselines.scoring import shift_correlations
+from symlift_paper.baselines.spectra import adjacency, aligned, eigenbasis, loaded_covariance
+from symlift_paper.baselines.tica import pooled_energy, pooling, zca
+from symlift_paper.baselines.topology import embed_columns, read_columns
 
 # rows of data: enough for the covariances to settle, few enough for the whole table in minutes
 ROWS = {"gsn": 20_000, "ising": 20_000, "mnist15": 20_000, "mnist27": 10_000, "recordings": 1_200}

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from _common import RESULTS, write
 from symlift import Grid, LatentDomain
 from symlift.datasets import gsn
-from symlift.paper import EXPERIMENTS
 from symlift.plotting import new_figure, styled, write_figure
 from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.objective.terms import Objective
 from symlift.solvers.neural.presets import Settings
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import _settings, starting_model
+from symlift_paper import EXPERIMENTS
 
 NAME = "cost"
 SECTIONS = ("steps", "images", "fits")

@@ -32,8 +32,8 @@ from symlift import LatentDomain
 from symlift.datasets import Observations
 from symlift.errors import FitWarning
 from symlift.metrics import signal_recovery
-from symlift.paper.store import machine
 from symlift.storage.atomic import write_atomically
+from symlift_paper.store import machine
 
 N = 40_000
 FOLDER = RESULTS / "dense"

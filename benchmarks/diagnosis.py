@@ -57,7 +57,7 @@ CHANGES_AFTER_UNSEEN = (
     ),
     (
         "`stationarity` of columns in places is that of their ranks, the largest of three moments,"
-        " at most 0.02: that of raw values was a veto on gains, gaps and wild entries."
+        " at most 0.02: that of raw values was a veto on gains, missing entries and outliers."
     ),
     "A line has to explain 0.02 more than the ring that it is cut from.",
     (

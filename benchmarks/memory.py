@@ -4,7 +4,7 @@
 columns, each in a process of its own: the largest resident memory beyond that after the imports.
 Pages of the file count while they are mapped.
 
-With ``plan``, ten shapes of arrays in memory: the peak that is predicted before the fit begins, and
+With ``plan``, fifteen shapes of arrays in memory: the peak that is predicted before the fit begins, and
 the one that is measured.
 """
 
@@ -41,6 +41,12 @@ SHAPES: dict[str, tuple[int, tuple[int, ...], str, str, tuple[int, ...]]] = {
     "500 x 4,096, shuffled": (500, (64, 64), "permutation", "shuffled", (64, 64)),
     "300 x 5,184, shuffled": (300, (72, 72), "permutation", "shuffled", (72, 72)),
     "1,000 x 400 on 6,400 points": (1_000, (20, 20), "permutation", "shuffled", (80, 80)),
+    # shapes that no coefficient was fitted on
+    "4,000 x 100, rotated": (4_000, (100,), "orthogonal", "auto", (100,)),
+    "50,000 x 400, shuffled": (50_000, (20, 20), "permutation", "shuffled", (20, 20)),
+    "8,000 x 512, shuffled": (8_000, (8, 8, 8), "permutation", "shuffled", (8, 8, 8)),
+    "5,000 x 1,089, shuffled": (5_000, (33, 33), "permutation", "shuffled", (33, 33)),
+    "3,000 x 2,500, shuffled": (3_000, (50, 50), "permutation", "shuffled", (50, 50)),
 }
 
 CASES: dict[str, dict[str, Any]] = {

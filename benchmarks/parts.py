@@ -28,7 +28,7 @@ from _common import RESULTS
 from symlift import LatentDomains
 from symlift.datasets import gsn, random_orthogonal
 from symlift.metrics import signal_recovery
-from symlift.paper.store import machine
+from symlift_paper.store import machine
 
 OUT = RESULTS / "parts"
 

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from _common import RESULTS
-from symlift.paper.store import machine
+from symlift_paper.store import machine
 
 OUT = RESULTS / "real_arrays"
 

@@ -28,7 +28,7 @@ from _common import RESULTS, write
 from symlift import LatentDomain
 from symlift.datasets import Observations, ScrambledBits, image_crops, load_mnist, scrambled_bits
 from symlift.metrics import bit_structure, generator_similarity, signal_recovery
-from symlift.paper.runner import peak_rss_mb
+from symlift_paper.runner import peak_rss_mb
 
 NAME, N = "real_data_images", 50_000
 FIRST = 10  # seeds below were used while the solver was designed

@@ -38,8 +38,8 @@ from symlift.datasets import load_recording, ring_population
 from symlift.datasets.recordings import ARRAYS
 from symlift.errors import FitWarning
 from symlift.metrics import circular_correlation
-from symlift.paper.transport import transport_rows
 from symlift.solvers.ring.search import stabilise
+from symlift_paper.transport import transport_rows
 
 NAME = "real_data_recordings"
 SEEDS = range(5)

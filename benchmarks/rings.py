@@ -36,13 +36,13 @@ import torch
 import symlift
 from _common import RESULTS, write
 from symlift.core.model import LiftedModel
-from symlift.paper import EXPERIMENTS
-from symlift.paper.first_table import table1_jobs
-from symlift.paper.jobs import Job
-from symlift.paper.runner import signal_figures
-from symlift.paper.store import Archive, made_entry, source_commit, source_digest
-from symlift.paper.studies import MORRIS, ablation_jobs, morris_jobs
 from symlift.solvers.neural import training as training_solver
+from symlift_paper import EXPERIMENTS
+from symlift_paper.first_table import table1_jobs
+from symlift_paper.jobs import Job
+from symlift_paper.runner import signal_figures
+from symlift_paper.store import Archive, made_entry, source_commit, source_digest
+from symlift_paper.studies import MORRIS, ablation_jobs, morris_jobs
 from training import scores
 
 PROBES = RESULTS / "ring_probes.json"
@@ -63,7 +63,9 @@ EVERY = 5_000
 #: the code that decides a trained map, next to its settings, which are in the record; closed forms,
 #: the choice of a preset, and what is read or refused before are not among it
 _TRAINED_BY = {
-    "core": ("differentiable", "embedding", "grid", "group", "lags", "linalg", "model", "rows"),
+    "core": (
+        "differentiable", "embedding", "factor", "grid", "group", "lags", "linalg", "model", "rows",
+    ),
     "datasets": ("observations", "randomness", "shot_noise", "transforms"),
     "solvers/neural": ("clock", "compiled", "data", "learners", "network", "trainer"),
     "solvers/neural/objective": (

@@ -41,11 +41,6 @@ from symlift.core.model import LiftedModel
 from symlift.datasets import Observations, ring_population
 from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
-from symlift.paper import EXPERIMENTS
-from symlift.paper.figures.neural import standard_scores
-from symlift.paper.jobs import covariance_jobs, training_jobs
-from symlift.paper.runner import peak_rss_mb
-from symlift.paper.store import Archive, made_entry
 from symlift.solvers.fast import pipeline as fast
 from symlift.solvers.neural import training as training_solver
 from symlift.solvers.neural.data import split_held_out
@@ -53,6 +48,11 @@ from symlift.solvers.neural.presets import PRESETS, Settings, fitted, preset_for
 from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import starting_model
+from symlift_paper import EXPERIMENTS
+from symlift_paper.figures.neural import standard_scores
+from symlift_paper.jobs import covariance_jobs, training_jobs
+from symlift_paper.runner import peak_rss_mb
+from symlift_paper.store import Archive, made_entry
 
 #: seconds per step of the authors' TensorFlow code, 2 cores, no GPU, quiet machine: median, and
 #: peak

@@ -17,7 +17,7 @@ from symlift.datasets import Observations, gsn
 from symlift.errors import InputError
 from symlift.metrics import signal_recovery
 from symlift.metrics.generators import derivative
-from symlift.paper.baselines import (
+from symlift_paper.baselines import (
     SLOW,
     Baseline,
     BaselineResult,
@@ -29,7 +29,7 @@ from symlift.paper.baselines import (
     tune,
     tuning,
 )
-from symlift.paper.baselines.figures import PAPER_TICA
+from symlift_paper.baselines.figures import PAPER_TICA
 
 pytestmark = pytest.mark.portable
 
@@ -217,7 +217,7 @@ def test_applicable_follows_the_kind_of_data(data):
 
 
 def test_figures_of_the_paper_name_what_exists():
-    from symlift.paper import EXPERIMENTS
+    from symlift_paper import EXPERIMENTS
 
     assert set(PAPER_TICA) <= set(EXPERIMENTS)
     configurations = {(c["rate"], c["pool"]) for c in get_baseline("tica").configurations()}

@@ -7,18 +7,18 @@ import pytest
 
 from symlift import Grid, InputError
 from symlift.datasets import gsn, image_crops
-from symlift.paper.baselines.scoring import batch_score, sample_score, shift_correlations
-from symlift.paper.baselines.spectra import adjacency, eigenbasis
-from symlift.paper.baselines.topology import (
+from symlift_paper.baselines.scoring import batch_score, sample_score, shift_correlations
+from symlift_paper.baselines.spectra import adjacency, eigenbasis
+from symlift_paper.baselines.topology import (
     correlation_distance,
     near_weights,
     principal_axes,
     read_columns,
 )
-from symlift.paper.first_table import table1
-from symlift.paper.jobs import authors_jobs
-from symlift.paper.registry import AUTHORS, EXPERIMENTS
-from symlift.paper.runner import run_baseline
+from symlift_paper.first_table import table1
+from symlift_paper.jobs import authors_jobs
+from symlift_paper.registry import AUTHORS, EXPERIMENTS
+from symlift_paper.runner import run_baseline
 
 
 @pytest.fixture

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from symlift.core.grid import Grid
 from symlift.datasets import Observations, gsn, random_orthogonal
 from symlift.errors import InputError
-from symlift.paper.baselines import get_baseline, score, tune
-from symlift.paper.baselines.covariance import smooth_spectrum
-from symlift.paper.baselines.embedding import isomap_plane
-from symlift.paper.baselines.glasso import _precision, precision_graph
-from symlift.paper.baselines.liegan import _discriminate, _layers, exponentials
-from symlift.paper.baselines.spectra import adjacency, eigenbasis, loaded_covariance
-from symlift.paper.baselines.tica import pooled_energy, pooling
-from symlift.paper.baselines.topology import (
+from symlift_paper.baselines import get_baseline, score, tune
+from symlift_paper.baselines.covariance import smooth_spectrum
+from symlift_paper.baselines.embedding import isomap_plane
+from symlift_paper.baselines.glasso import _precision, precision_graph
+from symlift_paper.baselines.liegan import _discriminate, _layers, exponentials
+from symlift_paper.baselines.spectra import adjacency, eigenbasis, loaded_covariance
+from symlift_paper.baselines.tica import pooled_energy, pooling
+from symlift_paper.baselines.topology import (
     embed_columns,
     grid_weights,
     on_grid,

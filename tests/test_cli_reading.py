@@ -17,11 +17,11 @@ import zarr
 from rich.console import Console
 
 from symlift import Diagnosis, InputError, Verdict, load, read
-from symlift.cli import experiments
 from symlift.runs.inspect import inspect
 from symlift.runs.readers import ReadOptions
 from symlift.runs.readers.kinds import local_file
 from symlift.runs.record import InputRecord, open_run
+from symlift_paper import commands as experiments
 
 sys.path.insert(0, str(Path(__file__).parent / "attack"))
 from commands import everything, refused, run_command

@@ -10,10 +10,10 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.datasets import gsn, ising
 from symlift.errors import FitWarning
-from symlift.paper import Experiment
-from symlift.paper.runner import ARRIVED, _slow_waves, run_closings
 from symlift.solvers.neural.convergence import STATIONARY, all_show, signs_of_convergence
 from symlift.solvers.neural.presets import preset_for
+from symlift_paper import Experiment
+from symlift_paper.runner import ARRIVED, _slow_waves, run_closings
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=(2_000, 31))

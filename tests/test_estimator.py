@@ -435,8 +435,8 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     X = gsn(60, (9,), random_state=0).X
-    fresh = LatentDomain((9,), True, "random", random_state=0)
-    fitted = LatentDomain((9,), True, "random", random_state=0)
+    fresh = LatentDomain((9,), periodic=True, solver="random", random_state=0)
+    fitted = LatentDomain((9,), periodic=True, solver="random", random_state=0)
     fitted.fit(X, names=[f"old{i}" for i in range(9)])
     before = dict(vars(fitted))
     with monkeypatch.context() as patch:
@@ -477,5 +477,5 @@ def test_odd_rows_are_refused_in_one_line(kind, words):
         "bfloat16": lambda: torch.tensor(X).to(torch.bfloat16),
     }[kind]()
     with pytest.raises(InputError, match=words) as caught:
-        LatentDomain((9,), True, "random").fit(rows)
+        LatentDomain((9,), periodic=True, solver="random").fit(rows)
     assert "\n" not in str(caught.value)

@@ -25,17 +25,17 @@ from symlift.metrics import (
     generator_similarity,
     signal_recovery,
 )
-from symlift.paper import EXPERIMENTS, get_experiment
-from symlift.paper.figures import FIGURES, bit_training, draw
-from symlift.paper.figures import bits as bits_module
-from symlift.paper.figures import neural as neural_module
-from symlift.paper.figures import waveforms as waveforms_module
-from symlift.paper.figures.request import Fit, Request, aligned_map
 from symlift.plotting import STYLE, save_figure, styled
 from symlift.solvers.contract import no_progress
 from symlift.solvers.neural.full_batch import Closing
 from symlift.solvers.neural.presets import PRESETS
 from symlift.solvers.neural.training import solve
+from symlift_paper import EXPERIMENTS, get_experiment
+from symlift_paper.figures import FIGURES, bit_training, draw
+from symlift_paper.figures import bits as bits_module
+from symlift_paper.figures import neural as neural_module
+from symlift_paper.figures import waveforms as waveforms_module
+from symlift_paper.figures.request import Fit, Request, aligned_map
 
 # so few rows are nothing to be trusted, and the fits say so
 pytestmark = pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
@@ -151,7 +151,10 @@ def fitted(name: str, seed: int, n: int):
     experiment = get_experiment(name)
     data = experiment.observe(seed, n)
     est = LatentDomain(
-        experiment.shape, experiment.periodic, experiment.solver, random_state=seed
+        experiment.shape,
+        periodic=experiment.periodic,
+        solver=experiment.solver,
+        random_state=seed,
     ).fit(data.X)
     return data, est
 
@@ -395,7 +398,7 @@ def test_the_demos_figures_have_the_same_style(tmp_path, rng):
 
 
 def test_naming_figures_does_not_import_matplotlib():
-    code = "import sys, symlift.paper, symlift.paper.figures; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, symlift_paper, symlift_paper.figures; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

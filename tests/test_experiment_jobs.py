@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from symlift import InputError
-from symlift.paper import EXPERIMENTS, experiments_with, get_experiment, run_baseline
-from symlift.paper.jobs import (
+from symlift.solvers.registry import CHECKPOINT
+from symlift_paper import EXPERIMENTS, experiments_with, get_experiment, run_baseline
+from symlift_paper.jobs import (
     Job,
     baseline_jobs,
     ceiling_jobs,
@@ -20,10 +21,9 @@ from symlift.paper.jobs import (
     solver_jobs,
     training_jobs,
 )
-from symlift.paper.registry import AUTHORS, read_experiments
-from symlift.paper.scheduler import by_turns, cluster, run_jobs
-from symlift.paper.store import Archive, Cache, default_cache, source_digest
-from symlift.solvers.registry import CHECKPOINT
+from symlift_paper.registry import AUTHORS, read_experiments
+from symlift_paper.scheduler import by_turns, cluster, run_jobs
+from symlift_paper.store import Archive, Cache, default_cache, source_digest
 
 RING = EXPERIMENTS["gsn15-fft"].model_copy(update={"n": 400, "baseline_n": 400})
 TIMING = {"cpu_seconds", "seconds", "peak_rss_mb"}
@@ -41,8 +41,8 @@ def figures(entry) -> dict:
 
 
 def test_the_registry_names_methods_that_exist():
-    from symlift.paper.baselines import BASELINES
     from symlift.solvers.registry import SOLVERS, canonical
+    from symlift_paper.baselines import BASELINES
 
     for experiment in EXPERIMENTS.values():
         assert set(experiment.baselines) <= set(BASELINES)
@@ -214,7 +214,7 @@ def test_what_was_run_is_not_run_again(tmp_path, monkeypatch):
 def test_other_code_is_measured_again(tmp_path, monkeypatch):
     cache = Cache(tmp_path)
     cache.run(job())
-    monkeypatch.setattr("symlift.paper.store.source_digest", lambda: "0" * 16)
+    monkeypatch.setattr("symlift_paper.store.source_digest", lambda: "0" * 16)
     assert cache.get(job()) is None
 
 
@@ -309,7 +309,7 @@ def test_a_budget_says_what_it_left_out(tmp_path):
 def test_a_budget_that_runs_out_begins_nothing_more(tmp_path, monkeypatch):
     cheap = RING.model_copy(update={"cost": {"random": 1.0}})
     moments = iter([0.0, 0.0, 9.5])  # the start, the first job, the second one
-    monkeypatch.setattr("symlift.paper.scheduler.time", SimpleNamespace(time=lambda: next(moments)))
+    monkeypatch.setattr("symlift_paper.scheduler.time", SimpleNamespace(time=lambda: next(moments)))
     outcome = run_jobs(
         [job(experiment=cheap, seed=s) for s in (0, 1)], Cache(tmp_path), budget=10.0
     )

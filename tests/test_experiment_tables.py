@@ -16,9 +16,11 @@ from typer.testing import CliRunner
 
 from symlift import Grid, InputError
 from symlift.cli import app
-from symlift.paper import EXPERIMENTS
-from symlift.paper.first_table import table1, table1_jobs
-from symlift.paper.jobs import (
+from symlift.solvers.neural.printed import PRINTED
+from symlift.solvers.neural.training import _settings
+from symlift_paper import EXPERIMENTS
+from symlift_paper.first_table import table1, table1_jobs
+from symlift_paper.jobs import (
     Job,
     baseline_jobs,
     closing_jobs,
@@ -29,10 +31,10 @@ from symlift.paper.jobs import (
     tabled_jobs,
     training_jobs,
 )
-from symlift.paper.prices import PRINTED_STEPS, estimate, printed_price
-from symlift.paper.results import fill_tables, one_experiment, results_page
-from symlift.paper.store import Archive, source_commit
-from symlift.paper.studies import (
+from symlift_paper.prices import PRINTED_STEPS, estimate, printed_price
+from symlift_paper.results import fill_tables, one_experiment, results_page
+from symlift_paper.store import Archive, source_commit
+from symlift_paper.studies import (
     MORRIS,
     PAPER_MORRIS,
     STUDIES,
@@ -48,9 +50,7 @@ from symlift.paper.studies import (
     tica_jobs,
     tica_table,
 )
-from symlift.paper.tables import ResultTable, Spread, spread
-from symlift.solvers.neural.printed import PRINTED
-from symlift.solvers.neural.training import _settings
+from symlift_paper.tables import ResultTable, Spread, spread
 
 runner = CliRunner()
 FIGURES = (
@@ -566,7 +566,7 @@ def test_a_search_goes_on_with_its_best_on_other_rows(monkeypatch, tmp_path):
 
 
 def test_a_liegan_run_leaves_out_its_beginning(rng):
-    from symlift.paper.baselines.liegan import fit
+    from symlift_paper.baselines.liegan import fit
 
     X, grid = rng.normal(size=(80, 5)), Grid(5, True)
     options = {"steps": 20, "checkpoints": 5, "batch": 8, "hidden": 8}
@@ -612,8 +612,8 @@ def test_a_run_knows_its_commit_only_where_its_source_is_committed(
         told = {"status": changed, "rev-parse": "abc123\n"}.get(words[3], "")
         return subprocess.CompletedProcess(words, 0, stdout=told)
 
-    monkeypatch.setattr("symlift.paper.store.subprocess.run", run)
-    monkeypatch.setattr("symlift.paper.store.shutil.which", lambda name: name)
+    monkeypatch.setattr("symlift_paper.store.subprocess.run", run)
+    monkeypatch.setattr("symlift_paper.store.shutil.which", lambda name: name)
     source_commit.cache_clear()
     assert source_commit() == commit
     source_commit.cache_clear()
@@ -702,7 +702,7 @@ def test_one_experiment_with_its_baselines(small):
 
 
 def test_a_budget_of_one_experiment_leaves_out_baselines(small):
-    from symlift.paper import get_experiment
+    from symlift_paper import get_experiment
 
     experiment = get_experiment("small", small)
     result = one_experiment(experiment, baselines=True, budget=2.0)
@@ -711,7 +711,7 @@ def test_a_budget_of_one_experiment_leaves_out_baselines(small):
 
 
 def test_a_budget_stops_a_training(small):
-    from symlift.paper import get_experiment
+    from symlift_paper import get_experiment
 
     result = one_experiment(get_experiment("small", small), "neural", budget=0.5)
     assert result["ended"] == "seconds"

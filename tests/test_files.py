@@ -21,7 +21,7 @@ from pyarrow import feather, parquet
 from scipy.io import savemat
 
 from symlift import InputError, read
-from symlift.core.frames import check_frame
+from symlift.core.tabular import check_frame
 from symlift.runs.readers import ReadOptions, read_table
 from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.header import is_header

@@ -36,7 +36,7 @@ def _close() -> Iterator[None]:
 @functools.cache
 def fit(shape: tuple[int, ...], periodic: bool = False) -> LatentDomain:
     X = gsn(600, shape, periodic=periodic, transform="permutation", random_state=1).X
-    return LatentDomain(shape, periodic, random_state=0).fit(X)
+    return LatentDomain(shape, periodic=periodic, random_state=0).fit(X)
 
 
 def test_the_axes_that_are_given_are_used_and_returned() -> None:

@@ -11,12 +11,12 @@ from scipy.linalg import expm
 
 from symlift.core.grid import Grid
 from symlift.datasets import gsn
-from symlift.paper import EXPERIMENTS
 from symlift.solvers.neural.data import split_held_out
 from symlift.solvers.neural.network import EigenvectorNetwork, GeneratorNetwork, initial_model
 from symlift.solvers.neural.printed import PRINTED
 from symlift.solvers.neural.trainer import Trainer
 from symlift.solvers.neural.training import _settings, solve, starting_model
+from symlift_paper import EXPERIMENTS
 
 #: row → (grid, columns)
 ROWS = {

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -22,14 +24,19 @@ TARGETS = set(
 )
 
 
+def jobs(path: Path) -> dict[str, dict]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+
+
 def steps(path: Path) -> list[dict]:
-    jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
-    return [step for job in jobs.values() for step in job["steps"]]
+    return [step for job in jobs(path).values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_call_targets_that_exist(path):
+    # besides the Makefile, only make itself has to come from somewhere
     commands = [step["run"] for step in steps(path) if "run" in step]
+    commands = [command for command in commands if not command.startswith("choco install make ")]
     assert commands
     for command in commands:
         make, target = command.split()
@@ -37,21 +44,54 @@ def test_workflows_call_targets_that_exist(path):
         assert target in TARGETS
 
 
-def test_workflows_cover_tests_docs_and_wheel():
-    assert [path.stem for path in WORKFLOWS] == ["docs", "test", "wheel"]
+def test_workflows_cover_tests_docs_wheel_nights_and_releases():
+    assert {"docs", "nightly", "release", "test", "wheel"} <= {path.stem for path in WORKFLOWS}
 
 
 @pytest.mark.parametrize("name", ["test", "wheel"])
 def test_workflows_run_on_the_supported_versions(name):
-    jobs = yaml.safe_load(
-        (ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
-    )["jobs"]
-    versions = jobs[name]["strategy"]["matrix"]["python-version"]
+    job = jobs(ROOT / ".github" / "workflows" / f"{name}.yml")[name]
+    versions = job["strategy"]["matrix"]["python-version"]
     classifiers = [
         c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)
     ]
-    assert versions == classifiers
+    assert versions[: len(classifiers)] == classifiers
     assert PROJECT["requires-python"] == f">={versions[0]}"
+    # what is not declared is tried, and may fail
+    for undeclared in versions[len(classifiers) :]:
+        assert f"matrix.python-version == '{undeclared}'" in job["continue-on-error"]
+    systems = {system.split("-")[0] for system in job["strategy"]["matrix"]["os"]}
+    assert systems == {"ubuntu", "macos", "windows"}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_only_what_publishes_may_write(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    writing = {name for name, job in workflow["jobs"].items() if "permissions" in job}
+    assert writing == {"docs": {"deploy"}, "release": {"publish"}}.get(path.stem, set())
+    for name in writing:
+        assert "run" not in {key for step in workflow["jobs"][name]["steps"] for key in step}
+        assert workflow["jobs"][name]["if"]
+
+
+def test_the_lowest_versions_are_those_declared():
+    command = [sys.executable, ROOT / "tests" / "lowest.py", "data"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    pins = dict(line.split("==") for line in done.stdout.splitlines())
+    assert len(pins) == len(PROJECT["dependencies"]) + len(PROJECT["optional-dependencies"]["data"])
+    assert f"numpy>={pins['numpy']}" in PROJECT["dependencies"]
+
+
+def test_the_source_archive_has_what_the_makefile_and_the_tests_read():
+    listed = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").split()
+    # these come by themselves
+    automatic = {"LICENSE", "README.md", "pyproject.toml", "src", "MANIFEST.in"}
+    ignored = {".ci", ".git", ".gitignore"}
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.splitlines()
+    assert {name.split("/")[0] for name in tracked} <= {*listed, *automatic, *ignored}
 
 
 def test_issue_forms_and_hooks_are_well_formed():
@@ -79,7 +119,7 @@ def test_one_version_everywhere():
         "symlift.metrics",
         "symlift.plotting",
         "symlift.diagnosis",
-        "symlift.paper",
+        "symlift_paper",
     ],
 )
 def test_completion_shows_public_names_only(module):

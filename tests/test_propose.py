@@ -112,8 +112,8 @@ def test_an_unsure_grid_names_the_other(monkeypatch):
     with pytest.warns(
         FitWarning,
         match=(
-            r"the ring of 16 points explains 0.91 of what is real, the 4 × 4 grid, axis 2 closed,"
-            r" 0.90"
+            r"the ring of 16 points explains 91 % of the reproducible correlation, the 4 × 4 grid,"
+            r" axis 2 closed, 90 %: give grid="
         ),
     ):
         LatentDomain(random_state=0).fit(data.X)

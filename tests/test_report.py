@@ -120,7 +120,7 @@ def fitted(kind: str) -> tuple[LatentDomain, np.ndarray]:
         np.float32
     )
     solver = "random" if kind == "volume" else "fast"  # volumes have no small example that is quick
-    return LatentDomain(shape, periodic, solver, random_state=0).fit(X), X
+    return LatentDomain(shape, periodic=periodic, solver=solver, random_state=0).fit(X), X
 
 
 def make_run(
@@ -363,7 +363,7 @@ def test_what_an_estimator_saved_is_reported(tmp_path: Path) -> None:
 
 def test_a_saved_fit_a_fit_in_memory_and_a_loaded_one_have_the_same_page(tmp_path: Path) -> None:
     _, X = fitted("ring")
-    estimator = LatentDomain((15,), True, "fast", random_state=0).fit(X)
+    estimator = LatentDomain((15,), periodic=True, solver="fast", random_state=0).fit(X)
     found = estimator.diagnose(X)
     estimator.save(tmp_path / "page")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from symlift.metrics import signal_recovery
-from symlift.paper import EXPERIMENTS
+from symlift_paper import EXPERIMENTS
 
 ROOT = Path(__file__).parents[1]
 RECORDS = sorted((ROOT / "benchmarks" / "results" / "rings").glob("*.json"))

@@ -95,7 +95,7 @@ def test_a_run_holds_what_its_user_needs(here):
     assert {"symlift", "python", "numpy", "torch"} <= set(record["versions"])
     assert record["timings"]["total"] >= record["timings"]["fit"] > 0
     X = np.load("x.npy")
-    est = LatentDomain((3, 4), True, "random", random_state=3).fit(X)
+    est = LatentDomain((3, 4), periodic=True, solver="random", random_state=3).fit(X)
     assert np.allclose(load("x-symlift").transform(X), est.transform(X), atol=1e-12)
     assert np.allclose(np.load("x-symlift/signals.npy"), est.transform(X), atol=1e-12)
     with np.load("x-symlift/samples.npz") as samples:

@@ -39,7 +39,7 @@ def parts_of(X):
 
 
 def table(n=1_200, seed=0, common=0.0):
-    """Two lines of 12, a grid of 5x5, a dead column and six strangers, shuffled."""
+    """Two lines of 12, a grid of 5x5, a dead column and six unrelated columns, shuffled."""
     rng = np.random.default_rng(seed)
     fields = [gsn(n, s, random_state=seed * 10 + k).X for k, s in enumerate([(12,), (12,), (5, 5)])]
     X = np.concatenate([x / x.std() for x in fields], axis=1)
@@ -56,7 +56,7 @@ def same_partition(a, b):
     return len(pairs) == len(set(a)) == len(set(b)) and all((x < 0) == (y < 0) for x, y in pairs)
 
 
-def test_columns_of_each_domain_are_one_part_and_strangers_none():
+def test_columns_of_each_domain_are_one_part_and_unrelated_ones_none():
     for seed in range(3):
         X, part = table(seed=seed)
         assert same_partition(parts_of(X), part)

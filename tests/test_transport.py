@@ -7,7 +7,7 @@ import pytest
 
 from symlift import LatentDomain
 from symlift.datasets import ring_population
-from symlift.paper.transport import transport_rows
+from symlift_paper.transport import transport_rows
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Three strangers with a file each, from the file to the right answer: by commands alone, and from
+"""Three new users with a file each, from the file to the right answer: by commands alone, and from
 Python in ten lines.
 """
 

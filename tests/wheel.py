@@ -1,25 +1,30 @@
 """Try the installed wheel as a user would: `make test-wheel` runs this in an environment that has
 nothing else in it.
 
-The README's Python block, the command line from a file to a report, and the demonstration; none of
-them may need PyTorch.
+The demonstration, then the README's Python and its commands, word for word, on what that left;
+none of them may need PyTorch.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 import symlift
-from symlift.datasets import gsn
 
 README = Path(__file__).parent.parent / "README.md"
+
+
+def block(language: str, number: int = 0) -> str:
+    """One of the README's blocks of code."""
+    text = README.read_text(encoding="utf-8")
+    pattern = rf"^```{language}\n(.*?)^```$"
+    return str(re.findall(pattern, text, re.MULTILINE | re.DOTALL)[number])
 
 
 def main() -> None:
@@ -32,25 +37,23 @@ def main() -> None:
             "PyTorch is installed here, so nothing shows that symlift works without it"
         )
     with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder, "shuffled.npy"), gsn(2000, (15, 15), transform="permutation").X)
-        block = re.search(
-            r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-        )
-        if block is None:
-            raise SystemExit("README.md has no Python block")
-        Path(folder, "readme.py").write_text(block[1], encoding="utf-8")
         symlift_command = str(Path(sys.executable).with_name("symlift"))
+        Path(folder, "readme.py").write_text(block("python"), encoding="utf-8")
         for command in (
-            [sys.executable, "readme.py"],
-            [symlift_command, "inspect", "shuffled.npy"],
-            [symlift_command, "recover", "shuffled.npy", "--grid", "15x15", "--out", "run-of-file"],
             [symlift_command, "demo", "--out", "demo"],
+            [sys.executable, "readme.py"],
+            *(
+                [symlift_command, *shlex.split(line, comments=True)[1:]]
+                for line in block("sh", 1).splitlines()
+            ),
+            [symlift_command, "experiment", "--help"],
         ):
             subprocess.run(command, cwd=folder, check=True)
         for made in (
             "page.html",
-            "run-of-file/report.html",
-            "run-of-file/placement.csv",
+            "run/report.html",
+            "run/placement.csv",
+            "signals.npy",
             "demo/demo.png",
         ):
             if not Path(folder, made).stat().st_size:

@@ -9,7 +9,7 @@ from typing import Any
 from _common import write
 from symlift.diagnosis.examine import check_fit
 from symlift.errors import FitWarning
-from symlift.paper.registry import get_experiment
+from symlift_paper.registry import get_experiment
 from verdicts.page import put
 
 ROWS = (

@@ -21,12 +21,15 @@ _HOME = {
     "LatentDomain": "symlift.estimator",
     "LatentDomains": "symlift.several",
     "LiftedModel": "symlift.core.model",
-    "Placement": "symlift.solvers.contract",
+    "Placement": "symlift.solvers.placement",
     "Scattered": "symlift.core.domain",
     "Sphere": "symlift.core.sphere",
     "Verdict": "symlift.diagnosis",
-    "load": "symlift.several",
+    "load": "symlift.loading",
+    "place": "symlift.functions",
+    "propose": "symlift.functions",
     "read": "symlift.runs.readers",
+    "unmix": "symlift.functions",
 }
 
 __all__ = [
@@ -42,7 +45,10 @@ __all__ = [
     "Verdict",
     "__version__",
     "load",
+    "place",
+    "propose",
     "read",
+    "unmix",
 ]
 
 if TYPE_CHECKING:
@@ -53,9 +59,11 @@ if TYPE_CHECKING:
     from symlift.diagnosis import Diagnosis, Verdict
     from symlift.errors import InputError
     from symlift.estimator import LatentDomain
+    from symlift.functions import place, propose, unmix
+    from symlift.loading import load
     from symlift.runs.readers import read
-    from symlift.several import LatentDomains, load
-    from symlift.solvers.contract import Placement
+    from symlift.several import LatentDomains
+    from symlift.solvers.placement import Placement
 
 
 def __getattr__(name: str) -> Any:

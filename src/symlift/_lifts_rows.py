@@ -11,10 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from symlift._given_rows import given_rows
 from symlift.core.angles import fundamental, fundamentals
 from symlift.core.domain import Scattered, TakenColumns
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
+from symlift.core.rows import check_finite, check_moments
+from symlift.core.sphere import Sphere
+from symlift.core.tabular import as_numbers
 from symlift.errors import InputError
 from symlift.statistics.gather import each_block, is_dask
 from symlift.statistics.kriging import FieldPredictor
@@ -37,8 +41,29 @@ class LiftsRows(TransformerMixin):
 
     if TYPE_CHECKING:
 
-        def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
-            """X as an array, checked."""
+        @property
+        def _names(self) -> Any: ...
+        @property
+        def _places(self) -> bool: ...
+
+    def _array(self, X: Any, reset: bool = False) -> NDArray:
+        return given_rows(self, X, reset)
+
+    def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
+        """X as `_array` returns it, checked, with gaps filled in unless ``fill`` is False."""
+        rows = self._array(X)
+        return (
+            self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
+        )
+
+    def _filled(self, rows: NDArray) -> NDArray:
+        filler = getattr(self, "gap_filler_", None)
+        if filler is None:
+            raise InputError(
+                "X holds NaN, and the rows of the fit had none: drop or impute them first, or fit"
+                " rows with gaps"
+            )
+        return filler.fill(rows)
 
     @cached_property
     def lifting_map_(self) -> NDArray[np.float64]:
@@ -87,7 +112,7 @@ class LiftsRows(TransformerMixin):
             Observations.
         """
         check_is_fitted(self)
-        return self.lifter_.unlift(np.asarray(Y))
+        return self.lifter_.unlift(Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y"))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
         r"""Arrange signals as fields on the grid.
@@ -103,7 +128,7 @@ class LiftsRows(TransformerMixin):
             Fields; the last axis is there if there are several channels.
         """
         check_is_fitted(self)
-        Y = np.asarray(Y)
+        Y = Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y")
         if Y.ndim != 2 or Y.shape[1] != self.lifter_.n_outputs:
             raise InputError(
                 f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"
@@ -205,6 +230,37 @@ class LiftsRows(TransformerMixin):
                 " is estimated from: fit again, or save with samples"
             )
         return FieldPredictor.of(self.transform(self.samples_.observed), self.grid_)
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
+        """Return how good the fit is on X; larger is better.
+
+        The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of
+        the same rows on the same grid, best with rows that were not fitted. On a sphere it is the
+        share of the third moment of the rows that rotations leave as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Observations.
+        y : None
+            Ignored; scikit-learn passes it.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        from symlift.solvers.sphere.judge import judge_rows
+        from symlift.statistics.selection import held_out_in_window
+
+        check_is_fitted(self)
+        rows = np.asarray(self._rows(X), dtype=np.float64)
+        check_moments(rows, self._names)
+        if isinstance(self.grid_, Sphere):
+            return judge_rows(self.model_, rows).share
+        return -held_out_in_window(
+            self.model_.map, rows, self.model_.lattice, self.n_channels_
+        ).value()
 
     def phase(self, X: ArrayLike) -> NDArray:
         """Return positions on a ring or torus, the arguments of the fundamental harmonics.

@@ -3,60 +3,57 @@
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from symlift._keeps_fit import KeepsFit
 from symlift._lifts_rows import LiftsRows
+from symlift._parameters import by_keyword, check_known_options, check_parameters
+from symlift._streams_rows import StreamsRows
 from symlift._watch import refit_words, watching
-from symlift.core.domain import Domain, Scattered, TakenColumns
-from symlift.core.frames import check_frame, check_kind, column_names
+from symlift.core.domain import Domain, TakenColumns
 from symlift.core.grid import Grid
+from symlift.core.linalg import of_one_direction
 from symlift.core.model import LiftedModel
 from symlift.core.rows import (
     ColumnsOf,
     Survey,
     check_enough,
-    check_finite,
+    check_moments,
     column_of,
     float_type,
     survey,
     varying,
 )
 from symlift.core.sphere import Sphere
+from symlift.core.tabular import column_names
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
-from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver, get_solver
-from symlift.solvers.reorder import reordered
-from symlift.statistics.gather import gathered
+from symlift.solvers.registry import TRAINED, canonical, get_solver
 from symlift.statistics.prediction import GapFiller
-from symlift.statistics.stream import Stream
-from symlift.storage.sample_file import Samples, SamplesError, read_samples
 
 if TYPE_CHECKING:
-    from symlift._estimator_file import EstimatorRecord
+    pass
 
-__all__ = ["LatentDomain", "given_rows", "load_domain"]
+__all__ = ["LatentDomain"]
 
-# gaps are predicted from statistics of at most so many rows, and learned unasked for at most so
-# many columns
+# missing entries are predicted from statistics of at most so many rows; where the rows of the fit
+# have none, the predictor is learned up to so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
 
 
-class LatentDomain(LiftsRows, BaseEstimator):
+class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     r"""Find the grid that vectors were measured on, its translation symmetry, and the signals.
 
     The fitted map is y(t) = w₀ᵀ ρ̂(-t) E (x - mean), evaluated at the points t of the grid; ρ̂ is
@@ -140,9 +137,11 @@ class LatentDomain(LiftsRows, BaseEstimator):
 
     grid_: Any  # a Grid or a Sphere, whose users know which
 
+    @by_keyword
     def __init__(
         self,
         grid: Any = "auto",
+        *,
         periodic: bool | Sequence[bool] = False,
         solver: str = "auto",
         mixing: str = "auto",
@@ -207,66 +206,6 @@ class LatentDomain(LiftsRows, BaseEstimator):
         self.__dict__ = fitted.__dict__
         return self
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: Any = None,  # noqa: ARG002 - scikit-learn passes it
-        *,
-        half_life: float | None = None,
-    ) -> Self:
-        """Add rows that keep coming, and notice columns that exchange places.
-
-        Moments of all rows so far are kept exactly, and a sample of them, from which the domain is
-        found again whenever there are twice as many rows. Each batch is compared with the rows
-        before it: where columns have exchanged places, the placement follows them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The next rows, without gaps; at most 4,096 columns.
-        y : None
-            Ignored; scikit-learn passes it.
-        half_life : float, optional
-            Number of rows after which a row has half of its weight; by default none is forgotten.
-
-        Returns
-        -------
-        LatentDomain
-            The estimator; not fitted yet while there are too few rows for the mixing asked for.
-
-        Warns
-        -----
-        FitWarning
-            If columns have exchanged places.
-        """
-        self._check_settings()
-        rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
-        check_finite(rows, False, self._names)
-        stream = getattr(self, "stream_", None) or Stream.of(rows.shape[1])
-        rng = np.random.default_rng(
-            (check_random_state(self.random_state).randint(2**31 - 1), stream.batches)
-        )
-        exchange = stream.add(np.asarray(rows, dtype=float_type(rows.dtype)), rng, half_life)
-        if exchange is not None:
-            warnings.warn(exchange.words(self._names), FitWarning, stacklevel=2)
-        # rows of the last fit, and what it found for columns in their first places
-        before, first = getattr(self, "_streamed", None) or self._fitted_before()
-        enough = self._places or len(stream.sample) > 1.25 * rows.shape[1] + 1
-        if enough and len(stream.sample) >= 2 * before:
-            again = copy.copy(self).fit(stream.sample, names=self._names)
-            before, first = len(stream.sample), again.solution_
-            again._adopt(reordered(first, stream.role))
-            self.__dict__ = again.__dict__
-        elif exchange is not None and first is not None:
-            self._adopt(reordered(first, stream.role))
-        self.stream_, self._streamed = stream, (before, first)
-        return self
-
-    def _fitted_before(self) -> tuple[int, Solution | None]:
-        """Number of rows of a fit before the first batch, and its solution."""
-        total = self.samples_.total if hasattr(self, "samples_") else 0
-        return total, getattr(self, "solution_", None)
-
     def _find(self, given: NDArray, watch: Progress) -> None:
         # one local generator from the given seed; the global state is never touched
         rng = np.random.default_rng(
@@ -282,6 +221,11 @@ class LatentDomain(LiftsRows, BaseEstimator):
             )
         if not self._places:  # the fast solver holds out a fifth of the rows
             check_enough(len(given), usable, 5 if canonical(self.solver) == "fast" else None)
+            if canonical(self.solver) == "fast" and of_one_direction(seen.rows):
+                raise InputError(
+                    "the rows vary along one direction only, and no mixing can be undone from that:"
+                    " give rows that differ in more than their size"
+                )
         single = self._places and self.channels in ("auto", 1)
         asked = asked_domain(self.grid, self.periodic, single)
         self._say_cost(len(given), seen, asked)
@@ -339,8 +283,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
         )
 
     def _check_settings(self) -> None:
-        check_solver(self.solver)
-        check_mixing(self.mixing)
+        check_parameters(self.get_params(deep=False))
         ignored = {"mixing": self.mixing, "channels": self.channels}
         for name, value in ignored.items():
             if canonical(self.solver) != "fast" and value != "auto":
@@ -391,6 +334,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
         """A solution for all columns, from those that vary."""
         chosen = self.solver if solver is None else solver
         solve = get_solver(chosen, grid)
+        check_known_options(solve, options, chosen)
         columns = np.flatnonzero(varies)
         if canonical(chosen) in TRAINED:
             view: Any = ColumnsOf(rows, columns)
@@ -438,76 +382,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
 
-    def _array(self, X: Any, reset: bool = False) -> NDArray:
-        return given_rows(self, X, reset)
-
-    def _rows(self, X: ArrayLike, fill: bool = True) -> NDArray:
-        """X as `_array` returns it, checked, with gaps filled in unless ``fill`` is False."""
-        rows = self._array(X)
-        return (
-            self._filled(rows) if check_finite(rows, self._places, self._names) and fill else rows
-        )
-
-    def _filled(self, rows: NDArray) -> NDArray:
-        filler = getattr(self, "gap_filler_", None)
-        if filler is None:
-            raise InputError(
-                "X holds NaN, and the rows of the fit had none: drop or impute them first, or fit"
-                " rows with gaps"
-            )
-        return filler.fill(rows)
-
-    def _some(self, rows: NDArray) -> Samples:
-        """Some rows of the fit for reports and plots, without gaps."""
-        samples = Samples.draw(rows)
-        filler = getattr(self, "gap_filler_", None)
-        return (
-            samples if filler is None else replace(samples, observed=filler.fill(samples.observed))
-        )
-
-    def name_columns(self, names: Sequence[str]) -> None:
-        """Name the columns, as fitting a data frame does; placement and files carry the names.
-
-        Parameters
-        ----------
-        names : sequence of str
-            One name for each column, all different.
-        """
-        check_is_fitted(self)
-        self.feature_names_in_ = column_names(names, self.n_features_in_)
-        self._adopt(self.solution_)
-
     # -- trusting a fit ----------------------------------------------------------------------------
-
-    def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn passes y
-        """Return how good the fit is on X; larger is better.
-
-        The score is -(resolution + distortion/2 + 10 · max(stationarity, 0)). It compares fits of
-        the same rows on the same grid, best with rows that were not fitted. On a sphere it is the
-        share of the third moment of the rows that rotations leave as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Observations.
-        y : None
-            Ignored; scikit-learn passes it.
-
-        Returns
-        -------
-        float
-            The score.
-        """
-        from symlift.solvers.sphere.judge import judge_rows
-        from symlift.statistics.selection import held_out_in_window
-
-        check_is_fitted(self)
-        rows = np.asarray(self._rows(X), dtype=np.float64)
-        if isinstance(self.grid_, Sphere):
-            return judge_rows(self.model_, rows).share
-        return -held_out_in_window(
-            self.model_.map, rows, self.model_.lattice, self.n_channels_
-        ).value()
 
     def diagnose(
         self,
@@ -543,6 +418,7 @@ class LatentDomain(LiftsRows, BaseEstimator):
 
         check_is_fitted(self)
         rows = self._rows(X, fill=False)
+        check_moments(rows, self._names)
         check_request(level, blocks, len(rows))
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
@@ -567,124 +443,3 @@ class LatentDomain(LiftsRows, BaseEstimator):
                 warnings.warn(step.text, FitWarning, stacklevel=2)
         self.diagnosis_ = diagnosis
         return diagnosis
-
-    # -- keeping a fit -----------------------------------------------------------------------------
-
-    def save(
-        self, folder: str | os.PathLike[str], overwrite: bool = False, samples: bool = True
-    ) -> None:
-        """Write the fit into a folder; `load` reads it back.
-
-        Parameters
-        ----------
-        folder : str or path-like
-            The folder: model (safetensors and JSON), settings and evidence.
-        overwrite : bool, default=False
-            Whether a fit that is already there is replaced.
-        samples : bool, default=True
-            Whether some rows of the data are written, too, which ``symlift report`` draws.
-        """
-        from symlift._estimator_file import write_fit
-
-        check_is_fitted(self)
-        filler, rows = getattr(self, "gap_filler_", None), getattr(self, "samples_", None)
-        write_fit(self.model_, self._record(), filler, rows if samples else None, folder, overwrite)
-
-    def report(self, path: str | os.PathLike[str], X: ArrayLike | None = None) -> Path:
-        """Write the page about this fit, one file that opens offline.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The HTML file.
-        X : array-like of shape (n, d), optional
-            Rows that samples are taken from, by default those of the fit.
-
-        Returns
-        -------
-        pathlib.Path
-            The file that was written.
-        """
-        from symlift.report import write_page
-
-        check_is_fitted(self)
-        samples = getattr(self, "samples_", None) if X is None else self._some(self._rows(X))
-        placement = self.solution_.placement  # on the grid of the model, which pages draw
-        placement = None if placement is None else placement.named(self._names)
-        return write_page(path, self.model_, self._record(), placement, samples)
-
-    def _record(self) -> EstimatorRecord:
-        """Settings, evidence, trace and placement, as they are saved."""
-        from symlift._estimator_file import EstimatorRecord, PlacementRecord
-
-        names = getattr(self, "feature_names_in_", None)
-        seed, placement = self.random_state, self.solution_.placement
-        return EstimatorRecord(
-            solver=self.solver, mixing=self.mixing, channels=self.channels,
-            random_state=int(seed) if isinstance(seed, int | np.integer) else None,
-            feature_names=None if names is None else [str(name) for name in names],
-            evidence=self.evidence_, trace=self.trace_,
-            placement=None if placement is None else PlacementRecord.of(placement),
-            scattered=self.solution_.scattered,
-            diagnosis=getattr(self, "diagnosis_", None),
-        )  # fmt: skip
-
-
-def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray:
-    """X as an array (n, d) of numbers, its columns noted in (``reset``) or compared with those of
-    the estimator; arrays of floats, integers and bits are neither converted nor copied.
-    """
-    X = gathered(X)
-    check_frame(X)
-    check_kind(X)
-    least = 2 if reset else 1
-    plain = (
-        isinstance(X, np.ndarray)
-        and X.ndim == 2
-        and X.dtype.kind in "fiub"
-        and X.dtype.itemsize <= 8
-    )
-    if plain and len(X) >= least and X.shape[1]:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return np.asarray(X)
-    # single precision holds bits and bytes exactly, at half the memory
-    small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
-    dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]
-    rows: NDArray = validate_data(
-        estimator, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=least
-    )
-    return rows
-
-
-def load_domain(folder: str | os.PathLike[str]) -> LatentDomain:
-    """Load one fitted `LatentDomain`, as it was saved."""
-    from symlift._estimator_file import check_fits, read_estimator, read_gaps
-    from symlift.storage.model_file import load_model
-
-    model = load_model(folder)
-    record = read_estimator(folder)
-    est = LatentDomain(
-        grid=(
-            str(Scattered(model.grid.ndim))
-            if record.scattered
-            else model.grid
-            if isinstance(model.grid, Sphere)
-            else model.grid.shape
-        ),
-        periodic=model.grid.periodic
-        if isinstance(model.grid, Grid) and not record.scattered
-        else False,
-        solver=record.solver,
-        mixing=record.mixing,
-        channels=record.channels,
-        random_state=record.random_state,
-    )
-    placement = check_fits(record, model, folder)
-    if record.feature_names is not None:
-        est.feature_names_in_ = np.array(record.feature_names, dtype=object)
-    est.gap_filler_ = read_gaps(folder, model.n_features)
-    est._adopt(Solution(model, record.evidence, record.trace, placement, record.scattered))
-    est.diagnosis_ = record.diagnosis
-    with suppress(SamplesError):  # a model can be used without them
-        est.samples_ = read_samples(folder, model.n_features)
-    return est

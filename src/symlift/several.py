@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,33 +15,31 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from symlift._given_rows import given_rows
+from symlift._parameters import check_parameters
+from symlift._parts import checked_parts, naming_part, part_labels, progress_of_part, surer_fit
 from symlift._parts_file import (
     PARTS_FILE,
     PartsRecord,
     part_folder,
-    read_maps,
-    read_parts,
     remove_parts,
     write_maps,
     write_parts,
 )
 from symlift._watch import watching
 from symlift.core.domain import given_domain
-from symlift.core.frames import column_names
 from symlift.core.grid import Grid
-from symlift.core.rows import check_enough, check_finite, float_type, survey
+from symlift.core.rows import Survey, check_enough, check_finite, float_type, survey
+from symlift.core.tabular import column_names
 from symlift.diagnosis import Diagnosis, Level
 from symlift.errors import FitWarning, InputError
-from symlift.estimator import LatentDomain, given_rows, load_domain
+from symlift.estimator import LatentDomain
 from symlift.solvers.contract import Progress
 from symlift.solvers.registry import canonical
 from symlift.statistics.gather import each_block, is_dask
 from symlift.storage.model_file import MODEL_FILES
 
-if TYPE_CHECKING:
-    from symlift.core.rows import Survey
-
-__all__ = ["LatentDomains", "load"]
+__all__ = ["LatentDomains"]
 
 
 class LatentDomains(TransformerMixin, BaseEstimator):
@@ -163,6 +160,7 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         """
         # on a copy, so that a fit that fails leaves the estimator as it was
         fitted = copy.copy(self)
+        check_parameters(self.get_params(deep=False))
         fitted._one()._check_settings()
         given = given_rows(fitted, X, reset=True)
         if names is not None:
@@ -176,10 +174,10 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         """An estimator for one part."""
         return LatentDomain(
             self.grid,
-            self.periodic,
-            self.solver,
-            self.mixing,
-            self.channels,
+            periodic=self.periodic,
+            solver=self.solver,
+            mixing=self.mixing,
+            channels=self.channels,
             random_state=seed,
             solver_options=self.solver_options,
         )
@@ -201,13 +199,13 @@ class LatentDomains(TransformerMixin, BaseEstimator):
     def _find(self, given: NDArray, watch: Progress) -> None:
         state = check_random_state(self.random_state)
         rng = np.random.default_rng(state.randint(2**31 - 1, size=4))
-        parts = _checked(self.parts, given.shape[1], self._in_columns)
+        parts = checked_parts(self.parts, given.shape[1], self._in_columns)
         seen = survey(given, rng, self._one()._places, self._names)
         watch("parts", None)
         self.maps_: list[NDArray] | None = None
         self.mean_: NDArray | None = None
         if self._in_columns:
-            self.labels_ = _labels(seen.rows, parts, rng)
+            self.labels_ = part_labels(seen.rows, parts, rng)
             tables = [seen.rows[:, self.labels_ == k] for k in range(self.labels_.max() + 1)]
         else:
             self.labels_ = np.full(given.shape[1], -1, dtype=np.int64)
@@ -216,14 +214,14 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         seeds = [int(state.randint(2**31 - 1)) for _ in tables]
         self.domains_: list[LatentDomain] = []
         for k, table in enumerate(tables):
-            step = _of_part(watch, k, len(tables))
+            step = progress_of_part(watch, k, len(tables))
             self.domains_.append(self._fitted(k, table, self._one(seeds[k]), step))
         usual = self._usual_line()
         for k, table in enumerate(tables) if usual is not None else ():
             if self.domains_[k].grid_.ndim > 1:
-                step = _of_part(watch, k, len(tables))
+                step = progress_of_part(watch, k, len(tables))
                 one = self._one(seeds[k]).set_params(grid=(table.shape[1],), periodic=usual)
-                self.domains_[k] = _surer(self.domains_[k], self._fitted(k, table, one, step))
+                self.domains_[k] = surer_fit(self.domains_[k], self._fitted(k, table, one, step))
         if not self.domains_:
             warnings.warn(
                 "no columns predict each other beyond chance: there are no parts; give more rows,"
@@ -236,7 +234,7 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         self, part: int, table: NDArray, domain: LatentDomain, progress: Progress
     ) -> LatentDomain:
         # what is warned names the part: there may be many
-        with _naming(f"part {part}"):
+        with naming_part(f"part {part}"):
             return domain.fit(table, names=self._names_of(part), progress=progress)
 
     def _usual_line(self) -> bool | None:
@@ -372,8 +370,8 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         with watching(self.verbose, progress) as watch:
             tables = self._tables(rows)
             for k, (domain, table) in enumerate(zip(self.domains_, tables, strict=True)):
-                with _naming(f"part {k}"):
-                    step = _of_part(watch, k, len(tables))
+                with naming_part(f"part {k}"):
+                    step = progress_of_part(watch, k, len(tables))
                     out.append(domain.diagnose(table, level, blocks, progress=step))
         return out
 
@@ -449,137 +447,3 @@ class LatentDomains(TransformerMixin, BaseEstimator):
             feature_names=None if names is None else [str(name) for name in names],
             labels=self.labels_.tolist(), count=len(self.domains_), mapped=self.maps_ is not None,
         )  # fmt: skip
-
-
-def _checked(parts: Any, columns: int, in_columns: bool) -> Any:
-    """``parts`` as None, a number or labels; an InputError where it is none of them."""
-    if isinstance(parts, str) and parts == "auto":
-        return None
-    remedy = 'give "auto", a number of parts, or one label for each column'
-    if isinstance(parts, str | bool) or parts is None:
-        raise InputError(f"parts={parts!r} is not understood: {remedy}")
-    values = np.asarray(parts)
-    if values.dtype.kind not in "iu":
-        raise InputError(f"parts holds values of type {values.dtype}: {remedy}, as whole numbers")
-    if values.ndim == 0:
-        if values < 1:
-            raise InputError(f"parts={parts!r} is not positive: {remedy}")
-        return int(values)
-    if not in_columns:
-        raise InputError(
-            'labels name the parts of columns, and mixtures belong to none: give mixing="shuffled",'
-            ' or parts="auto"'
-        )
-    if values.shape != (columns,):
-        raise InputError(f"parts has the shape {values.shape}, and X {columns} columns: {remedy}")
-    used = np.unique(values[values >= 0])
-    if len(used) == 0 or (used != np.arange(len(used))).any():
-        raise InputError(
-            "labels of parts must be 0, 1, 2 and so on, without a gap, and -1 for none: number"
-            " them so"
-        )
-    few = next((k for k in used.tolist() if (values == k).sum() < 2), None)
-    if few is not None:
-        raise InputError(f"part {few} has one column only: a domain needs at least two")
-    return values.astype(np.int64)
-
-
-def _labels(rows: NDArray, parts: Any, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The part of each column of ``rows``."""
-    if isinstance(parts, np.ndarray):
-        return parts
-    from symlift.search.links import column_links
-    from symlift.search.parts import column_parts, parts_of_number
-    from symlift.search.rows import score_rows
-    from symlift.search.settings import PlaceSettings
-
-    settings = PlaceSettings()
-    links = column_links(score_rows(rows, rng, settings))
-    return (
-        column_parts(links, settings) if parts is None else parts_of_number(links, parts, settings)
-    )
-
-
-def _surer(one: LatentDomain, other: LatentDomain) -> LatentDomain:
-    """The fit whose tests on held-out rows make it more probable; the first of equals."""
-    first, second = (domain.evidence_.confidence or 0.0 for domain in (one, other))
-    return other if second > first else one
-
-
-def _of_part(watch: Progress, part: int, count: int) -> Progress:
-    def progress(stage: str, share: float | None) -> None:
-        watch(f"part {part + 1} of {count}: {stage}", share)
-
-    return progress
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Put a name in front of what is warned and refused inside."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FitWarning)
-        try:
-            yield
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
-    for one in caught:
-        if issubclass(one.category, FitWarning):
-            warnings.warn(f"{name}: {one.message}", FitWarning, stacklevel=4)
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
-def load(folder: str | os.PathLike[str]) -> LatentDomain | LatentDomains:
-    """Load a fitted `LatentDomain` or `LatentDomains`.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        What `LatentDomain.save`, `LatentDomains.save` or ``symlift recover`` has written.
-
-    Returns
-    -------
-    LatentDomain or LatentDomains
-        The estimator, as it was saved.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from symlift import LatentDomain, load
-    >>> from symlift.datasets import gsn
-    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
-    >>> est = LatentDomain(grid=(4, 5), random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     est.save(folder, overwrite=True)
-    ...     bool((load(folder).transform(X) == est.transform(X)).all())
-    True
-    """
-    if not os.path.lexists(Path(folder) / PARTS_FILE):
-        return load_domain(folder)
-    record = read_parts(folder)
-    labels = np.array(record.labels, dtype=np.int64)
-    asked = given_domain(record.grid)
-    grid = asked.shape if isinstance(asked, Grid) else record.grid
-    est = LatentDomains(
-        labels if record.parts == "labels" else record.parts,
-        grid=grid,
-        periodic=tuple(record.periodic) if isinstance(record.periodic, list) else record.periodic,
-        solver=record.solver,
-        mixing=record.mixing,
-        channels=record.channels,
-        random_state=record.random_state,
-    )
-    est.labels_, est.n_features_in_ = labels, len(labels)
-    if record.feature_names is not None:
-        est.feature_names_in_ = np.array(record.feature_names, dtype=object)
-    est.domains_ = [load_domain(part_folder(folder, k)) for k in range(record.count)]
-    widths = [domain.n_features_in_ for domain in est.domains_]
-    est.mean_, est.maps_ = None, None
-    if record.mapped:
-        est.mean_, est.maps_ = read_maps(folder, len(labels), widths)
-    elif widths != [int((labels == k).sum()) for k in range(record.count)]:
-        raise InputError(
-            f"{Path(folder) / PARTS_FILE} does not belong to the parts next to it: save the domains"
-            " again"
-        )
-    return est

@@ -25,9 +25,9 @@ import symlift.solvers.random  # noqa: F401
 from symlift import load
 from symlift.cli import main
 from symlift.datasets import gsn
-from symlift.paper.registry import read_experiments
-from symlift.paper.results import one_experiment
 from symlift.runs.readers import read
+from symlift_paper.registry import read_experiments
+from symlift_paper.results import one_experiment
 
 FORMATS = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 SETTINGS = ("--grid", "9", "--solver", "random", "--no-check", "--no-report")
@@ -49,7 +49,9 @@ def training() -> None:
 
     trainer.CHECK = 2
     options = {"steps": 4, "settings": {"batch": 16}, "folder": Path("training")}
-    LatentDomain((9,), True, "neural", random_state=0, solver_options=options).fit(np.load("x.npy"))
+    LatentDomain((9,), periodic=True, solver="neural", random_state=0, solver_options=options).fit(
+        np.load("x.npy")
+    )
 
 
 def experiment() -> None:

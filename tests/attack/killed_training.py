@@ -34,7 +34,9 @@ def work(here: Path) -> None:
     options = {"steps": 2 * trainer.CHECK, "settings": {"batch": 16}, "folder": here / "training"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # so few steps do not converge
-        est = LatentDomain((9,), True, "neural", random_state=0, solver_options=options)
+        est = LatentDomain(
+            (9,), periodic=True, solver="neural", random_state=0, solver_options=options
+        )
         np.save(here.with_suffix(".npy"), est.fit(np.load(here / "x.npy")).lifting_map_)
 
 

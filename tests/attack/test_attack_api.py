@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import torch
 from scipy import sparse
 
-from symlift import Grid, InputError, LatentDomain
+from symlift import Grid, InputError, LatentDomain, LatentDomains
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
@@ -68,6 +75,143 @@ ARRAYS: dict[str, Callable[[], Any]] = {
 }
 
 
+NAMES = list("abcdefghi")
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    """A data frame with some columns replaced."""
+    return pd.DataFrame(X, columns=NAMES).assign(**columns)
+
+
+def polar_frame(column: Any) -> pl.DataFrame:
+    return pl.DataFrame(X, schema=NAMES).with_columns(column.alias("b"))
+
+
+def arrow_column(entry: Any, kind: pa.DataType) -> pd.DataFrame:
+    return frame(b=pd.array([entry] * 300, dtype=pd.ArrowDtype(kind)))
+
+
+def objects(entry: Any) -> pd.DataFrame:
+    return frame(b=pd.Series([1.0] * 299 + [entry], dtype=object))
+
+
+LISTS = pl.Series([[1, 2]] * 300)
+HALF = "column 'b' holds "
+#: what libraries of tables and tensors can hold, and what the one line says of it
+FRAMES: dict[str, tuple[Callable[[], Any], str]] = {
+    "late text": (lambda: objects("x\x1b[31m"), HALF + "text"),
+    "dates among objects": (lambda: objects(dt.date(2020, 1, 1)), HALF + "dates"),
+    "lists": (lambda: objects([1, 2]), HALF + "lists"),
+    "arrays": (lambda: objects(np.ones(3)), HALF + "lists"),
+    "mappings": (lambda: objects({}), HALF + "objects of type dict"),
+    "complex objects": (lambda: objects(1j), HALF + "complex values"),
+    "huge integers": (lambda: objects(10**400), HALF + "integers beyond floats"),
+    "complex": (lambda: frame(b=X[:, 1] * 1j), HALF + "complex values"),
+    "intervals": (lambda: frame(b=pd.interval_range(0, 300)), HALF + "objects of type Interval"),
+    "periods": (lambda: frame(b=pd.period_range("2020", periods=300, freq="D")), HALF + "dates"),
+    "time zones": (lambda: frame(b=pd.date_range("2020", periods=300, tz="UTC")), HALF + "dates"),
+    "categories": (lambda: frame(b=pd.Categorical(["u", "v"] * 150)), HALF + "text"),
+    "arrow texts": (lambda: arrow_column("x", pa.string()), HALF + "text"),
+    "arrow lists": (lambda: arrow_column([1, 2], pa.list_(pa.int64())), HALF + "lists"),
+    "arrow dates": (
+        lambda: arrow_column(dt.datetime(2020, 1, 1), pa.timestamp("s")),
+        HALF + "dates",
+    ),
+    "an arrow table": (lambda: pa.table({"a": X[:, 0], "b": ["x"] * 300}), HALF + "text"),
+    "no columns": (lambda: frame()[[]], "0 feature"),
+    "nothing": (lambda: pd.DataFrame(), "0 feature"),
+    "one column": (lambda: frame()["a"], "Reshape your data"),
+    "a name twice": (lambda: pd.DataFrame(X, columns=["a\nb"] * 9), r"'a\\nb': rename"),
+    "polars texts": (lambda: polar_frame(pl.lit("x")), HALF + "text"),
+    "polars dates": (lambda: polar_frame(pl.lit(dt.date(2020, 1, 1))), HALF + "dates"),
+    "polars lists": (lambda: polar_frame(LISTS), HALF + "lists"),
+    "polars arrays": (lambda: polar_frame(LISTS.cast(pl.Array(pl.Int64, 2))), HALF + "lists"),
+    "polars objects": (
+        lambda: polar_frame(pl.Series([object()] * 300, dtype=pl.Object)),
+        HALF + "objects of type object",
+    ),
+    "polars series": (lambda: pl.Series(X[:, 0]), "Reshape your data"),
+    "lazy": (lambda: polar_frame(pl.lit(1.0)).lazy(), r"X\.collect"),
+    "gradients": (lambda: torch.tensor(X, requires_grad=True), "detach"),
+    "sparse tensors": (lambda: torch.tensor(X).to_sparse(), "to_dense"),
+    "tensors without numbers": (lambda: torch.empty(300, 9, device="meta"), "cannot be read"),
+    "complex tensors": (lambda: torch.tensor(X) * 1j, "Complex data not supported"),
+    "eight bits": (lambda: torch.tensor(X).to(torch.float8_e4m3fn), "cannot be read"),
+    "images": (lambda: torch.zeros(30, 3, 3), r"give X\.reshape\(30, -1\)"),
+    "a path": (lambda: Path("x.npy"), "read the file first"),
+    "a generator": (lambda: (row for row in X), "of type generator, no array"),
+    "lists of words": (lambda: [[1, 2], [3, "x\ny"]], r"row 2, column 2 of X holds text, 'x\\ny'"),
+    "lists of lists": (lambda: [[1, [2, 3]], [3, 4]], "row 1, column 2 of X holds lists"),
+    "ragged lists": (lambda: [[1, 2], [3]], "of type list, cannot be read as numbers"),
+    "new texts": (lambda: X.astype(np.dtypes.StringDType()), "not numeric"),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_tables_that_hold_something_else_are_refused_in_one_line(case: str) -> None:
+    make, words = FRAMES[case]
+    with pytest.raises(InputError, match=words) as caught:
+        LatentDomain((9,), solver="random", random_state=0).fit(make())
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: frame().astype("double[pyarrow]"),
+        lambda: frame().astype("Float64"),
+        lambda: frame().astype(object),
+        lambda: frame().assign(b=[decimal.Decimal(float(entry)) for entry in X[:, 1]]),
+        lambda: pl.DataFrame(X, schema=NAMES),
+        lambda: pa.table(dict(zip(NAMES, X.T, strict=True))),
+        lambda: pa.record_batch(dict(zip(NAMES, X.T, strict=True))),
+        lambda: torch.tensor(X),
+        lambda: X.astype(object),
+        lambda: X.astype(np.longdouble),
+        X.tolist,
+    ],
+)
+def test_every_kind_of_table_gives_the_same(make: Callable[[], Any]) -> None:
+    given = make()
+    found = LatentDomain((9,), solver="random", random_state=0).fit(given)
+    expected = LatentDomain((9,), solver="random", random_state=0).fit(X).transform(X)
+    assert np.allclose(found.transform(given), expected)
+    named = getattr(found, "feature_names_in_", NAMES)
+    assert list(named) == NAMES
+
+
+#: rows that have so little in them that moments vanish, matrices are singular, medians are zero
+POOR: dict[str, Callable[[], np.ndarray]] = {
+    "two rows again and again": lambda: np.repeat(X[:2], 150, 0),
+    "one step": lambda: np.outer(np.arange(300) >= 150, np.ones(9)),
+    "one row that differs": lambda: np.concatenate([np.zeros((299, 9)), X[:1]]),
+    "a ramp": lambda: np.arange(300)[:, None] + np.arange(9),
+    "one row and its negative": lambda: np.tile([[1.0, -1.0], [-1.0, 1.0]], (150, 9))[:, :9],
+    "a few values far away": lambda: (X * 1e3).astype(np.int64) + 2**62,
+}
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("case", POOR)
+def test_poor_rows_are_fitted_without_evidence(case: str, periodic: bool) -> None:
+    rows = POOR[case]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain((9,), periodic=periodic, random_state=0).fit(rows)
+        assert np.isfinite(est.transform(rows)).all()
+        assert est.diagnose(rows).verdict.value != "present"
+    if case == "a few values far away":
+        return
+    for mixing in ("orthogonal", "linear"):
+        with pytest.raises(InputError, match="along one direction only"):
+            LatentDomain((9,), periodic=periodic, mixing=mixing, random_state=0).fit(rows)
+    if periodic:
+        with pytest.raises(InputError, match="along one direction only"):
+            LatentDomain((9,), periodic=True, solver="ring", random_state=0).fit(rows)
+
+
 @pytest.mark.parametrize("solver", ["fast", "random"])
 @pytest.mark.parametrize("case", ARRAYS)
 def test_arrays_that_cannot_be_fitted_are_refused_in_one_line(case: str, solver: str) -> None:
@@ -105,6 +249,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "seed a float": {"random_state": 1.5},
     "options unknown": {"solver_options": {"colour": "red"}},
     "options a word": {"solver_options": "fast"},
+    "options of numbers": {"solver_options": {1: 2}},
+    "channels below zero": {"channels": -1},
+    "channels a word": {"channels": "x"},
+    "channels a fraction": {"channels": 1.5},
+    "channels NaN": {"channels": float("nan")},
 }
 
 
@@ -139,6 +288,19 @@ USES: dict[str, Callable[[LatentDomain], Any]] = {
     "grid of other points": lambda e: e.to_grid(X[:, :5]),
     "phase of a line": lambda e: e.phase(X),
     "names too few": lambda e: e.name_columns(["a"]),
+    "names a number": lambda e: e.name_columns(3),
+    "score of one row": lambda e: e.score(X[:1]),
+    "score of too much": lambda e: e.score(X * 1e300),
+    "diagnosis of one row": lambda e: e.diagnose(X[:1]),
+    "diagnosis of too much": lambda e: e.diagnose(X * 1e200),
+    "shift by a list of words": lambda e: e.shift(X, ["a"]),
+    "shift by a matrix": lambda e: e.shift(X, np.ones((2, 2))),
+    "shift by an imaginary step": lambda e: e.shift(X, 1j),
+    "shift by None": lambda e: e.shift(X, None),
+    "field at words": lambda e: e.field(X, [["a"]]),
+    "inverse of ragged lists": lambda e: e.inverse_transform([[1], [2, 3]]),
+    "inverse of None": lambda e: e.inverse_transform(None),
+    "grid of None": lambda e: e.to_grid(None),
     "kernel of another size": lambda e: e.model_.kernel(np.eye(5)),
     "score of other columns": lambda e: e.score(X[:, :5]),
 }
@@ -149,6 +311,47 @@ def test_wrong_use_of_a_fit_is_refused_in_one_line(fitted: LatentDomain, case: s
     with pytest.raises((ValueError, TypeError)) as caught:
         USES[case](fitted)
     assert str(caught.value).count("\n") <= 3
+
+
+def test_rows_that_are_refused_are_not_kept() -> None:
+    """A batch that cannot be added leaves the rows before it as they were."""
+    est = LatentDomain((9,), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est.partial_fit(X[:100])
+        before = est.stream_.moments.scatter.copy()
+        for rows in (X * 1e200, changed(1, 1, np.nan), X[:, :3], X[:0]):
+            with pytest.raises(ValueError, match=r"X |0 sample"):
+                est.partial_fit(rows)
+        assert est.stream_.rows == 100
+        assert np.array_equal(est.stream_.moments.scatter, before)
+
+        def interrupted(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LatentDomain, "fit", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                est.partial_fit(X)
+        assert est.stream_.rows == 100
+        assert np.array_equal(est.stream_.moments.scatter, before)
+        assert est.partial_fit(X).stream_.rows == 400
+
+
+def test_parts_of_a_handful_of_rows_are_no_division_by_zero() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        for rows in (3, 4, 5, 9):
+            LatentDomains(random_state=0).fit(X[:rows])
+
+
+def test_a_name_that_no_file_can_hold_is_written_escaped(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain((9,), random_state=0).fit(X[:60], names=["\ud800", *NAMES[1:]])
+    assert est.placement_ is not None
+    est.placement_.to_csv(tmp_path / "placement.csv")
+    assert "\\ud800" in (tmp_path / "placement.csv").read_text(encoding="utf-8")
 
 
 MODELS: dict[str, Callable[[], Any]] = {

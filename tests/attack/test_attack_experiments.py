@@ -11,8 +11,8 @@ import pytest
 from commands import refused, run_command
 
 from symlift.errors import InputError
-from symlift.paper.bounded_yaml import MAX_ALIASES, MAX_DEPTH, MAX_NODES, read_yaml
-from symlift.paper.registry import read_experiments
+from symlift_paper.bounded_yaml import MAX_ALIASES, MAX_DEPTH, MAX_NODES, read_yaml
+from symlift_paper.registry import read_experiments
 
 GOOD = {
     "name": "mine",
@@ -103,7 +103,7 @@ FIELDS = {
         "[30000]",
     ],
     "periodic": ["maybe", "[true]", "2", "~"],
-    "solver": ["magic", "~", "3", "[fast]"],
+    "solver": ["magic", "~", "3", "[fast]", "x" * 5_000],
     "n": ["0", "1", "-5", "1.5", "many", "~", "1000000000", "[5]"],
     "baseline_n": ["0", "-1", "x", "100000001"],
     "options": ["[]", "x", "~", "3"],

@@ -17,11 +17,11 @@ import pytest
 from commands import everything, refused, run_command
 
 from symlift.datasets import gsn
-from symlift.paper.jobs import Job
-from symlift.paper.registry import read_experiments
-from symlift.paper.store import Archive, Cache
 from symlift.runs.recover import recover
 from symlift.storage.lock import Lock
+from symlift_paper.jobs import Job
+from symlift_paper.registry import read_experiments
+from symlift_paper.store import Archive, Cache
 
 
 @pytest.fixture(scope="module")

@@ -33,14 +33,14 @@ from symlift import load
 from symlift.datasets import gsn
 from symlift.errors import FitWarning, InputError
 from symlift.estimator import LatentDomain
-from symlift.paper.jobs import Job
-from symlift.paper.registry import read_experiments
-from symlift.paper.store import Archive, Cache
 from symlift.runs.record import open_run
 from symlift.runs.recover import recover
 from symlift.storage.atomic import sha256_of
 from symlift.storage.model_check import digest_of
 from symlift.storage.strict_json import loads
+from symlift_paper.jobs import Job
+from symlift_paper.registry import read_experiments
+from symlift_paper.store import Archive, Cache
 
 X = gsn(60, (9,), random_state=0).X
 ROWS = "- {name: mine, title: t, source: gsn, shape: [9], n: 60, seeds: [0], solver: random}\n"
@@ -102,7 +102,7 @@ def _archive(folder: Path) -> None:
 
 
 def _use_archive(folder: Path) -> None:
-    from symlift.paper.results import results_page
+    from symlift_paper.results import results_page
 
     results_page([read_experiments(ROWS, "rows")["mine"]], Archive(folder).entries())
 
@@ -113,7 +113,9 @@ def _training(folder: Path) -> None:
     options = {"steps": CHECK, "settings": {"batch": 16}, "folder": folder}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # so few steps do not converge
-        LatentDomain((9,), True, "neural", random_state=0, solver_options=options).fit(X)
+        LatentDomain(
+            (9,), periodic=True, solver="neural", random_state=0, solver_options=options
+        ).fit(X)
 
 
 def _yaml(folder: Path) -> None:

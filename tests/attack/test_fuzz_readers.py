@@ -250,6 +250,35 @@ def test_bounds_hold_what_they_say():
         np.ones(1 << 20)
 
 
+WIDE = {
+    "numbers": "1," * 4_900_000 + "1\n",
+    "numbers in three lines": ("1," * 1_600_000 + "1\n") * 3,
+    "points": ("1;" * 1_600_000 + "1\n") * 3,
+    "blanks": ("1 " * 1_600_000 + "1\n") * 3,
+    "words": "x," * 4_900_000 + "1\n",
+    "words below": "1," * 2_400_000 + "x\n" + "1," * 2_400_000 + "1\n",
+    "words and blanks": ("x " * 2_400_000 + "1\n") * 2,
+    "gaps": "1,n/a," * 800_000 + "1\n" + "n/a,1," * 800_000 + "1\n",
+    "dates": ("12:30," * 400_000 + "1\n") * 3,
+    "many names": ",".join(f"g{i}" for i in range(400_000)) + "\n" + ("1," * 399_999 + "1\n") * 7,
+    "one quotation": '"' * 9_000_000,
+    "one number": "a,b\n1," + "9" * 9_000_000 + "\n2,3\n",
+    "nothing": ("," * 3_000_000 + "\n") * 3,
+    "one column": "a\n" + "1\n" * 4_900_000,
+    "one column of words": "a,b\n" + "1,x\n" * 2_400_000,
+    "quoted": "a,b\n" + '"1","2"\n' * 1_100_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WIDE)
+def test_texts_of_ten_megabytes(tmp_path, case):
+    path = tmp_path / "wide.csv"
+    path.write_text(WIDE[case])
+    assert path.stat().st_size < 10**7
+    read_or_refuse(path, ReadOptions())
+
+
 VALUES = (
     st.none()
     | st.integers()

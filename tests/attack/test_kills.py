@@ -20,13 +20,13 @@ from kills import DONE, KILLED, run_killed, temporaries
 from symlift import load
 from symlift.datasets import gsn
 from symlift.errors import InputError
-from symlift.paper.registry import read_experiments
-from symlift.paper.results import fill_tables, one_experiment
 from symlift.runs.folder import settled
 from symlift.runs.record import Status, open_run
 from symlift.runs.recover import recover
 from symlift.runs.signals import transform
 from symlift.storage.lock import InUseError
+from symlift_paper.registry import read_experiments
+from symlift_paper.results import fill_tables, one_experiment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -293,8 +293,8 @@ import symlift.solvers.random as solver
 from symlift.errors import FitWarning, InputError
 from symlift.storage.lock import InUseError
 from symlift.runs.recover import recover
-from symlift.paper.results import one_experiment
-from symlift.paper.registry import read_experiments
+from symlift_paper.results import one_experiment
+from symlift_paper.registry import read_experiments
 import symlift.solvers.fast.pipeline
 solve = solver.solve
 def waiting(*a, **k):  # the one that works goes on when it is told to

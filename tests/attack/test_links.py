@@ -15,14 +15,14 @@ from commands import everything, run_command
 
 from symlift.datasets import gsn
 from symlift.errors import InputError
-from symlift.paper.jobs import Job
-from symlift.paper.registry import read_experiments
-from symlift.paper.store import Cache
 from symlift.runs.folder import LOCK, NEXT, OUTPUTS, SWAP, TRAINING
 from symlift.runs.record import RECORD
 from symlift.runs.recover import recover
 from symlift.solvers.registry import TRAINING_FILES
 from symlift.storage.lock import Lock
+from symlift_paper.jobs import Job
+from symlift_paper.registry import read_experiments
+from symlift_paper.store import Cache
 
 FOLDERS = (NEXT, SWAP, TRAINING)
 #: as temporary files of this and of earlier versions are named

@@ -14,7 +14,7 @@ import typer
 from symlift import __version__
 from symlift.cli.console import stderr_line, warn
 from symlift.cli.doctor import doctor
-from symlift.cli.experiments import experiment_app
+from symlift.cli.extensions import ExtensibleGroup
 from symlift.cli.inspection import inspect
 from symlift.cli.probe import probe_app
 from symlift.cli.running import InterruptedRunError, demo, recover, report, transform
@@ -24,12 +24,12 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="symlift",
+    cls=ExtensibleGroup,
     help="Find the hidden domain, its symmetry and the signals behind plain vectors.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(experiment_app, name="experiment")
 app.add_typer(probe_app, name="probe")
 # in the order in which the help lists them
 for _command in (inspect, demo, recover, transform, report, doctor):

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.grid import Alignment, Grid
 from symlift.datasets import Observations, gsn, image_crops, load_mnist
 from symlift.errors import InputError
+from symlift.estimator import LatentDomain
+from symlift.loading import load
 from symlift.metrics import align, signal_recovery
-from symlift.plotting import gallery, save_figure
+from symlift.plotting import gallery, new_figure, save_figure, styled
 from symlift.report import write_report
 from symlift.runs.recover import recover
 from symlift.runs.writers import write_rows
-from symlift.several import load
 from symlift.storage.lock import Lock
 from symlift.storage.plain_files import refuse_links
 
-__all__ = ["run_demo"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["from_tiles", "run_demo", "to_tiles"]
 
 SIDE, SAMPLES = 15, 20_000
 
@@ -64,21 +70,26 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
     )
     assert run is not None  # noqa: S101 - there is one process only
     report = write_report(run.folder)
-    recovered = load(run.folder).transform(data.X)
+    est = load(run.folder)
+    assert isinstance(est, LatentDomain)  # noqa: S101 - one domain was fitted
+    recovered = est.transform(data.X)
     recovery = signal_recovery(data.latent, recovered, data.grid)
     assert recovery.alignment is not None  # noqa: S101 - the global protocol always has one
-    # show the samples of largest energy, in the orientation of the truth
-    shown = np.argsort(-data.latent[:500].var(axis=1), kind="stable")[:8]
-    rows: dict[str, NDArray] = {
-        "as observed": data.X[shown],
-        "recovered": align(recovered[shown], recovery.alignment, data.grid),
-        "hidden truth": data.latent[shown],
-    }
     seconds = run.record.timings.fit
     figure = out / "demo.png"
-    save_figure(
-        gallery(rows, data.grid, title=f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"), figure
-    )
+    title = f"{what}: r = {recovery.r:.3f} in {seconds:.1f} s"
+    if data.grid.ndim == 2 and data.transform is not None:
+        before_and_after = _on_whole_pictures(data, est, recovery.alignment)
+        title += "; then whole pictures, by the same model"
+        save_figure(_side_by_side(before_and_after, data.grid, title), figure)
+    else:
+        shown = np.argsort(-data.latent[:500].var(axis=1), kind="stable")[:8]
+        rows: dict[str, NDArray] = {
+            "as observed": data.X[shown],
+            "recovered": align(recovered[shown], recovery.alignment, data.grid),
+            "hidden truth": data.latent[shown],
+        }
+        save_figure(gallery(rows, data.grid, title=title), figure)
     diagnosis = run.record.diagnosis
     return {
         "what": what,
@@ -91,3 +102,69 @@ def _run_in(out: Path, data: Observations, what: str, seed: int, solver: str) ->
         "figure": str(figure),
         "report": str(report),
     }
+
+
+def _on_whole_pictures(
+    data: Observations, est: LatentDomain, alignment: Alignment
+) -> dict[str, tuple[NDArray, NDArray]]:
+    """Pictures that the fit did not see, cut into tiles: scrambled like its rows, and recovered."""
+    out = {}
+    for name, picture in _whole_pictures(data.grid).items():
+        scrambled = to_tiles(picture, data.grid) @ np.asarray(data.transform)
+        tiles = align(scrambled @ est.lifting_map_.T, alignment, data.grid)
+        out[name] = (
+            from_tiles(scrambled, picture.shape, data.grid),
+            from_tiles(tiles, picture.shape, data.grid),
+        )
+    return out
+
+
+def _whole_pictures(grid: Grid) -> dict[str, NDArray]:
+    """A photograph, and digits where they are installed, in whole tiles; from 0 to 1."""
+    from sklearn.datasets import load_sample_image
+
+    rows, columns = grid.shape
+    photograph = load_sample_image("china.jpg").mean(axis=2)[::2, ::2] / 255
+    high, wide = photograph.shape
+    out = {"a photograph": photograph[: high // rows * rows, : wide // columns * columns]}
+    with suppress(InputError):
+        images = load_mnist().images
+        some = images[np.linspace(0, len(images) - 1, 24).astype(int)]
+        digits = some.reshape(4, 6, 28, 28).swapaxes(1, 2).reshape(4 * 28, 6 * 28)
+        rims = [(0, -length % side) for length, side in zip(digits.shape, grid.shape, strict=True)]
+        out["digits"] = 1 - np.pad(digits, rims) / 255
+    return out
+
+
+def to_tiles(picture: NDArray, grid: Grid) -> NDArray:
+    """A picture of whole tiles as one row for each tile."""
+    rows, columns = grid.shape
+    tiles = picture.reshape(picture.shape[0] // rows, rows, picture.shape[1] // columns, columns)
+    return tiles.swapaxes(1, 2).reshape(-1, grid.size)
+
+
+def from_tiles(tiles: NDArray, shape: tuple[int, ...], grid: Grid) -> NDArray:
+    """The picture of the given shape that `to_tiles` has cut.
+
+    >>> picture, grid = np.arange(24.0).reshape(4, 6), Grid((2, 3))
+    >>> bool((from_tiles(to_tiles(picture, grid), picture.shape, grid) == picture).all())
+    True
+    """
+    rows, columns = grid.shape
+    parts = tiles.reshape(shape[0] // rows, shape[1] // columns, rows, columns)
+    return parts.swapaxes(1, 2).reshape(shape)
+
+
+def _side_by_side(pictures: dict[str, tuple[NDArray, NDArray]], grid: Grid, title: str) -> Figure:
+    """One column for each picture: scrambled above, recovered below."""
+    with styled():
+        figure = new_figure(4.6 * len(pictures), 6.4, title)
+        grids = figure.subplots(2, len(pictures), squeeze=False)
+        for column, (name, pair) in zip(grids.T, pictures.items(), strict=True):
+            for axes, picture in zip(column, pair, strict=True):
+                axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+                axes.set(xticks=[], yticks=[])
+            column[0].set_title(f"{name}, tiles of {grid} shuffled alike")
+        grids[0, 0].set_ylabel("as observed")
+        grids[1, 0].set_ylabel("recovered")
+    return figure

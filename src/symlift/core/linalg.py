@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cayley", "null_space", "polar"]
+__all__ = ["cayley", "null_space", "of_one_direction", "polar"]
 
 
 def polar(M: NDArray) -> NDArray[np.float64]:
@@ -30,6 +30,25 @@ def cayley(skew: NDArray) -> NDArray[np.float64]:
     """
     eye = np.eye(len(skew))
     return np.asarray(np.linalg.solve(eye - skew / 2, eye + skew / 2), dtype=np.float64)
+
+
+def of_one_direction(rows: NDArray) -> bool:
+    """Whether all rows (n, d), without their mean, are multiples of one: no column then tells more
+    than any other.
+
+    Of very many rows, some are looked at.
+
+    >>> of_one_direction(np.outer([0.0, 1.0, 5.0], [1.0, -2.0]) + 3)
+    True
+    """
+    some = rows[:: max(1, len(rows) // (10 * rows.shape[1] + 1_000))].astype(np.float64)
+    centred = some - some.mean(axis=0)
+    sizes = np.linalg.norm(centred, axis=1)
+    if not sizes.any():
+        return True
+    direction = centred[np.argmax(sizes)] / sizes.max()
+    centred -= np.outer(centred @ direction, direction)
+    return bool(np.abs(centred).max() < 1e-7 * sizes.max())
 
 
 def null_space(M: NDArray) -> NDArray[np.float64]:

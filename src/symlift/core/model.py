@@ -12,30 +12,23 @@ is always computed from them, and only where it is needed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from symlift.core.domain import domain_words, lattice_of
 from symlift.core.embedding import (
-    EmbeddingKind,
-    embed_rows,
-    embedding_matrix,
     pseudo_inverse,
     times,
 )
+from symlift.core.factor import Factors, check_factors, factor_harmonics, factor_map
 from symlift.core.grid import Grid
-from symlift.core.group import TranslationGroup
-from symlift.core.representation import Representation
-from symlift.core.rotations import RotationGroup
 from symlift.core.rows import apply_to_rows
 from symlift.core.sphere import Sphere
-from symlift.core.torus import TorusGroup, torus_around, torus_frame
 from symlift.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,14 +38,10 @@ __all__ = ["MAX_DENSE", "LiftedModel"]
 
 #: maps and generators of more columns than this are not built as matrices
 MAX_DENSE = 4096
-# for grids of more points than this, only the shape of the torus is stored, not its Fourier planes
-_MAX_EXPLICIT = 1024
-# an embedding with a larger share of entries than this gains nothing from being sparse
-_SPARSE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class LiftedModel:
+class LiftedModel(Factors):
     """Lifting y(t) = w₀ᵀ ρ̂(-t) E (x - mean)/scale on a grid, with its symmetry group.
 
     Parameters
@@ -93,59 +82,8 @@ class LiftedModel:
     array([[0., 0., 0., 1., 0.]])
     """
 
-    grid: Grid | Sphere
-    mean: NDArray
-    scale: float
-    E: Any
-    group: Representation
-    r: NDArray
-    kind: EmbeddingKind
-    channels: int = 1
-
     def __post_init__(self) -> None:
-        D, C = self.group.dimension, self.channels
-        if self.kind not in get_args(EmbeddingKind):
-            raise InputError(
-                f"embedding kind {self.kind!r} is unknown: use one of"
-                f" {', '.join(get_args(EmbeddingKind))}"
-            )
-        if C < 1 or self.E.ndim != 2 or self.E.shape[0] != C * D:
-            raise InputError(
-                f"E has shape {tuple(self.E.shape)}, but the group acts on {D} dimensions: E must"
-                f" be ({C * D}, d)"
-            )
-        if self.mean.shape != self.E.shape[1:]:
-            raise InputError(
-                f"mean has shape {self.mean.shape}: it must be ({self.E.shape[1]},), one entry per"
-                " column of E"
-            )
-        planes = self.group.filter_size
-        if self.r.shape != (planes,):
-            raise InputError(
-                f"r has shape {self.r.shape}: it must be ({planes},), one weight per"
-                " plane or degree"
-            )
-        if self.group.axes != self.grid.ndim:
-            raise InputError(
-                f"the group has {self.group.axes} generators, but the grid {self.grid} has"
-                f" {self.grid.ndim} axes"
-            )
-        if self.kind == "identity" and any(
-            wraps and length % 2 == 0
-            for length, wraps in zip(self.grid.shape, self.grid.periodic, strict=True)
-        ):
-            raise InputError(
-                f"the ring {self.grid} has an even number of points: its one-step shift has no real"
-                " logarithm in d dimensions, so 'identity' cannot hold it; use 'zero-pad'"
-            )
-        if not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(f"scale is {self.scale}: it must be a positive number")
-        if not all(np.isfinite(v).all() for v in self._arrays()):
-            raise InputError("the model's parameters hold NaN or infinity")
-
-    def _arrays(self) -> Iterator[NDArray]:
-        yield from (self.mean, self.r, self.E.data if self.is_sparse else self.E)
-        yield from self.group.tensors().values()
+        check_factors(self)
 
     def __repr__(self) -> str:
         channels = f" x {self.channels} channels" if self.channels > 1 else ""
@@ -194,51 +132,7 @@ class LiftedModel:
         InputError
             If W does not fit the grid, is zero or is not finite.
         """
-        sparse = hasattr(W, "tocsr")
-        W = W if sparse else np.asarray(W, dtype=np.float64)
-        if W.ndim != 2 or W.shape[0] != grid.size * channels:
-            raise InputError(
-                f"a lifting map of shape {W.shape} does not fit the grid {grid}: it needs"
-                f" {grid.size * channels} rows"
-            )
-        values = W.data if sparse else W
-        if not np.isfinite(values).all() or not np.any(values):
-            raise InputError("the lifting map is zero or holds NaN or infinity")
-        d = W.shape[1]
-        offset = np.zeros(d) if mean is None else np.array(mean, dtype=np.float64)
-        scale = float(np.sqrt(min(d, W.shape[0])) / np.linalg.norm(values))
-        torus = torus_around(grid, padding)
-        if sparse or grid.size > _MAX_EXPLICIT:
-            E = embed_rows(scale * W, torus.flat(grid.indices()), torus.size, channels)
-            E = E if sparse or E.nnz < _SPARSE * np.prod(E.shape) else E.toarray()
-            return cls(
-                grid, offset, scale, E, TorusGroup(torus.shape), np.zeros(0), "linear", channels
-            )
-        theta, r, F, window = torus_frame(grid, torus)
-        D, V = len(F), scale * W
-        kind: EmbeddingKind
-        if channels == 1 and d == grid.size and np.abs(V @ V.T - np.eye(d)).max() < 1e-9:
-            # Qᵀ E = F_window V with E = (I, 0)ᵀ: the first d columns of Qᵀ are those, the rest is
-            # any completion
-            rest = np.delete(F, window, axis=1)
-            Q = np.concatenate([F[:, window] @ V, rest], axis=1).T
-            kind = "identity" if D == d else "zero-pad"
-            E = embedding_matrix(kind, d, D)
-        else:
-            Q, kind = F.T, "linear"
-            E = np.zeros((channels, D, d))
-            E[:, window] = V.reshape(grid.size, channels, d).swapaxes(0, 1)
-            E = E.reshape(channels * D, d)
-        return cls(
-            grid,
-            offset,
-            scale,
-            E,
-            TranslationGroup(np.ascontiguousarray(Q), theta),
-            r,
-            kind,
-            channels,
-        )
+        return cls(**vars(factor_map(W, grid, mean, padding, channels)))
 
     @classmethod
     def from_harmonics(cls, E: ArrayLike, sphere: Sphere, mean: ArrayLike) -> LiftedModel:
@@ -261,18 +155,7 @@ class LiftedModel:
         LiftedModel
             The model.
         """
-        degree = sphere.known_degree
-        r = np.sqrt(2 * np.arange(degree + 1) + 1.0) / (degree + 1)
-        scale = math.sqrt(4 * math.pi) / (degree + 1)
-        return cls(
-            sphere,
-            np.array(mean, dtype=np.float64),
-            scale,
-            np.array(E, dtype=np.float64),
-            RotationGroup(degree),
-            r,
-            "linear",
-        )
+        return cls(**vars(factor_harmonics(E, sphere, mean)))
 
     @property
     def lattice(self) -> Grid:
@@ -510,11 +393,15 @@ class LiftedModel:
         InputError
             If ``t`` does not have one finite number for each axis.
         """
-        steps = np.asarray(t, dtype=np.float64).reshape(-1)
+        try:
+            steps = np.array([float(number) for number in np.ravel(np.asarray(t)).tolist()])
+        except (TypeError, ValueError):
+            steps = np.full(0, np.nan)
         if len(steps) != self.grid.ndim or not np.isfinite(steps).all():
             raise InputError(
                 f"a {'rotation' if isinstance(self.grid, Sphere) else 'translation'} on the"
-                f" {domain_words(self.grid)} takes {self.grid.ndim} finite numbers, not {t!r}"
+                f" {domain_words(self.grid)} takes {self.grid.ndim} finite numbers, not"
+                f" {' '.join(repr(t).split()):.80}"
             )
 
         def step(x: NDArray) -> NDArray:

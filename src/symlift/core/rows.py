@@ -21,6 +21,8 @@ __all__ = [
     "batches_of",
     "check_enough",
     "check_finite",
+    "check_largest",
+    "check_moments",
     "column_of",
     "float_type",
     "forget_pages",
@@ -312,6 +314,37 @@ def column_of(index: int, names: Any) -> str:
     return f"column {index + 1}" if names is None else f"column {names[index]!r}"
 
 
+def check_moments(X: NDArray, names: Any = None) -> None:
+    """Refuse rows X (n, d) that have no moments: one alone, or numbers whose powers overflow."""
+    if len(X) < 2:
+        raise InputError("one row has no moments: give at least 2 rows")
+    check_largest(X, names)
+
+
+def check_largest(X: NDArray, names: Any = None) -> None:
+    """Refuse numbers whose powers overflow."""
+    size = np.zeros(X.shape[1])
+    for part in row_batches(*X.shape):
+        size = np.fmax(size, np.fmax.reduce(np.abs(X[part]), axis=0))
+    _refuse_large(size, X, names)
+
+
+def _refuse_large(size: NDArray, X: NDArray, names: Any) -> None:
+    """Refuse columns X (n, d) whose largest entries, ``size``, have powers that overflow."""
+    column = int(np.argmax(size))
+    if size[column] <= _LARGEST:
+        return
+    row = next(
+        part.start + int(np.argmax(np.abs(batch[:, column]) == size[column]))
+        for part, batch in batches_of(X)
+        if (np.abs(batch[:, column]) == size[column]).any()
+    )
+    raise InputError(
+        f"X holds {size[column]:.3g} (row {row + 1}, {column_of(column, names)}), whose powers"
+        " overflow: drop that entry if it is alone, or divide X by a constant first"
+    )
+
+
 def _in_range(
     rows: NDArray, low: NDArray, high: NDArray, varies: NDArray, X: NDArray, names: Any
 ) -> NDArray:
@@ -320,17 +353,7 @@ def _in_range(
         return rows
     size = np.maximum(np.abs(low), np.abs(high))
     largest, widest = float(size.max()), float((high / 2 - low / 2)[varies].max()) * 2
-    if largest > _LARGEST:
-        column = int(np.argmax(size))
-        row = next(
-            part.start + int(np.argmax(np.abs(batch[:, column]) == size[column]))
-            for part, batch in batches_of(X)
-            if (np.abs(batch[:, column]) == size[column]).any()
-        )
-        raise InputError(
-            f"X holds {largest:.3g} (row {row + 1}, {column_of(column, names)}), whose powers"
-            " overflow: drop that entry if it is alone, or divide X by a constant first"
-        )
+    _refuse_large(size, X, names)
     if widest < _LEAST:
         raise InputError(
             f"X varies by {widest:.3g} at most, whose powers vanish: multiply X by a constant first"

@@ -8,20 +8,17 @@
 
 from __future__ import annotations
 
+from symlift.datasets.bits import ScrambledBits, bit_planes, from_bit_planes, scrambled_bits
 from symlift.datasets.images import (
     Digits,
-    ScrambledBits,
-    bit_planes,
     fetch_mnist,
-    from_bit_planes,
     image_crops,
     load_mnist,
-    scrambled_bits,
 )
+from symlift.datasets.nwb_gratings import load_nwb_gratings
 from symlift.datasets.observations import Observations
 from symlift.datasets.populations import plane_population, torus_population
 from symlift.datasets.recordings import (
-    load_nwb_gratings,
     load_recording,
     mix_samples,
     ring_population,

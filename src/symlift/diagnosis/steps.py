@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid, grid_words
+from symlift.core.linalg import of_one_direction
 from symlift.core.rows import column_of
 from symlift.diagnosis.contract import Asked, NextStep, Test, Verdict
 from symlift.diagnosis.measures import measure, take_sample
@@ -248,6 +249,8 @@ def looks_tuned(rows: NDArray) -> str:
     if varies.sum() < 8:
         return ""
     some = some[:, varies]
+    if of_one_direction(some):
+        return ""
     ring = solve(some, Grid((15,), periodic=True), np.random.default_rng(0))
     if ring.evidence.domain != "ring":
         return "torus" if ring.evidence.domain == "torus" else ""

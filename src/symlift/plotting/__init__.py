@@ -15,10 +15,10 @@ from symlift.core.grid import Grid
 from symlift.plotting.displays import (
     plot_diagnosis,
     plot_generators,
-    plot_placement,
     plot_ring,
     plot_signals,
 )
+from symlift.plotting.places import plot_placement
 from symlift.storage.atomic import write_atomically
 
 if TYPE_CHECKING:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from symlift._notebook import larger_is_better, on_scale
 from symlift.core.domain import Scattered, lattice_of
 from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
+from symlift.plotting.pieces import (
+    check_fitted,
+    flat_picture,
+    given_axes,
+    short_number,
+    shown_rows,
+    value_scale,
+)
 from symlift.solvers.contract import Placement
 
 if TYPE_CHECKING:
@@ -20,157 +27,9 @@ if TYPE_CHECKING:
 
     from symlift.estimator import LatentDomain
 
-__all__ = ["plot_diagnosis", "plot_generators", "plot_placement", "plot_ring", "plot_signals"]
+__all__ = ["plot_diagnosis", "plot_generators", "plot_ring", "plot_signals"]
 
-_MOST_NAMES, _NAME = 400, 12
 _PASSED, _FAILED = "#2e8b62", "#c0504a"
-# columns further than this from their points, in grid steps, are drawn between points
-_OFF_GRID = 0.05
-
-
-def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
-    """Plot where each column sits, on a line, a ring or a plane, coloured by confidence.
-
-    Parameters
-    ----------
-    est : LatentDomain
-        A fitted estimator whose columns are points.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw into; new ones by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes that were drawn into.
-
-    Raises
-    ------
-    InputError
-        If the fit has no placement.
-
-    Examples
-    --------
-    >>> from symlift import LatentDomain
-    >>> from symlift.datasets import gsn
-    >>> X = gsn(600, (4, 5), transform="permutation", random_state=1).X
-    >>> ax = plot_placement(LatentDomain((4, 5), random_state=0).fit(X))
-    >>> len(ax.texts)  # a name in each of the 20 cells
-    20
-    """
-    placement = _fitted(est).placement_
-    if placement is None:
-        raise InputError(
-            "this fit has no placement, its columns are not points: plot_signals shows the"
-            " recovered signals"
-        )
-    axes = _axes(ax)
-    left_out = int(placement.left_out.sum())
-    axes.set_title(
-        f"{len(placement.point) - left_out} columns placed"
-        + (f", {left_out} left out" if left_out else "")
-    )
-    if placement.grid.ndim == 1:
-        _along(axes, placement)
-    elif isinstance(placement.grid, Scattered) or (
-        placement.grid.ndim == 2 and _between_points(placement)
-    ):
-        _scattered(axes, placement)
-    else:
-        _on_plane(axes, placement)
-    return axes
-
-
-def _between_points(placement: Placement) -> bool:
-    at = placement.coordinates[~placement.left_out]
-    return bool(len(at)) and float(np.abs(at - np.rint(at)).max()) > _OFF_GRID
-
-
-def _scattered(axes: Axes, placement: Placement) -> None:
-    """Columns at their places in a plane, of three coordinates the first two."""
-    on = np.flatnonzero(~placement.left_out)
-    y, x = placement.coordinates[on, :2].T
-    dots = axes.scatter(
-        x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
-    )
-    _colour_bar(axes, dots, "confidence")
-    axes.set(xlabel="axis 2", ylabel="axis 1")
-    if isinstance(placement.grid, Scattered):
-        axes.set_aspect("equal")
-    else:
-        rows, columns = placement.grid.shape
-        axes.set(xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
-    axes.grid(alpha=0.3)
-    if len(on) <= _MOST_NAMES:
-        for column, a, b in zip(on.tolist(), x, y, strict=True):
-            axes.annotate(
-                _name(placement, column),
-                (a, b),
-                (3, 3),
-                textcoords="offset points",
-                fontsize="x-small",
-            )
-
-
-def _along(axes: Axes, placement: Placement) -> None:
-    """Names along a line, or around a ring with the first point at the top."""
-    on = np.flatnonzero(~placement.left_out)
-    at = placement.coordinates[on, 0]
-    if placement.grid.is_ring:
-        turn = 2 * np.pi * at / placement.grid.size
-        x, y = np.sin(turn), np.cos(turn)
-        axes.set_aspect("equal")
-        axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), xticks=[], yticks=[])
-        rotation = 90 - np.rad2deg(turn)
-    else:
-        x, y, rotation = at, np.zeros(len(at)), np.full(len(at), 60.0)
-        axes.set(ylim=(-0.5, 1.2), yticks=[], xlabel="grid step")
-    dots = axes.scatter(
-        x, y, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5", zorder=2
-    )
-    _colour_bar(axes, dots, "confidence")
-    if len(on) <= _MOST_NAMES:
-        for column, a, b, angle in zip(on.tolist(), x, y, rotation, strict=True):
-            ring = placement.grid.is_ring
-            left = ring and a < -1e-9
-            axes.text(
-                a * 1.1 if ring else a,
-                b * 1.1 if ring else 0.12,
-                _name(placement, column),
-                fontsize="small",
-                rotation=angle + 180 if left else angle,
-                rotation_mode="anchor",
-                ha="right" if left else "left",
-                va="center",
-            )
-
-
-def _on_plane(axes: Axes, placement: Placement) -> None:
-    """Confidence at each point as an image, with names where they fit; volumes slice by slice."""
-    grid, on = placement.lattice, np.flatnonzero(~placement.left_out)
-    sure = np.full(grid.size, np.nan)
-    sure[placement.point[on]] = 0.0
-    np.fmax.at(sure, placement.point[on], placement.confidence[on])
-    image = axes.imshow(_flat_picture(sure, grid), cmap="Blues", vmin=0, vmax=1)
-    _colour_bar(axes, image, "confidence")
-    axes.set(
-        xlabel="axis 2" if grid.ndim == 2 else "slices along axis 1, side by side",
-        ylabel=f"axis {grid.ndim - 1}",
-    )
-    if grid.ndim == 2 and grid.size <= _MOST_NAMES:
-        # the first of several columns at a point
-        first = {int(placement.point[c]): c for c in reversed(on.tolist())}
-        for point, column in sorted(first.items()):
-            row, across = divmod(point, grid.shape[1])
-            colour = "white" if sure[point] > 0.6 else "black"
-            axes.text(
-                across,
-                row,
-                _name(placement, column),
-                ha="center",
-                va="center",
-                fontsize="x-small",
-                color=colour,
-            )
 
 
 def plot_signals(
@@ -209,20 +68,20 @@ def plot_signals(
     >>> len(plot_signals(est, X[:3]).lines)
     3
     """
-    rows = _rows(est, X)[:count]
+    rows = shown_rows(est, X)[:count]
     fields = est.to_grid(est.transform(rows))
     if est.n_channels_ > 1:
         fields = fields[..., 0]
-    axes = _axes(ax)
+    axes = given_axes(ax)
     grid = est.grid_ if isinstance(est.grid_, Scattered) else lattice_of(est.grid_)
     if isinstance(grid, Scattered) and est.placement_ is not None:
         return _at_places(axes, est.placement_, fields)
     if isinstance(grid, Grid) and grid.ndim > 1:
-        parts = [_flat_picture(field.ravel(), grid, down=True) for field in fields]
+        parts = [flat_picture(field.ravel(), grid, down=True) for field in fields]
         gap = np.full((parts[0].shape[0], 1), np.nan)
         picture = np.concatenate([part for field in parts for part in (field, gap)][:-1], axis=1)
         image = axes.imshow(picture, cmap="gray")
-        _colour_bar(axes, image, "recovered value")
+        value_scale(axes, image, "recovered value")
         axes.set(xlabel=f"{len(fields)} signals, side by side", xticks=[], ylabel="axis 1")
         return axes
     step = 1.1 * float(np.ptp(fields)) or 1.0
@@ -246,7 +105,7 @@ def _at_places(axes: Axes, placement: Placement, fields: NDArray) -> Axes:
         dots = axes.scatter(
             x + number * step, y, c=field, cmap="gray", vmin=-limit, vmax=limit, edgecolors="0.5"
         )
-    _colour_bar(axes, dots, "recovered value")
+    value_scale(axes, dots, "recovered value")
     axes.set(xlabel=f"{len(fields)} signals, side by side", xticks=[], ylabel="axis 1")
     axes.set_aspect("equal")
     return axes
@@ -290,7 +149,7 @@ def plot_generators(
     >>> plot_generators(est).images[0].get_array().shape
     (9, 9)
     """
-    grid = _fitted(est).grid_
+    grid = check_fitted(est).grid_
     if not 0 <= axis < grid.ndim:
         raise InputError(
             f"axis {axis} does not exist, the grid {grid} has {grid.ndim}: count from 0"
@@ -300,9 +159,9 @@ def plot_generators(
         W = est.lifting_map_
         L, name = W @ L @ np.linalg.pinv(W, rcond=1e-6), "grid point"
     limit = float(np.percentile(np.abs(L), 99.5)) or float(np.abs(L).max()) or 1.0
-    axes = _axes(ax)
+    axes = given_axes(ax)
     image = axes.imshow(L, cmap="RdBu_r", vmin=-limit, vmax=limit)
-    _colour_bar(axes, image, f"generator along axis {axis + 1}")
+    value_scale(axes, image, f"generator along axis {axis + 1}")
     axes.set(xlabel=name, ylabel=name)
     return axes
 
@@ -346,7 +205,7 @@ def plot_ring(
     >>> plot_ring(est, X).collections[0].get_offsets().shape
     (200, 2)
     """
-    rows = _rows(est, X)
+    rows = shown_rows(est, X)
     phase, amplitude = est.phase(rows), est.amplitude(rows)
     if phase.ndim > 1:
         phase, amplitude = phase[:, 0], amplitude[:, 0]  # the first of two angles
@@ -356,7 +215,7 @@ def plot_ring(
             f"labels have shape {hue.shape}: give one angle in radians for each of the {len(rows)}"
             " rows"
         )
-    axes = _axes(ax)
+    axes = given_axes(ax)
     dots = axes.scatter(
         amplitude * np.sin(phase),
         amplitude * np.cos(phase),
@@ -366,7 +225,7 @@ def plot_ring(
         vmax=2 * np.pi,
         s=9,
     )
-    _colour_bar(axes, dots, "phase, radians" if labels is None else "angle given, radians")
+    value_scale(axes, dots, "phase, radians" if labels is None else "angle given, radians")
     reach = float(np.percentile(amplitude, 99)) or 1.0
     turn = np.linspace(0, 2 * np.pi, 181)
     axes.plot(reach * np.sin(turn), reach * np.cos(turn), color="0.7", linewidth=0.8, zorder=0)
@@ -402,7 +261,9 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
     >>> float(plot_diagnosis(Diagnosis(Verdict.PRESENT, 0.97, (test,))).patches[0].get_width())
     0.99
     """
-    diagnosis = est if isinstance(est, Diagnosis) else getattr(_fitted(est), "diagnosis_", None)
+    diagnosis = (
+        est if isinstance(est, Diagnosis) else getattr(check_fitted(est), "diagnosis_", None)
+    )
     if diagnosis is None:
         raise InputError("this fit was not diagnosed: call est.diagnose(X) first")
     tests = [
@@ -412,7 +273,7 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
         and t.value is not None
         and np.isfinite([t.value, t.threshold]).all()
     ]
-    axes = _axes(ax)
+    axes = given_axes(ax)
     for number, test in enumerate(tests):
         assert test.value is not None  # noqa: S101 - chosen above
         assert test.threshold is not None  # noqa: S101
@@ -423,7 +284,7 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
         axes.text(
             1.02,
             number,
-            f"{_number(test.value)} ({sign} {_number(test.threshold)})",
+            f"{short_number(test.value)} ({sign} {short_number(test.threshold)})",
             va="center",
             fontsize="small",
         )
@@ -435,56 +296,3 @@ def plot_diagnosis(est: LatentDomain | Diagnosis, ax: Axes | None = None) -> Axe
     )
     axes.invert_yaxis()
     return axes
-
-
-# -- shared helpers -------------------------------------------------------------------------------
-
-
-def _fitted(est: Any) -> Any:
-    check_is_fitted(est)
-    return est
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]
-
-
-def _rows(est: LatentDomain, X: ArrayLike | None) -> NDArray:
-    """The given rows, or those that the fit stored."""
-    _fitted(est)
-    if X is not None:
-        return np.asarray(X)
-    samples = getattr(est, "samples_", None)
-    if samples is None:
-        raise InputError("this fit stored no rows to show: give X")
-    return np.asarray(samples.observed[np.random.default_rng(0).permutation(len(samples.row))])
-
-
-def _flat_picture(values: NDArray, grid: Grid, down: bool = False) -> NDArray:
-    """Field as an image: slices of a volume side by side or below each other, with gaps."""
-    field = np.asarray(values, dtype=np.float64).reshape(grid.shape)
-    if grid.ndim == 2:
-        return field
-    along = 0 if down else 1
-    gap = np.full((1, grid.shape[2]) if down else (grid.shape[1], 1), np.nan)
-    return np.concatenate([part for piece in field for part in (piece, gap)][:-1], axis=along)
-
-
-def _name(placement: Placement, column: int) -> str:
-    name = f"x{column}" if placement.names is None else placement.names[column]
-    # matplotlib treats dollars as mathematics
-    return (name if len(name) <= _NAME else name[: _NAME - 1] + "…").replace("$", r"\$")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _colour_bar(axes: Axes, shown: Any, label: str) -> None:
-    figure = axes.get_figure()
-    if figure is not None:
-        figure.colorbar(shown, ax=axes, label=label)

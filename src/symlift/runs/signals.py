@@ -15,6 +15,7 @@ from symlift.core.model import LiftedModel
 from symlift.core.rows import batches_of, float_type, has_gaps
 from symlift.errors import InputError, RowError
 from symlift.estimator import LatentDomain
+from symlift.loading import load
 from symlift.runs.folder import is_run, readable
 from symlift.runs.parts import PartsLift
 from symlift.runs.readers import of_no_use, read_table
@@ -22,7 +23,7 @@ from symlift.runs.readers.gaps import without_gaps
 from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.runs.record import finished
 from symlift.runs.writers import check_writable, open_rows
-from symlift.several import LatentDomains, load
+from symlift.several import LatentDomains
 from symlift.solvers.contract import Progress, no_progress
 from symlift.statistics.prediction import GapFiller
 

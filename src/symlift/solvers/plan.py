@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from symlift.core.rows import sample_size
 from symlift.errors import InputError
 from symlift.search.wide_rows import rows_used
-from symlift.solvers.fast.settings import DEFAULT
+from symlift.solvers.fast.settings import DEFAULT, MOMENT_BATCH
 from symlift.solvers.registry import TRAINED
 from symlift.storage.free_memory import available_memory, free_swap, size_of
 
@@ -197,11 +197,15 @@ def _unmixing(rows: int, d: int, points: int) -> tuple[int, float]:
     m = min(rows, DEFAULT.fit_rows + DEFAULT.held_rows)
     memory = 7 * _MATRIX * m * d + 10 * _MATRIX * d**2
     seconds = 6e-8 * m * d**2
+    tensors = products = 0
+    if points <= DEFAULT.max_third_order:  # of three entries of each row, batch by batch
+        products = _MATRIX * min(MOMENT_BATCH, m // 2 * points**2)
     third, fourth = DEFAULT.max_eigenbasis
     if points <= third:
-        memory += 30 * points**3
+        tensors += 30 * points**3
         seconds += 1.5e-8 * points**4
     if points <= fourth:
-        memory += 4 * points**4
+        tensors += 4 * points**4
         seconds += 1e-8 * points**5
+    memory += max(tensors, products)
     return _BASE + memory, seconds

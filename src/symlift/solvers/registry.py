@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from numbers import Integral
+from typing import Any
 
 from symlift.core.domain import Domain
 from symlift.core.sphere import Sphere
@@ -21,7 +24,9 @@ __all__ = [
     "TRAINED_MAP",
     "TRAINING_FILES",
     "canonical",
+    "check_channels",
     "check_mixing",
+    "check_options",
     "check_solver",
     "get_solver",
 ]
@@ -70,7 +75,7 @@ def check_solver(name: str) -> str:
     """
     chosen = canonical(name)
     if chosen not in SOLVERS:
-        raise InputError(f"solver {name!r} is unknown: use one of auto, {', '.join(SOLVERS)}")
+        raise InputError(f"solver {name!r:.60} is unknown: use one of auto, {', '.join(SOLVERS)}")
     if chosen in TRAINED and find_spec("torch") is None:
         raise InputError(
             f"solver {name!r} trains and needs PyTorch, which is not installed: pip install"
@@ -83,6 +88,23 @@ def check_mixing(name: str) -> None:
     """Raise an InputError for a mixing that is not in `MIXINGS`."""
     if name not in MIXINGS:
         raise InputError(f"mixing {name!r} is unknown: use one of {', '.join(MIXINGS)}")
+
+
+def check_channels(channels: Any) -> None:
+    """Raise an InputError for what is no number of channels."""
+    number = isinstance(channels, Integral) and not isinstance(channels, bool)
+    if channels != "auto" and not (number and int(channels) > 0):
+        raise InputError(f'channels={channels!r:.60}: give "auto", or a positive whole number')
+
+
+def check_options(options: Any) -> None:
+    """Raise an InputError for what is no mapping of names."""
+    if options is not None and not (
+        isinstance(options, Mapping) and all(isinstance(name, str) for name in options)
+    ):
+        raise InputError(
+            f"solver_options is {options!r:.60}: give a mapping of names, such as {{'steps': 1000}}"
+        )
 
 
 def get_solver(name: str, domain: Domain | None = None) -> Solver:

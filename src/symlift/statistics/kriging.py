@@ -193,7 +193,11 @@ class FieldPredictor:
 
     def weights(self, points: ArrayLike) -> Weights:
         """How the field at ``points`` (m, P) follows from the signals."""
-        at, axes = np.asarray(points, dtype=np.float64), self.at.shape[1]
+        axes = self.at.shape[1]
+        try:
+            at = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            at = np.full((1, axes), np.nan)
         if at.ndim != 2 or at.shape[1] != axes or not np.isfinite(at).all():
             raise InputError(
                 f"places of shape {at.shape} do not fit: give finite coordinates of shape (m,"

@@ -6,7 +6,7 @@ exchange their roles, whatever else the data do, and that shows within one batch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -95,18 +95,19 @@ class RunningMoments:
     def forget(self, share: float) -> None:
         """Give all rows so far this share of their weight."""
         self.weight *= share
-        self.scatter *= share
+        self.scatter = self.scatter * share
 
     def add(self, rows: NDArray) -> None:
         """Add rows (m, d) of weight 1."""
         x = np.asarray(rows, dtype=np.float64)
         mean = x.mean(axis=0)
         centred = x - mean
-        self.scatter += centred.T @ centred
+        scatter = self.scatter + centred.T @ centred
         total = self.weight + len(x)
         step = mean - self.mean
         # the two means differ: what lies between them is scatter, too
-        self.scatter += np.multiply.outer(step, step * (self.weight * len(x) / total))
+        scatter += np.multiply.outer(step, step * (self.weight * len(x) / total))
+        self.scatter = scatter
         self.mean = self.mean + step * (len(x) / total)
         self.weight = total
 
@@ -175,6 +176,16 @@ class Stream:
             )
         none = RunningMoments.none(columns)
         return cls(none, np.arange(columns), usual=np.zeros((2, columns)))
+
+    def copy(self) -> Stream:
+        """Return one that can be added to, while this one stays as it is."""
+        return replace(
+            self,
+            moments=replace(self.moments),
+            sample=self.sample.copy(),
+            exchanges=list(self.exchanges),
+            usual=self.usual.copy(),
+        )
 
     def add(
         self, rows: NDArray, rng: np.random.Generator, half_life: float | None = None

@@ -15,12 +15,18 @@ from symlift.runs.readers.table import Other, Sheet
 __all__ = ["Columns"]
 
 _BLOCK = 200_000  # entries that are converted together
+_MOST = 500_000  # columns: each takes half a kilobyte and ten microseconds
 
 
 class Columns:
     """Collects the records of a file one by one; `sheet` returns them as columns."""
 
     def __init__(self, path: Path, width: int, names: tuple[str, ...] | None, decimal: str) -> None:
+        if width > _MOST:
+            raise InputError(
+                f"{path} has {width:,} columns and entries that are no plain numbers: correct those"
+                " entries, or save the array as .npy"
+            )
         self.path, self.width, self.names, self.decimal = path, width, names, decimal
         self._block: list[list[str]] = []
         self._lines: list[int] = []

@@ -158,15 +158,14 @@ def _row_counter(sheet: Sheet) -> int | None:
 
 def _take(path: Path, sheet: Sheet, columns: list[int], options: ReadOptions) -> NDArray:
     """Return the rows of some columns: a view if they are all, or evenly spaced."""
-    place = {at: k for k, at in enumerate(sheet.at)}
     dates = [i for i in columns if i in sheet.others]
-    inner = [place[i] for i in columns if i in place]
-    steps = set(np.diff(inner).tolist())
+    inner = np.searchsorted(sheet.at, [i for i in columns if i not in sheet.others])
+    steps = np.unique(np.diff(inner))
     rows: NDArray
-    if inner == list(range(sheet.rows.shape[1])):
+    if np.array_equal(inner, np.arange(sheet.rows.shape[1])):
         rows = sheet.rows
-    elif len(inner) > 1 and len(steps) == 1 and (step := steps.pop()) > 0:
-        rows = sheet.rows[:, inner[0] : inner[-1] + 1 : step]
+    elif len(steps) == 1 and steps[0] > 0:
+        rows = sheet.rows[:, inner[0] : inner[-1] + 1 : steps[0]]
     else:
         check_size(
             path,

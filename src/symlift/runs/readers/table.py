@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -99,7 +99,7 @@ class Sheet:
 
     rows: NDArray
     width: int
-    at: tuple[int, ...]
+    at: Sequence[int]
     names: tuple[str, ...] | None = None
     others: dict[int, Other] = field(default_factory=dict)
     odd: dict[int, str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Sheet:
         cls, rows: NDArray, names: tuple[str, ...] | None = None, notes: tuple[str, ...] = ()
     ) -> Sheet:
         """Return a sheet that holds numbers only."""
-        return cls(rows, rows.shape[1], tuple(range(rows.shape[1])), names, notes=notes)
+        return cls(rows, rows.shape[1], range(rows.shape[1]), names, notes=notes)
 
 
 def check_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> None:

@@ -28,6 +28,7 @@ __all__ = ["layout_of", "read_text", "sheet_of"]
 _HEAD = 200  # number of lines that are examined first
 _FEW, _MOST = 20, 200_000  # these many suffice, if they have so many entries
 _LONGEST = 16 << 20  # characters of an entry
+_WIDE = 20_000  # what kind of entries there are, is judged by the first columns
 # the longer marks first: one of UTF-16 begins like one of UTF-32
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -224,7 +225,7 @@ def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
 
 def _cuts_numbers(records: list[list[str]]) -> bool:
     """Whether commas are decimal marks of numbers that blanks separate, as in 1,5 2,5."""
-    inner = [field.strip() for fields in records for field in fields[1:-1]]
+    inner = [field.strip() for fields in records for field in fields[1:-1][:_WIDE]]
     return bool(inner) and 2 * sum(
         re.fullmatch(r"\d+\s+[-+]?\d+", field) is not None for field in inner
     ) > len(inner)
@@ -256,7 +257,7 @@ def layout_of(
     ):
         start += 1
     decimal = options.decimal or find_decimal(
-        [f for fields in records[start:] for f in fields], delimiter
+        [f for fields in records[start:] for f in fields[:_WIDE]], delimiter
     )
     before = [
         fields
@@ -291,23 +292,23 @@ def layout_of(
     plain = (
         text
         and decimal == "."
-        and all(len(f) == width and all(entry_kind(x) == "number" for x in f) for f in body)
+        and all(len(f) == width and all(entry_kind(x) == "number" for x in f[:_WIDE]) for f in body)
     )
-    plain = plain and not any("," in x for fields in body for x in fields)
+    plain = plain and not any("," in x for fields in body for x in fields[:_WIDE])
     return Layout(delimiter, decimal, width, skip, names, plain, (*notes, *more))
 
 
 def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> bool:
     """Whether a short line comes before the table: it has words and is not a header."""
     first, below = records[0], [fields for fields in records[1:] if len(fields) == width]
-    if all(entry_kind(field) == "number" for field in first):
+    if all(entry_kind(field) == "number" for field in first[:_WIDE]):
         return False
     named = options.header is not False and len(first) == width - 1 and len(records[1]) == width
     return not (
         named
         and first != [""]
         and width > 2
-        and is_header(first, [fields[1:] for fields in below], ".")
+        and is_header(first[:_WIDE], [fields[1 : _WIDE + 1] for fields in below], ".")
     )
 
 
@@ -328,10 +329,11 @@ def _names(
     if options.header is False:
         return None, start, []
     notes: list[str] = []
-    if options.header or is_header(first, below or [[""] * width], decimal):
+    some = [fields[:_WIDE] for fields in below] or [[""] * width]
+    if options.header or is_header(first[:_WIDE], some, decimal):
         names = _fit_names(path, [field.strip() for field in first], below, width)
         if options.header is None and all(
-            entry_kind(field, decimal) in ("number", "gap") for field in first
+            entry_kind(field, decimal) in ("number", "gap") for field in first[:_WIDE]
         ):
             shown = ", ".join(name for name in names[:3])
             notes.append(
@@ -341,7 +343,7 @@ def _names(
         if (
             len(below) > 1
             and len(records[start]) == width
-            and is_units(records[start], records[start + 1 :], decimal)
+            and is_units(records[start][:_WIDE], some[1:], decimal)
         ):
             notes.append("the line below the header holds units and is skipped")
             start += 1

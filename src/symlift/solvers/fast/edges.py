@@ -372,7 +372,9 @@ class ModesOnGrid:
         """A third of the median difference of neighbours: below it, differences count by their
         squares.
         """
-        return 0.3 * float(np.median(np.abs(self.Z[:2000] @ (self.D @ R).T.astype(self.Z.dtype))))
+        sizes = np.abs(self.Z[:2000] @ (self.D @ R).T.astype(self.Z.dtype))
+        # rows of few values have neighbours that are mostly equal
+        return max(0.3 * float(np.median(sizes)), 0.01 * float(sizes.mean()))
 
     def _trial(
         self, R: NDArray, softness: float, rng: np.random.Generator, parts: tuple[float, float]

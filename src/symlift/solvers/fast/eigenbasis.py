@@ -116,7 +116,8 @@ class _Path:
             if a <= settings.ranked_at or (
                 modes.order == 3 and modes.noise_share(a) < settings.eigenbasis_noise
             ):
-                self.gaps[a], self.noise[a] = modes.gap(a, lags)
+                self.gaps[a], noise = modes.gap(a, lags)
+                self.noise[a] = max(noise, 1e-300)  # rows that repeat a few have none
                 self.planes[a] = modes.planes(a)
 
     def walk(

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from symlift.core.domain import Domain, Scattered, lattice_of
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.core.linalg import of_one_direction
 from symlift.core.model import LiftedModel
 from symlift.core.rows import has_gaps, varying
 from symlift.errors import InputError
@@ -144,14 +145,17 @@ def _check_points(X: NDArray, grid: Grid, settings: FastSettings) -> None:
 
 
 def _can_be_unmixed(X: NDArray, placed: Placed, grid: Grid) -> bool:
-    """Whether a dense mixing could be undone: no gaps, more rows than varying columns, and as many
-    of those as points.
+    """Whether a dense mixing could be undone: no gaps, more rows than varying columns, as many of
+    those as points, and rows of more than one direction.
 
     A fifth of the rows is held out; components of fewer rows than columns would not give an
     invertible map.
     """
     living = int((placed.placement.reason != "dead").sum())
-    return len(X) > living and len(X) - len(X) // 5 >= living >= grid.size and not has_gaps(X)
+    held = len(X) // 5
+    if held < 2 or not len(X) - held >= living >= grid.size or has_gaps(X):
+        return False
+    return not of_one_direction(X)
 
 
 def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solution:

@@ -63,11 +63,7 @@ class Proposal:
     @property
     def runner_up(self) -> Grid | Scattered | None:
         """The best of the others."""
-        if len(self.candidates) < 2:
-            return None
-        other = self.candidates[1]
-        grid = Grid(other.shape, other.periodic)
-        return Scattered(grid.ndim) if other.scattered else grid
+        return self.candidates[1].domain if len(self.candidates) > 1 else None
 
     @property
     def doubt(self) -> str:
@@ -77,8 +73,9 @@ class Proposal:
             return ""
         first, second = (one.share for one in self.candidates[:2])
         return (
-            f"the {domain_words(self.grid)} explains {first:.2f} of what is real, the"
-            f" {domain_words(other)}, {second:.2f}: give grid= if you know which it is"
+            f"the {domain_words(self.grid)} explains {100 * first:.0f} % of the reproducible"
+            f" correlation, the {domain_words(other)}, {100 * second:.0f} %: give grid= if you know"
+            " which it is"
         )
 
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["DEFAULT", "FastSettings"]
+__all__ = ["DEFAULT", "MOMENT_BATCH", "FastSettings"]
+
+#: products of three entries of each row that are held at a time; the plan counts them
+MOMENT_BATCH = 16_000_000
 
 
 @dataclass(frozen=True)

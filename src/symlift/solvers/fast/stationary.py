@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
 from symlift.solvers.fast.planes import Planes
+from symlift.solvers.fast.settings import MOMENT_BATCH
 from symlift.solvers.fast.triples import Triples, pack, unpacked
 
 __all__ = [
@@ -81,7 +82,7 @@ def second_moment(X: NDArray) -> tuple[NDArray[np.float64], float]:
 def _sums(X: NDArray) -> tuple[NDArray, NDArray]:
     d = X.shape[1]
     third = np.zeros((d * d, d))
-    step = max(1, 16_000_000 // (d * d))
+    step = max(1, MOMENT_BATCH // (d * d))
     for start in range(0, len(X), step):
         rows = X[start : start + step]
         third += (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1).T @ rows

@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
+from symlift.core.linalg import of_one_direction
 from symlift.errors import InputError
 from symlift.solvers.contract import (
     Evidence,
@@ -91,6 +92,11 @@ def solve(
         )
     chosen = np.sort(rng.choice(n, _ROWS, replace=False)) if n > _ROWS else np.arange(n)
     rows = np.asarray(X[chosen], dtype=np.float64)
+    if of_one_direction(rows):
+        raise InputError(
+            "the rows vary along one direction only, and an angle needs two: leave out the column"
+            " that drives all others, or give rows that differ in more"
+        )
     progress("searching", 0.0)
     Z = stabilise(rows)
     U = whitened(Z, informative_rank(Z, rng))
