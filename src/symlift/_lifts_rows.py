@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symlift.core.angles import fundamental, fundamentals
 from symlift.core.domain import Scattered, TakenColumns
-from symlift.core.frames import as_numbers
+from symlift.core.frames import numeric_rows
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.errors import InputError
@@ -88,7 +88,7 @@ class LiftsRows(TransformerMixin):
             Observations.
         """
         check_is_fitted(self)
-        return self.lifter_.unlift(Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y"))
+        return self.lifter_.unlift(Y if isinstance(Y, np.ndarray) else numeric_rows(Y, "Y"))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
         r"""Arrange signals as fields on the grid.
@@ -104,7 +104,7 @@ class LiftsRows(TransformerMixin):
             Fields; the last axis is there if there are several channels.
         """
         check_is_fitted(self)
-        Y = Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y")
+        Y = Y if isinstance(Y, np.ndarray) else numeric_rows(Y, "Y")
         if Y.ndim != 2 or Y.shape[1] != self.lifter_.n_outputs:
             raise InputError(
                 f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"

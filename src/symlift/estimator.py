@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symlift._lifts_rows import LiftsRows
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, Scattered, TakenColumns
-from symlift.core.frames import as_numbers, check_frame, check_kind, column_names, framed
+from symlift.core.frames import as_frame, check_frame, check_kind, column_names, numeric_rows
 from symlift.core.grid import Grid
 from symlift.core.linalg import of_one_direction
 from symlift.core.model import LiftedModel
@@ -658,7 +658,7 @@ def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray
     the estimator; arrays of floats, integers and bits are neither converted nor copied.
     """
     X = gathered(X)
-    X = framed(X)
+    X = as_frame(X)
     check_kind(X)
     check_frame(X)
     least = 2 if reset else 1
@@ -672,7 +672,7 @@ def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return np.asarray(X)
     if not hasattr(X, "columns") and not (isinstance(X, np.ndarray) and X.dtype.kind in "fiub"):
-        X = as_numbers(X)
+        X = numeric_rows(X)
     # single precision holds bits and bytes exactly, at half the memory
     small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
     dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]

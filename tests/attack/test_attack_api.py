@@ -17,7 +17,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from symlift import Grid, InputError, LatentDomain, LatentDomains
+from symlift import Grid, InputError, LatentDomain, LatentDomains, Sphere
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
@@ -203,6 +203,8 @@ def test_poor_rows_are_fitted_without_evidence(case: str, periodic: bool) -> Non
         assert np.isfinite(est.transform(rows)).all()
         assert est.diagnose(rows).verdict.value != "present"
     if case == "a few values far away":
+        with pytest.raises(InputError, match="along one direction only"):
+            LatentDomain((9,), True, "ring", random_state=0).fit(rows)
         return
     for mixing in ("orthogonal", "linear"):
         with pytest.raises(InputError, match="along one direction only"):
@@ -311,6 +313,16 @@ def test_wrong_use_of_a_fit_is_refused_in_one_line(fitted: LatentDomain, case: s
     with pytest.raises((ValueError, TypeError)) as caught:
         USES[case](fitted)
     assert str(caught.value).count("\n") <= 3
+
+
+def test_rows_of_one_direction_have_no_places_on_a_sphere() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.outer(rng.normal(size=300), rng.normal(size=9))
+    with pytest.raises(InputError, match="along one direction only"):
+        LatentDomain(Sphere(2), random_state=0).fit(rows)
+    never_met = np.where(np.arange(300)[:, None] % 9 != np.arange(9), np.nan, X)
+    with pytest.raises(InputError, match="needs whole rows"):
+        LatentDomain(Sphere(2), random_state=0).fit(never_met)
 
 
 def test_rows_that_are_refused_are_not_kept() -> None:
