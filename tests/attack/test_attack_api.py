@@ -357,6 +357,15 @@ def test_parts_of_a_handful_of_rows_are_no_division_by_zero() -> None:
             LatentDomains(random_state=0).fit(X[:rows])
 
 
+@pytest.mark.parametrize("case", ["threes", "negatives"])
+def test_columns_that_repeat_a_few_are_placed_in_more_channels(case: str) -> None:
+    rows = X[:, np.arange(9) % 3] if case == "threes" else np.hstack([X[:, :4], -X[:, :5]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain((3,), channels=3, random_state=0).fit(rows)
+    assert np.isfinite(est.transform(rows)).all()
+
+
 def test_a_name_that_no_file_can_hold_is_written_escaped(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
