@@ -4,8 +4,8 @@
 columns, each in a process of its own: the largest resident memory beyond that after the imports.
 Pages of the file count while they are mapped.
 
-With ``plan``, fifteen shapes of arrays in memory: the peak that is predicted before the fit begins, and
-the one that is measured.
+With ``plan``, fifteen shapes of arrays in memory: the peak that is predicted before the fit begins,
+and the one that is measured.
 """
 
 from __future__ import annotations

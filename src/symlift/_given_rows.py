@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from symlift.core.tabular import as_numbers, check_frame, check_kind, framed
+from symlift.core.tabular import as_frame, check_frame, check_kind, numeric_rows
 from symlift.statistics.gather import gathered
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray
     """X as an array (n, d) of numbers, its columns noted in (``reset``) or compared with those of
     the estimator; arrays of floats, integers and bits are neither converted nor copied.
     """
-    X = framed(gathered(X))
+    X = as_frame(gathered(X))
     check_kind(X)
     check_frame(X)
     least = 2 if reset else 1
@@ -36,7 +36,7 @@ def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return np.asarray(X)
     if not hasattr(X, "columns") and not (isinstance(X, np.ndarray) and X.dtype.kind in "fiub"):
-        X = as_numbers(X)
+        X = numeric_rows(X)
     # single precision holds bits and bytes exactly, at half the memory
     small = getattr(getattr(X, "dtype", None), "itemsize", 8) == 1
     dtypes = [np.float32, np.float64] if small else [np.float64, np.float32]

@@ -18,7 +18,7 @@ from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
 from symlift.core.rows import check_finite, check_moments
 from symlift.core.sphere import Sphere
-from symlift.core.tabular import as_numbers
+from symlift.core.tabular import numeric_rows
 from symlift.errors import InputError
 from symlift.statistics.gather import each_block, is_dask
 from symlift.statistics.kriging import FieldPredictor
@@ -112,7 +112,7 @@ class LiftsRows(TransformerMixin):
             Observations.
         """
         check_is_fitted(self)
-        return self.lifter_.unlift(Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y"))
+        return self.lifter_.unlift(Y if isinstance(Y, np.ndarray) else numeric_rows(Y, "Y"))
 
     def to_grid(self, Y: ArrayLike) -> NDArray:
         r"""Arrange signals as fields on the grid.
@@ -128,7 +128,7 @@ class LiftsRows(TransformerMixin):
             Fields; the last axis is there if there are several channels.
         """
         check_is_fitted(self)
-        Y = Y if isinstance(Y, np.ndarray) else as_numbers(Y, "Y")
+        Y = Y if isinstance(Y, np.ndarray) else numeric_rows(Y, "Y")
         if Y.ndim != 2 or Y.shape[1] != self.lifter_.n_outputs:
             raise InputError(
                 f"signals of shape {Y.shape} do not fit the grid {self.grid_}: they must be (n,"

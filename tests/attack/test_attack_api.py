@@ -17,7 +17,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from symlift import Grid, InputError, LatentDomain, LatentDomains
+from symlift import Grid, InputError, LatentDomain, LatentDomains, Sphere
 from symlift.core.group import TranslationGroup
 from symlift.core.model import LiftedModel
 from symlift.datasets import gsn
@@ -203,6 +203,8 @@ def test_poor_rows_are_fitted_without_evidence(case: str, periodic: bool) -> Non
         assert np.isfinite(est.transform(rows)).all()
         assert est.diagnose(rows).verdict.value != "present"
     if case == "a few values far away":
+        with pytest.raises(InputError, match="along one direction only"):
+            LatentDomain((9,), True, "ring", random_state=0).fit(rows)
         return
     for mixing in ("orthogonal", "linear"):
         with pytest.raises(InputError, match="along one direction only"):
@@ -313,6 +315,16 @@ def test_wrong_use_of_a_fit_is_refused_in_one_line(fitted: LatentDomain, case: s
     assert str(caught.value).count("\n") <= 3
 
 
+def test_rows_of_one_direction_have_no_places_on_a_sphere() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.outer(rng.normal(size=300), rng.normal(size=9))
+    with pytest.raises(InputError, match="along one direction only"):
+        LatentDomain(Sphere(2), random_state=0).fit(rows)
+    never_met = np.where(np.arange(300)[:, None] % 9 != np.arange(9), np.nan, X)
+    with pytest.raises(InputError, match="needs whole rows"):
+        LatentDomain(Sphere(2), random_state=0).fit(never_met)
+
+
 def test_rows_that_are_refused_are_not_kept() -> None:
     """A batch that cannot be added leaves the rows before it as they were."""
     est = LatentDomain((9,), random_state=0)
@@ -343,6 +355,15 @@ def test_parts_of_a_handful_of_rows_are_no_division_by_zero() -> None:
         warnings.simplefilter("ignore", FitWarning)
         for rows in (3, 4, 5, 9):
             LatentDomains(random_state=0).fit(X[:rows])
+
+
+@pytest.mark.parametrize("case", ["threes", "negatives"])
+def test_columns_that_repeat_a_few_are_placed_in_more_channels(case: str) -> None:
+    rows = X[:, np.arange(9) % 3] if case == "threes" else np.hstack([X[:, :4], -X[:, :5]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain((3,), channels=3, random_state=0).fit(rows)
+    assert np.isfinite(est.transform(rows)).all()
 
 
 def test_a_name_that_no_file_can_hold_is_written_escaped(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from commands import everything, run_command
 
+from symlift._parts_file import MAPS_FILE, PARTS, PARTS_FILE
 from symlift.datasets import gsn
 from symlift.errors import InputError
 from symlift.runs.folder import LOCK, NEXT, OUTPUTS, SWAP, TRAINING
@@ -24,14 +25,14 @@ from symlift_paper.jobs import Job
 from symlift_paper.registry import read_experiments
 from symlift_paper.store import Cache
 
-FOLDERS = (NEXT, SWAP, TRAINING)
+FOLDERS = (NEXT, SWAP, TRAINING, PARTS)
 #: as temporary files of this and of earlier versions are named
 TEMPORARY = (".run.json.abc", ".model.json.0123456789ab-99999999-1-abcdefgh")
 HERE = (RECORD, *OUTPUTS, LOCK, *TEMPORARY)
 NAMES = (
     *HERE,
     *FOLDERS,
-    *(f"{place}/{name}" for place in (NEXT, SWAP) for name in (*HERE, TRAINING)),
+    *(f"{place}/{name}" for place in (NEXT, SWAP) for name in (*HERE, TRAINING, PARTS)),
     *(f"{TRAINING}/{name}" for name in (*TRAINING_FILES, "restart0")),
 )
 #: those through which symlift 0.2 reached what they point to
@@ -106,6 +107,59 @@ def test_nothing_outside_changes(here: Path, name: str, kind: str, command: str)
         assert code == 2, err
         assert "is a link" in err
         assert name in err
+
+
+@pytest.fixture(scope="module")
+def of_parts(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a run of two domains."""
+    here = tmp_path_factory.mktemp("parts")
+    shutil.copytree(made / "outside", here / "outside")
+    lines = [gsn(400, (6,), transform="permutation", random_state=seed).X for seed in (0, 1)]
+    np.save(here / "x.npy", np.hstack(lines))
+    recover(here / "x.npy", here / "run", parts="2", check=False)
+    return here
+
+
+_OF_PARTS = (PARTS, PARTS_FILE, MAPS_FILE, f"{PARTS}/000", f"{PARTS}/001/model.json")
+_AGAIN = ("--parts", "2", "--no-check", "--no-report", "--overwrite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [*COMMANDS, "as one"])
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])
+@pytest.mark.parametrize("name", _OF_PARTS)
+def test_nothing_outside_of_a_run_of_parts_changes(
+    of_parts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: str,
+    command: str,
+) -> None:
+    shutil.copytree(of_parts, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    path, place = tmp_path / "run" / name, tmp_path / "outside"
+    is_folder = name in (PARTS, f"{PARTS}/000")
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if kind == "hard":
+        os.link(place / "file", path)
+    else:
+        target = place / ("folder" if is_folder else "file")
+        path.symlink_to(target if kind == "symbolic" else place / "nowhere")
+    before = everything(place)
+    arguments = {
+        **COMMANDS,
+        "overwrite": ("recover", "x.npy", "--out", "run", *_AGAIN),
+        "as one": ("recover", "x.npy", "--out", "run", *OVERWRITE),
+    }[command]
+    code, _, err = run_command(*arguments)
+    assert everything(place) == before
+    assert "Traceback" not in err
+    assert code in (0, 2), err
+    if code or kind != "hard":
+        assert code == 2, err
+        assert err.splitlines()[-1].startswith("error: ")
+        assert kind == "hard" or "is a link" in err
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])

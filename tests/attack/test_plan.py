@@ -81,7 +81,7 @@ def test_near_pairs_of_a_given_grid_take_little() -> None:
     ("shape", "points", "words"),
     [
         ((10, 1_000_000), None, "1,000,000 columns take about 66.2 TB of memory"),
-        ((10, 10_000_000), 10_000_000, "10,000,000 columns take about 112"),
+        ((10, 10_000_000), 10_000_000, "10,000,000 columns take about 74.9 GB"),
         ((100, 50_000), None, "50,000 columns take about 169.8 GB"),
         ((100, 50), 10**9, "a grid of 1,000,000,000 points and 50 columns take"),
     ],

@@ -33,8 +33,8 @@ def cayley(skew: NDArray) -> NDArray[np.float64]:
 
 
 def of_one_direction(rows: NDArray) -> bool:
-    """Whether all rows (n, d), without their mean, are multiples of one: no column then tells more
-    than any other.
+    """Whether all rows (n, d), without their mean, are multiples of one: no column then says
+    more than any other.
 
     Of very many rows, some are looked at.
 

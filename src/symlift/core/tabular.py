@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from symlift.errors import InputError
 
-__all__ = ["as_numbers", "check_frame", "check_kind", "column_names", "framed"]
+__all__ = ["as_frame", "check_frame", "check_kind", "column_names", "numeric_rows"]
 
 #: what entries of a column can be, in the words of a message
 _TEXT, _DATES, _COMPLEX, _LARGE = "text", "dates", "complex values", "integers beyond floats"
@@ -26,7 +26,7 @@ class _NotNumberError(InputError, TypeError):
     """An entry of another type, for which Python itself raises a TypeError."""
 
 
-def framed(X: Any) -> Any:
+def as_frame(X: Any) -> Any:
     """Tables of pyarrow as data frames, which name their columns; anything else as it is."""
     if type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "to_pandas"):
         with contextlib.suppress(ImportError):  # their numbers can be had without pandas, too
@@ -177,10 +177,10 @@ def _check_axes(shape: Any, name: str = "X") -> None:
     )
 
 
-def as_numbers(X: Any, name: str = "X") -> NDArray:
+def numeric_rows(X: Any, name: str = "X") -> NDArray:
     """Something with rows and columns as an array of numbers; refused in one line if it is not.
 
-    >>> as_numbers([[1, 2], [3, None]])
+    >>> numeric_rows([[1, 2], [3, None]])
     array([[ 1.,  2.],
            [ 3., nan]])
     """
@@ -210,9 +210,9 @@ def _refusal(X: Any, name: str, problem: Exception) -> InputError:
                     " argument must be a real number, or a string of a number: leave it out, or"
                     " give NaN"
                 )
-    said = (str(problem).splitlines() or [""])[0][:_SAID]
+    reason = (str(problem).splitlines() or [""])[0][:_SAID]
     return InputError(
-        f"{name}, of type {type(X).__name__}, cannot be read as numbers ({said}): give a table of"
+        f"{name}, of type {type(X).__name__}, cannot be read as numbers ({reason}): give a table of"
         " numbers whose rows are equally long"
     )
 

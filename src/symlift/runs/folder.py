@@ -148,7 +148,10 @@ def settled(folder: Path) -> None:
 def _refuse_links(folder: Path) -> None:
     """Refuse links under the names that a run folder can have, and anywhere in its folders."""
     refuse_links(folder, (RECORD, *OUTPUTS, LOCK, NEXT, SWAP, TRAINING, PARTS))
-    for path in (folder / name for name in (NEXT, SWAP, TRAINING, PARTS)):
+    folders = [folder / name for name in (NEXT, SWAP, TRAINING, PARTS)]
+    if is_plain_folder(folder / PARTS):
+        folders += (folder / PARTS).glob("[0-9][0-9][0-9]")
+    for path in folders:
         if os.path.lexists(path) and not is_plain_folder(path):
             raise NotPlainError(f"{path} is a file, where a run has a folder: remove it")
 

@@ -176,8 +176,10 @@ def plan_fit(
 def _placing_many(rows: int, d: int, points: int) -> tuple[int, float]:
     """Scores of the rows that are used, and statistics of near columns; nothing of size d²."""
     r = rows_used(rows, d, DEFAULT.place)
-    memory = 6 * r * d + 12_000 * d + 2_000 * max(points - d, 0)
-    return _BASE + _WINDOW + memory, 2 + 1.4e-7 * r * d + 6e-13 * r * d**2
+    # what is made of the scores, and judged in a window, or else what belongs to each column
+    scores = int(3.2 * r * d) + min(_WINDOW, 33 * r * d)
+    memory = 4 * r * d + max(scores, 8_000 * d) + 2_000 * max(points - d, 0)
+    return _BASE + memory, 2 + 1.4e-7 * r * d + 6e-13 * r * d**2
 
 
 def _placing(rows: int, d: int, points: int, gaps: bool) -> tuple[int, float]:

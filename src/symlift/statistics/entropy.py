@@ -38,9 +38,9 @@ def joint_entropy(Y: NDArray, ridge: float = 1e-10) -> float:
     """Gaussian joint entropy per dimension, ½ log 2πe + Σ log λ / 2N, λ of the covariance."""
     centred = Y - Y.mean(axis=0)
     spectrum = np.linalg.eigvalsh(centred.T @ centred / (len(Y) - 1))
+    least = max(ridge * spectrum[-1], 1e-300)  # where no column was placed, all is zero
     return float(
-        0.5 * np.log(2 * np.pi * np.e)
-        + 0.5 * np.mean(np.log(np.maximum(spectrum, ridge * spectrum[-1])))
+        0.5 * np.log(2 * np.pi * np.e) + 0.5 * np.mean(np.log(np.maximum(spectrum, least)))
     )
 
 

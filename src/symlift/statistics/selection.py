@@ -41,6 +41,8 @@ def distortion(W: NDArray) -> float:
     (0.0, 0.223)
     """
     power = np.linalg.svd(W, compute_uv=False)[: len(W)] ** 2
+    if not power[0]:  # no column was placed
+        return 0.0
     return float(np.log(power.mean()) - np.mean(np.log(np.maximum(power, 1e-12 * power[0]))))
 
 

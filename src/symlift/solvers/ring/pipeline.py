@@ -92,13 +92,13 @@ def solve(
         )
     chosen = np.sort(rng.choice(n, _ROWS, replace=False)) if n > _ROWS else np.arange(n)
     rows = np.asarray(X[chosen], dtype=np.float64)
-    if of_one_direction(rows):
+    Z = stabilise(rows)
+    if of_one_direction(rows) or of_one_direction(Z):
         raise InputError(
             "the rows vary along one direction only, and an angle needs two: leave out the column"
             " that drives all others, or give rows that differ in more"
         )
     progress("searching", 0.0)
-    Z = stabilise(rows)
     U = whitened(Z, informative_rank(Z, rng))
     planes, gains = search_planes(U, rng)
     searched = {"dimensions": U.shape[1], "likelihood": round(gains[0], 4)}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.harmonics import degree_blocks, degrees_of
-from symlift.core.linalg import polar
+from symlift.core.linalg import of_one_direction, polar
 from symlift.core.model import LiftedModel
 from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.errors import InputError
@@ -112,6 +112,11 @@ def highest_degree(X: NDArray, grid: Sphere, mixing: str) -> int:
     if not np.isfinite(X).all():
         raise InputError(
             "X holds NaN: a dense mixing on a sphere needs whole rows, drop the others"
+        )
+    if of_one_direction(X):
+        raise InputError(
+            "the rows vary along one direction only, and no field is found in that: give rows that"
+            " differ in more than their size"
         )
     most = math.isqrt(d) - 1
     degree = min(most, MAX_DEGREE) if grid.degree is None else grid.degree

@@ -150,6 +150,8 @@ def solve_places(
     progress("finish", 0.8)
     own = c[np.ix_(column, column)]
     u = framed_places(_on_all_rows(best, own))
+    if not np.allclose(np.linalg.norm(u, axis=1), 1):  # columns that are all alike, or never met
+        return None
     degree = _degree(grid, len(column))
     sphere = Sphere(degree)
     E, mean = _predicted(np.asarray(X), u, own, column, degree)

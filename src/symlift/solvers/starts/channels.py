@@ -101,6 +101,8 @@ def staggered_places(
     # no channel has more columns than the grid has points
     apart = KMeans(depth, n_init=5, random_state=0).fit(circle).transform(circle)
     channel = linear_sum_assignment(np.repeat(apart**2, grid.size, axis=1))[1] // grid.size
+    if len(np.unique(channel)) < depth:  # too few columns for so many channels
+        return None
     slot = np.empty(len(s), dtype=np.int64)
     for one in range(depth):
         mine = channel == one
