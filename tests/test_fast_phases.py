@@ -11,9 +11,14 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.datasets import gsn
 from symlift.metrics import signal_recovery
-from symlift.solvers.fast.dense import all_one_way
 from symlift.solvers.fast.mode_moments import mode_moments
-from symlift.solvers.fast.phases import innovation_phases, minimum_phase, sharpest_phase, turned
+from symlift.solvers.fast.phases import (
+    all_one_way,
+    innovation_phases,
+    minimum_phase,
+    sharpest_phase,
+    turned,
+)
 
 pytestmark = pytest.mark.portable
 

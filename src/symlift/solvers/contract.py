@@ -371,6 +371,9 @@ class Evidence:
         bits.
     control : float, optional
         `explained` of the best result that the same search finds from random starts (sphere).
+    repeated : float, optional
+        Behind a dense mixing: correlation of the signals with those of another attempt, which
+        shares nothing with the first but the data.
 
     Examples
     --------
@@ -399,6 +402,7 @@ class Evidence:
     confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
     control: float | None = None
+    repeated: float | None = None
 
     @property
     def locality(self) -> float:

@@ -15,7 +15,7 @@ The gap after a hundred steps ranks them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,7 +34,7 @@ __all__ = [
     "Arrival",
     "Gap",
     "coarser",
-    "eigenbasis_frame",
+    "eigenbasis_frames",
     "finer_start",
     "fitted_modes",
     "in_data",
@@ -99,7 +99,7 @@ class Arrival:
     @property
     def last(self) -> float:
         """The gap at the end of the path, in units of its sampling noise."""
-        return self.ratios[max(self.ratios)]
+        return self.ratios[max(self.ratios)] if self.ratios else np.inf
 
 
 class _Path:
@@ -186,11 +186,11 @@ def finer_start(
     return fine @ R
 
 
-def eigenbasis_frame(
+def eigenbasis_frames(
     modes: Modes, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
-) -> Arrival | None:
-    """The frame (points, modes) that stationarity of third (or fourth) order reaches from the
-    covariance's eigenbasis.
+) -> Iterator[Arrival]:
+    """Frames (points, modes) that stationarity of third (or fourth) order reaches from the
+    covariance's eigenbasis: on the way, on the grid itself, and at last the one that it ends at.
 
     None if the gaps of the first starts on the coarsest grid are so large that the mixing is not
     orthogonal.
@@ -211,7 +211,7 @@ def eigenbasis_frame(
                 path.walk(W, rank, settings.first_steps) for W in frames[: settings.hopeful_starts]
             ]
             if min(arrival.last for arrival in few) > settings.hopeless_gap:
-                return None
+                return
         else:
             V = same_signs(before[0], V, before[1], small)
             frames = [
@@ -227,14 +227,17 @@ def eigenbasis_frame(
     way = (
         (settings.ranked_at, last) if not large else tuple(path.gaps) if modes.order == 3 else rank
     )
-    ways = [
-        path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5)
-        for W in frames
-    ]
+    ways = []
+    for W in frames:
+        yield Arrival(W, {})
+        ways.append(
+            path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5)
+        )
+        yield ways[-1]
     best = min(ways, key=lambda arrival: arrival.last)
     if grid.size <= settings.max_third_order:
         best = _flip_strongest(path, best, V, settings)
-    return replace(
+    yield replace(
         best,
         gap=in_data(path.gaps[last], modes.basis),
         planes=path.planes[last].in_data(modes.basis),

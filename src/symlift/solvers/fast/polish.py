@@ -5,21 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.grid import Grid
-from symlift.core.lags import LagClasses
-from symlift.metrics import signal_recovery
 from symlift.solvers.fast.frames import stationary_frame
 from symlift.solvers.fast.phases import sharpest_phase
+from symlift.solvers.fast.problem import Problem
 from symlift.solvers.fast.sharpen import Sharpened, pooled_entropy, sharpen, sharpest_start
 from symlift.solvers.fast.stationary import (
     Moments,
     covariance_gap,
     invariance_gap,
     minimise_over_rotations,
-    moments,
     second_moment,
 )
-from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.moments import stationarity
 
 __all__ = ["Polish"]
@@ -31,36 +27,32 @@ _AS_THEY_ARE = ("points", "linked", "process")
 
 class Polish:
     """Make the best of several frames stationary, then sharp. Returns whether its gap has reached
-    the sampling noise.
+    the sampling noise; with few rows, that two attempts agree is for the search to see.
     """
 
-    def __init__(self, rows: SplitRows, grid: Grid, lags: LagClasses, work: Work) -> None:
-        self.rows, self.grid, self.lags, self.work = rows, grid, lags, work
-        self.settings = work.settings
-        self.ring = all(grid.periodic)
+    def __init__(self, problem: Problem) -> None:
+        self.rows, self.grid, self.lags = problem.rows, problem.grid, problem.lags
+        self.work, self.settings = problem.work, problem.settings
+        self.problem = problem
+        self.ring = all(self.grid.periodic)
         self.sharp: list[float] = []
-        self.arrived: list[NDArray[np.float64]] = []
+        #: whether an earlier attempt was stationary as it was
+        self.arrived = False
         self.same_phase = 0.0
-        self.moments: Moments | None = None
-        if grid.size <= self.settings.max_third_order:
-            with work.stage("moments") as values:
-                self.moments = moments(rows.fit)
-                self.gap = invariance_gap(self.moments, lags)
-                values |= {
-                    "noise": self.moments.noise,
-                    "third_order_noise": self.moments.third_noise,
-                }
+        if problem.moments is not None:
+            self.gap = invariance_gap(problem.moments, self.lags)
 
     def __call__(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
-        if self.moments is None:
+        m = self.problem.moments
+        if m is None:
             return self._by_second_order(frames)
-        if self.moments.third_noise > self.settings.no_third_moment:
+        if not self.problem.has_third_moment:
             # symmetric in sign: second order cannot recognise an all-pass copy, so it is never
             # convincing
             return (*self._by_second_order(frames)[:2], False)
-        if self.noisy:
-            return self._by_few_rows(frames, self.moments)
-        return self._by_third_order(frames, self.moments)
+        if self.problem.noisy:
+            return self._by_few_rows(frames, m)
+        return self._by_third_order(frames, m)
 
     def _by_second_order(self, frames: dict[str, NDArray]) -> tuple[str, NDArray[np.float64], bool]:
         with self.work.stage("stationary") as values:
@@ -73,7 +65,7 @@ class Polish:
             left = float(stationarity(self.rows.held @ W.T, self.lags).mean())
             values |= {"start": name, "misfit": misfit, "stationarity": left}
         least, most = self.settings.second_sharpen
-        if self.moments is None and not self.ring and least < left < most:
+        if self.problem.moments is None and not self.ring and least < left < most:
             with self.work.stage("sharpen") as values:
                 second, noise = second_moment(self.rows.fit)
                 self.gap = covariance_gap(second, self.lags)
@@ -137,7 +129,7 @@ class Polish:
         self, frames: dict[str, NDArray], m: Moments
     ) -> tuple[str, NDArray[np.float64], bool]:
         """The sharpest of the frames as they are; only if none of any attempt is stationary then,
-        of the gap's minimum. Two attempts have to end at the same frame.
+        of the gap's minimum.
         """
         sharp = self._sharpest(
             {f"{key}, as it is": frames[key] for key in _AS_THEY_ARE if key in frames}, m
@@ -146,28 +138,9 @@ class Polish:
         if sharp.gap > enough and not self.arrived:
             name, W, _ = self._stationary(frames, m)
             sharp = min(sharp, self._sharpest({name: W}, m), key=lambda one: one.value)
-        return sharp.name, sharp.W, sharp.gap < enough and self._seen_before(sharp.W)
-
-    def _seen_before(self, W: NDArray) -> bool:
-        """Whether an earlier attempt with few rows has ended at nearly the same signals."""
-        Y = self.rows.held @ W.T
-        before = [signal_recovery(self.rows.held @ V.T, Y, self.grid).r for V in self.arrived]
-        self.arrived.append(W)
-        with self.work.stage("agree") as values:
-            values["agreement"] = max(before, default=0.0)
-        return values["agreement"] > self.settings.same_signals
-
-    @property
-    def noisy(self) -> bool:
-        """Whether there are too few rows for the gap to decide alone; phases of rings are chosen in
-        another way.
-        """
-        return (
-            self.moments is not None
-            and not self.ring
-            and self.settings.noisy_moments < self.moments.noise
-            and self.moments.third_noise <= self.settings.no_third_moment
-        )
+        stationary = sharp.gap < enough
+        self.arrived = self.arrived or stationary
+        return sharp.name, sharp.W, stationary
 
     def _sharpest(self, frames: dict[str, NDArray], m: Moments) -> Sharpened:
         """The best of several sharpened frames."""
