@@ -61,7 +61,7 @@ def test_gradient_is_that_of_the_gap(order):
     grid = Grid((2, 3))
     X, _ = hidden(moving_average(500, 6, 0), 1)
     modes = mode_moments(X) if order == 3 else fourth_modes(X)
-    gap, _ = modes.gap(0.25, LagClasses(grid))
+    gap = modes.criterion(0.25, LagClasses(grid)).gap
     W, direction = rotation(6, 2), np.random.default_rng(3).normal(size=(6, 6))
     h = 1e-5 if order == 3 else 3e-3  # the fourth is worked with in single precision
     slope = (gap(W + h * direction)[0] - gap(W - h * direction)[0]) / (2 * h)
@@ -76,7 +76,7 @@ def test_whitening_commutes_with_rotations():
     values = []
     for rows, W in ((X, A), (Y, np.eye(8))):
         modes = mode_moments(rows)
-        values.append(modes.gap(a, lags)[0](W @ modes.basis.T)[0])
+        values.append(modes.criterion(a, lags).gap(W @ modes.basis.T)[0])
         power, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
         white = rows @ (vectors * power ** (-a / 2)) @ vectors.T
         values.append(invariance_gap(moments(white), lags)(W)[0])
@@ -195,10 +195,10 @@ def test_the_gap_ranks_a_frame_that_has_arrived():
     X, A = hidden(f, 15)
     modes = mode_moments(X)
     *_, found = eigenbasis_frames(modes, Grid((16,)), np.random.default_rng(1))
-    gap, noise = modes.gap(max(found.ratios), LagClasses(Grid((16,))))
+    criterion = modes.criterion(max(found.ratios), LagClasses(Grid((16,))))
     assert found.last < 1.2
-    assert gap(A @ modes.basis.T)[0] < noise
-    assert gap(rotation(16, 16))[0] > 4 * noise
+    assert criterion.ratio(A @ modes.basis.T) < 1
+    assert criterion.ratio(rotation(16, 16)) > 4
 
 
 def test_a_mixing_that_is_not_orthogonal_is_given_up_early():

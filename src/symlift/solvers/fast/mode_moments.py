@@ -8,7 +8,6 @@ the *detail*, have an influence from a = 1/4 on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.descend import Criterion
 from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.stationary import (
     THIRD_WEIGHT,
@@ -72,17 +72,11 @@ class ModeMoments:
         """The share of sampling noise in the third moment at whitening a."""
         return self.whitened(a).third_noise
 
-    def gap(
-        self, a: float, lags: LagClasses
-    ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
-        """The gap at whitening a, and the contribution of sampling noise to it."""
-        moments = self.whitened(a)
-        return invariance_gap(moments, lags), moments.noise
-
-    def planes(self, a: float) -> Planes:
-        """The curvature of that gap in every plane of two modes."""
-        moments = self.whitened(a)
-        return Planes(moments.second, moments.third, THIRD_WEIGHT)
+    def criterion(self, a: float, lags: LagClasses) -> Criterion:
+        """The gap at whitening a, of frames of modes."""
+        found = self.whitened(a)
+        planes = Planes(found.second, found.third, THIRD_WEIGHT)
+        return Criterion(invariance_gap(found, lags), found.noise, planes)
 
 
 def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:

@@ -60,5 +60,5 @@ def still_half_whitened(W: NDArray[np.float64], problem: Problem) -> bool:
     modes = problem.modes
     if modes is None:
         return True
-    gap, noise = modes.gap(settings.ranked_at, problem.lags)
-    return gap(W @ modes.basis.T)[0] < settings.confirmed_gap * noise
+    half_whitened = modes.criterion(settings.ranked_at, problem.lags)
+    return half_whitened.ratio(W @ modes.basis.T) < settings.confirmed_gap

@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.descend import descend
 from symlift.solvers.fast.eigenbasis import Arrival, eigenbasis_frames
 from symlift.solvers.fast.mode_moments import ModeMoments, explained_third_moment
 from symlift.solvers.fast.phases import all_one_way, sharpest_phase
 from symlift.solvers.fast.problem import Problem
-from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
-from symlift.solvers.fast.stationary import minimise_over_rotations
+from symlift.solvers.fast.sharpen import pooled_entropy
 
 __all__ = ["FourthOrder", "ThirdOrder", "spectrum_turn"]
+
+
+# steps of gap and entropy together
+_SHARPENING = 80
 
 
 def spectrum_turn(problem: Problem) -> int:
@@ -137,8 +141,7 @@ def _widest_gap(W: NDArray, modes: ModeMoments, problem: Problem) -> float:
     ratios = []
     for a in problem.settings.whitenings:
         if modes.noise_share(a) < problem.settings.eigenbasis_noise:
-            gap, noise = modes.gap(a, problem.lags)
-            ratios.append(gap(frame)[0] / noise)
+            ratios.append(modes.criterion(a, problem.lags).ratio(frame))
     return float(max(ratios))
 
 
@@ -161,7 +164,8 @@ def _sharper(
     grid, settings = problem.grid, problem.settings
     some, test = (part[: settings.sharpen_rows] for part in (problem.rows.fit, problem.rows.held))
     W = arrival.W @ modes.basis
-    if arrival.gap is None or arrival.last > (
+    criterion = arrival.criterion
+    if criterion is None or arrival.last > (
         settings.ring_gap if grid.is_ring else settings.sharpen_gap
     ):
         return W, arrival.last, 0.0
@@ -169,21 +173,14 @@ def _sharper(
     if grid.is_ring:
         for _ in range(settings.ring_rounds):
             W, numbers = sharpest_phase(
-                all_one_way(W, arrival.gap), some, test, settings.phase_rows, 0.0
+                all_one_way(W, criterion.gap), some, test, settings.phase_rows, 0.0
             )
-            W, value = minimise_over_rotations(
-                arrival.gap, W, settings.path_steps[0], planes=arrival.planes
-            )
-            last, agreement = value / arrival.noise, numbers["agreement"]
-    sharp = sharpen(
-        W,
-        some,
-        arrival.gap,
-        settings.third_sharpen_strength * arrival.noise,
-        planes=arrival.planes,
-    )
+            end = descend(W, [criterion], settings.path_steps[0])
+            W, last, agreement = end.W, end.value / criterion.noise, numbers["agreement"]
+    sharper = criterion.sharp(some, settings.third_sharpen_strength)
+    sharp = descend(W, [sharper], _SHARPENING).W
     before, after = (pooled_entropy(test @ V.T)[0] for V in (W, sharp))
-    ratio = arrival.gap(sharp)[0] / arrival.noise
+    ratio = criterion.ratio(sharp)
     if after < before - settings.third_sharper and ratio < settings.third_sharpened_gap * max(
         1.0, last
     ):
