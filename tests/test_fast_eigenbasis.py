@@ -15,7 +15,7 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.metrics import signal_recovery
 from symlift.solvers.contract import no_progress
-from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.eigenbasis import (
     coarser,
     eigenbasis_frames,
@@ -168,14 +168,14 @@ def problem_of(X, held, grid, seed):
 
 def applying(problem):
     """Starts from the eigenbasis that have something to propose."""
-    turn = Turn(problem, 0, Pool(problem))
+    turn = StartTurn(problem, 0, Pool(problem))
     return [start for start in (ThirdOrder(), FourthOrder()) if start.applies(turn)]
 
 
-def proposed(X, held, grid, seed) -> tuple[Proposal, int]:
+def proposed(X, held, grid, seed) -> tuple[ProposedMap, int]:
     """What the first of them proposes at last, and the order of its moments."""
     problem = problem_of(X, held, grid, seed)
-    *_, last = applying(problem)[0].propose(Turn(problem, 0, Pool(problem)))
+    *_, last = applying(problem)[0].propose(StartTurn(problem, 0, Pool(problem)))
     return last, problem.work.stages[-1].values["order"]
 
 
@@ -184,7 +184,7 @@ def test_linear_processes_come_back_from_a_rotation(symmetric):
     f = moving_average(20_000, 16, 12, symmetric)
     X, _ = hidden(f, 13)
     found, order = proposed(X[4_000:], X[:4_000], Grid((16,)), 0)
-    assert found.claim is Claim.ALONE
+    assert found.claim is Standing.ALONE
     assert order == (4 if symmetric else 3)
     np.testing.assert_allclose(found.W @ found.W.T, np.eye(16), atol=1e-6)
     assert signal_recovery(f[:3_000], X[:3_000] @ found.W.T, (16,)).r > 0.9

@@ -21,7 +21,7 @@ def polar(M: NDArray) -> NDArray[np.float64]:
         left, _, right = np.linalg.svd(M, full_matrices=False)
     except np.linalg.LinAlgError:
         # LAPACK's fast SVD now and then ends without a result where all singular values are equal,
-        # as those of a matrix that is a rotation but for rounding (photographs, 8 x 8: one fit)
+        # as those of a rotation up to rounding (photographs, 8 x 8: one fit)
         return _polar_by_gram(M)
     return left @ right
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from symlift.solvers.fast.pool import Pool
     from symlift.solvers.fast.problem import Components, Problem
 
-__all__ = ["Claim", "Proposal", "Start", "Turn"]
+__all__ = ["ProposedMap", "Standing", "Start", "StartTurn"]
 
 
-class Claim(IntEnum):
+class Standing(IntEnum):
     """What a start says of its own proposal."""
 
     #: on its way: it can show that two attempts go the same way, and is never returned
@@ -36,7 +36,7 @@ class Claim(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
+class ProposedMap:
     """A lifting map (points, columns), what its start says of it, and what speaks for it.
 
     ``explained`` is the part of held-out statistics that displacements explain, ``answers`` are the
@@ -45,7 +45,7 @@ class Proposal:
 
     name: str
     W: NDArray[np.float64]
-    claim: Claim = Claim.OPEN
+    claim: Standing = Standing.OPEN
     explained: float = 0.0
     reach: Reach = "components"
     answers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class StartTurn:
     """What a start sees when it has its turn: the problem, which turn it is, and the pool."""
 
     problem: Problem
@@ -78,10 +78,10 @@ class Start(Protocol):
         """When it has its turns: the whole part is the turn, which has components of its own."""
         ...
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         """Whether it has anything to propose, given what is in the pool."""
         ...
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         """Maps, rough ones first."""
         ...

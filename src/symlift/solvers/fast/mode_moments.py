@@ -74,9 +74,9 @@ class ModeMoments:
 
     def criterion(self, a: float, lags: LagClasses) -> Criterion:
         """The gap at whitening a, of frames of modes."""
-        found = self.whitened(a)
-        planes = Planes(found.second, found.third, THIRD_WEIGHT)
-        return Criterion(invariance_gap(found, lags), found.noise, planes)
+        whole = self.whitened(a)
+        planes = Planes(whole.second, whole.third, THIRD_WEIGHT)
+        return Criterion(invariance_gap(whole, lags), whole.noise, planes)
 
 
 def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:

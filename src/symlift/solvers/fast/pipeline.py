@@ -27,7 +27,7 @@ from symlift.errors import InputError
 from symlift.search.rows import FEWEST_BIT_ROWS
 from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.bits import read_bits, two_valued
-from symlift.solvers.fast.contract import Proposal
+from symlift.solvers.fast.contract import ProposedMap
 from symlift.solvers.fast.place.anywhere import place_anywhere
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
@@ -203,21 +203,21 @@ def _unmixed(
     given = []
     if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
         W = placed.W.toarray() if issparse(placed.W) else np.asarray(placed.W)
-        given = [Proposal("coordinates", W[:, living])]
+        given = [ProposedMap("coordinates", W[:, living])]
     problem = Problem(rows, grid, rng, work, invertible=mixing != "orthogonal")
-    found = unmix(problem, given, thorough=reach == "general", confirm=confirm)
-    proposal, score = found.proposal, found.score
+    unmixed = unmix(problem, given, thorough=reach == "general", confirm=confirm)
+    proposal, score = unmixed.proposal, unmixed.score
     W = proposal.W if basis is None else proposal.W @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
     evidence = Evidence(
-        found=found.believed,
+        found=unmixed.believed,
         # halves that a diagnosis refits need the same reach: one attempt with components does not
         # include the eigenbasis
         reach=proposal.reach,
         explained=round(proposal.explained, 4),
         carried_by="energies",
         nongaussianity=round(problem.nongaussianity, 2),
-        repeated=None if found.agreement is None else round(found.agreement, 4),
+        repeated=None if unmixed.agreement is None else round(unmixed.agreement, 4),
         **asdict(score),
     )
     if not living.all():

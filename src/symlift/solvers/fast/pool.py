@@ -9,25 +9,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symlift.solvers.fast.contract import Claim, Proposal, Start, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, Start, StartTurn
 from symlift.solvers.fast.frames import nearest_in_turn
 from symlift.solvers.fast.problem import Problem, same_signals
 from symlift.statistics.selection import HeldOut, held_out
 
-__all__ = ["Chosen", "Pool", "chosen", "confirmed", "search"]
+__all__ = ["Chosen", "Pool", "chosen", "confirmed", "run_starts"]
 
 
 class Pool:
     """Everything that starts have proposed for one problem, in the order in which it came."""
 
-    def __init__(self, problem: Problem, given: Sequence[Proposal] = ()) -> None:
+    def __init__(self, problem: Problem, given: Sequence[ProposedMap] = ()) -> None:
         self.problem = problem
         self.proposals = list(given)
         #: agreement of the two attempts that ended at the same signals, where few rows need two
         self.agreed: float | None = None
         self._scores: dict[int, HeldOut] = {}
 
-    def add(self, proposal: Proposal) -> None:
+    def add(self, proposal: ProposedMap) -> None:
         """Keep a proposal; of a ring, with its points in the order in which neighbours correlate
         most.
         """
@@ -36,29 +36,29 @@ class Pool:
             proposal = replace(proposal, W=W)
         self.proposals.append(proposal)
 
-    def score(self, proposal: Proposal) -> HeldOut:
+    def score(self, proposal: ProposedMap) -> HeldOut:
         """The held-out objective of one of them."""
         key = id(proposal)
         if key not in self._scores:
             self._scores[key] = held_out(proposal.W, self.problem.rows.held, self.problem.lags)
         return self._scores[key]
 
-    def best(self, *starts: str) -> Proposal | None:
+    def best(self, *starts: str) -> ProposedMap | None:
         """The one of least held-out objective, of those starts or of all."""
         among = [one for one in self.proposals if not starts or one.start in starts]
         return min(among, key=lambda one: self.score(one).value(), default=None)
 
     @property
-    def claims(self) -> list[Proposal]:
+    def claims(self) -> list[ProposedMap]:
         """Those whose start says that they have converged."""
-        return [one for one in self.proposals if one.claim >= Claim.LIKELY]
+        return [one for one in self.proposals if one.claim >= Standing.LIKELY]
 
 
-def search(
+def run_starts(
     problem: Problem,
     starts: Sequence[Start],
-    given: Sequence[Proposal] = (),
-    stop: Callable[[Proposal], bool] | None = None,
+    given: Sequence[ProposedMap] = (),
+    stop: Callable[[ProposedMap], bool] | None = None,
     turns: float = np.inf,
 ) -> Pool:
     """Run starts in the order of their cost until one of them has converged.
@@ -74,28 +74,28 @@ def search(
     for cost, _, start in sorted(order, key=lambda one: one[:2]):
         if cost >= last:
             break
-        turn = Turn(problem, int(cost), pool)
+        turn = StartTurn(problem, int(cost), pool)
         if not start.applies(turn):
             continue
-        for found in start.propose(turn):
-            proposal = replace(found, start=start.name)
+        for made in start.propose(turn):
+            proposal = replace(made, start=start.name)
             if stop is not None and stop(proposal):
                 return pool
-            if proposal.claim is Claim.ROUGH:
+            if proposal.claim is Standing.ROUGH:
                 continue
             before = pool.claims
             pool.add(proposal)
-            if proposal.claim >= Claim.SURE and _seen_before(proposal, before, pool):
+            if proposal.claim >= Standing.SURE and _seen_before(proposal, before, pool):
                 return pool
-            if proposal.claim is Claim.LIKELY:
+            if proposal.claim is Standing.LIKELY:
                 last = np.floor(cost) + 1
     return pool
 
 
-def _seen_before(proposal: Proposal, before: list[Proposal], pool: Pool) -> bool:
+def _seen_before(proposal: ProposedMap, before: list[ProposedMap], pool: Pool) -> bool:
     """Whether a proposal ends the search: with few rows, if an earlier attempt ended alike."""
     problem = pool.problem
-    if not problem.noisy or proposal.claim is Claim.ALONE:
+    if not problem.noisy or proposal.claim is Standing.ALONE:
         return True
     with problem.work.stage("agree") as values:
         agreements = [same_signals(proposal.W, one.W, problem.rows.held, problem.grid)
@@ -110,21 +110,23 @@ def _seen_before(proposal: Proposal, before: list[Proposal], pool: Pool) -> bool
 class Chosen:
     """The proposal that the judge returns, its held-out numbers, and those of its rivals."""
 
-    proposal: Proposal
+    proposal: ProposedMap
     score: HeldOut
     rivals: dict[str, float]
 
 
 def chosen(pool: Pool) -> Chosen:
     """The proposal of least held-out objective; where least distortion has decided, among those."""
-    alone = [one for one in pool.proposals if one.claim is Claim.ALONE]
+    alone = [one for one in pool.proposals if one.claim is Standing.ALONE]
     among = [one for one in pool.proposals if not alone or one in alone or not one.start]
     best = min(among, key=lambda one: pool.score(one).value())
     rivals = {one.name: round(pool.score(one).value(), 4) for one in among}
     return Chosen(best, pool.score(best), rivals)
 
 
-def confirmed(pool: Pool, first: Proposal, starts: Sequence[Start]) -> tuple[Proposal, float, int]:
+def confirmed(
+    pool: Pool, first: ProposedMap, starts: Sequence[Start]
+) -> tuple[ProposedMap, float, int]:
     """What two attempts agree on: the proposal, how well, and how many attempts that took.
 
     Each attempt is the same start, from other draws and on other rows, and ends as soon as it is
@@ -136,7 +138,7 @@ def confirmed(pool: Pool, first: Proposal, starts: Sequence[Start]) -> tuple[Pro
     needed = [one for one in starts if own and one.name in own[0].after] + own
     most = 0.0
 
-    def agreement(one: Proposal) -> tuple[float, Proposal]:
+    def agreement(one: ProposedMap) -> tuple[float, ProposedMap]:
         rows, grid = problem.rows.held, problem.grid
         return max(
             ((same_signals(one.W, other.W, rows, grid), other) for other in ended),
@@ -144,13 +146,13 @@ def confirmed(pool: Pool, first: Proposal, starts: Sequence[Start]) -> tuple[Pro
         )
 
     for attempt in range(1, problem.settings.confirming + 1):
-        met: list[tuple[float, Proposal]] = []
+        met: list[tuple[float, ProposedMap]] = []
 
-        def stop(one: Proposal, met: list[tuple[float, Proposal]] = met) -> bool:
+        def stop(one: ProposedMap, met: list[tuple[float, ProposedMap]] = met) -> bool:
             met.append(agreement(one))
             return met[-1][0] >= problem.needed_agreement
 
-        other = search(problem.again(), needed, stop=stop)
+        other = run_starts(problem.again(), needed, stop=stop)
         value, before = max(met, key=lambda pair: pair[0], default=(0.0, first))
         most = max(most, value)
         if value >= problem.needed_agreement:

@@ -93,9 +93,9 @@ class Problem:
         if self.grid.size > self.settings.max_third_order:
             return None
         with self.work.stage("moments") as values:
-            found = moments(self.rows.fit)
-            values |= {"noise": found.noise, "third_order_noise": found.third_noise}
-        return found
+            whole = moments(self.rows.fit)
+            values |= {"noise": whole.noise, "third_order_noise": whole.third_noise}
+        return whole
 
     @property
     def has_third_moment(self) -> bool:
@@ -130,18 +130,18 @@ class Problem:
         """
         if self.grid.size > self.settings.max_eigenbasis[0]:
             return None
-        found = mode_moments(self.rows.fit, single=self.grid.size > self.settings.max_third_order)
-        noise = found.noise_share(self.settings.ranked_at)
-        return found if noise < self.settings.eigenbasis_noise else None
+        modes = mode_moments(self.rows.fit, single=self.grid.size > self.settings.max_third_order)
+        noise = modes.noise_share(self.settings.ranked_at)
+        return modes if noise < self.settings.eigenbasis_noise else None
 
     @cached_property
     def fourth(self) -> FourthModes | None:
         """The same of fourth cumulants."""
         if self.grid.size > self.settings.max_eigenbasis[1]:
             return None
-        found = fourth_modes(self.rows.fit)
-        noise = found.noise_share(self.settings.ranked_at)
-        return found if noise <= self.settings.fourth_noise else None
+        modes = fourth_modes(self.rows.fit)
+        noise = modes.noise_share(self.settings.ranked_at)
+        return modes if noise <= self.settings.fourth_noise else None
 
     @cached_property
     def mostly_mean(self) -> bool:

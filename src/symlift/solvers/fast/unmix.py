@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from symlift.solvers.fast.contract import Proposal, Start
-from symlift.solvers.fast.pool import chosen, confirmed, search
+from symlift.solvers.fast.contract import ProposedMap, Start
+from symlift.solvers.fast.pool import chosen, confirmed, run_starts
 from symlift.solvers.fast.problem import Problem
-from symlift.solvers.fast.starts.edges import Edges
-from symlift.solvers.fast.starts.points import Points
-from symlift.solvers.fast.starts.process import Process
+from symlift.solvers.fast.starts.edges import FromEdges
+from symlift.solvers.fast.starts.points import FromPoints
+from symlift.solvers.fast.starts.process import FromProcess
 from symlift.solvers.fast.starts.resolved import (
     ResolvedIncrements,
     ResolvedPoints,
@@ -20,7 +20,7 @@ from symlift.solvers.fast.starts.resolved import (
     Whitened,
 )
 from symlift.solvers.fast.starts.spectrum import FourthOrder, ThirdOrder
-from symlift.solvers.fast.starts.steps import Steps
+from symlift.solvers.fast.starts.steps import FromSteps
 from symlift.statistics.selection import HeldOut
 
 __all__ = ["Unmixed", "unmix"]
@@ -32,7 +32,7 @@ class Unmixed:
     without one), and whether all that speaks for it is enough.
     """
 
-    proposal: Proposal
+    proposal: ProposedMap
     score: HeldOut
     agreement: float | None
     believed: bool
@@ -40,7 +40,7 @@ class Unmixed:
 
 def unmix(
     problem: Problem,
-    given: Sequence[Proposal] = (),
+    given: Sequence[ProposedMap] = (),
     thorough: bool = True,
     confirm: bool = True,
 ) -> Unmixed:
@@ -49,11 +49,11 @@ def unmix(
     ``confirm``: it is only believed if another attempt ends at the same signals.
     """
     work, settings = problem.work, problem.settings
-    starts: list[Start] = [Steps(), Process(), Points()]
+    starts: list[Start] = [FromSteps(), FromProcess(), FromPoints()]
     if thorough:
-        starts += [Edges(), ThirdOrder(), FourthOrder()]
+        starts += [FromEdges(), ThirdOrder(), FourthOrder()]
         starts += [ResolvedPoints(), ResolvedRotation(), ResolvedIncrements(), Whitened()]
-    pool = search(problem, starts, given, turns=np.inf if thorough else 1)
+    pool = run_starts(problem, starts, given, turns=np.inf if thorough else 1)
     with work.stage("choose") as values:
         best = chosen(pool)
         proposal, score = best.proposal, best.score

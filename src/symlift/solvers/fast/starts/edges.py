@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.edges import edges_frame
 from symlift.solvers.fast.problem import Problem
 from symlift.solvers.fast.starts.spectrum import spectrum_turn
 
-__all__ = ["Edges"]
+__all__ = ["FromEdges"]
 
 
-class Edges:
+class FromEdges:
     """Not sharpened: photographs have no silent parts."""
 
     name = "edges"
@@ -22,11 +22,11 @@ class Edges:
         # images that are mostly mean have a third moment, but it is that of the mean alone
         return (spectrum_turn(problem) + (0.3 if problem.mostly_mean else 0.53),)
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         return problem.is_image and (problem.mostly_mean or problem.modes is None)
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         rows, settings = problem.rows, problem.settings
         with problem.work.stage("eigenbasis") as values:
@@ -49,5 +49,5 @@ class Edges:
             }
             values["answers"] = problem.numbers({"eigenbasis": frame.W})
         alone = arrived and not problem.work.sharpest
-        claim = Claim.ALONE if alone else Claim.OPEN
-        yield Proposal("eigenbasis", frame.W, claim, explained, "general")
+        claim = Standing.ALONE if alone else Standing.OPEN
+        yield ProposedMap("eigenbasis", frame.W, claim, explained, "general")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.polish import Polish
 from symlift.solvers.fast.problem import Problem
 
-__all__ = ["Points", "still_half_whitened"]
+__all__ = ["FromPoints", "still_half_whitened"]
 
 
-class Points:
+class FromPoints:
     """One attempt each turn; more than three only to confirm what few rows have found."""
 
     name = "points"
@@ -26,24 +26,24 @@ class Points:
     def costs(self, problem: Problem) -> tuple[float, ...]:
         return tuple(turn + 0.4 for turn in range(problem.settings.few_rows_attempts))
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         return turn.number < problem.settings.attempts or (problem.noisy and bool(turn.pool.claims))
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         components = turn.components
         for W in components.frames.values():
-            yield Proposal("frame", W, Claim.ROUGH)
+            yield ProposedMap("frame", W, Standing.ROUGH)
         # ends of earlier turns count: on a ring two of them have to be equally sharp
         if self._polishing is None or self._polishing[0] is not problem:
             self._polishing = problem, Polish(problem)
         name, W, convincing = self._polishing[1](components.frames)
-        claim = Claim.OPEN
+        claim = Standing.OPEN
         if convincing:
             sure = not problem.mostly_mean and still_half_whitened(W, problem)
-            claim = Claim.SURE if sure or problem.noisy else Claim.LIKELY
-        yield Proposal(f"{name} {turn.number}", W, claim, components.locality)
+            claim = Standing.SURE if sure or problem.noisy else Standing.LIKELY
+        yield ProposedMap(f"{name} {turn.number}", W, claim, components.locality)
 
 
 def still_half_whitened(W: NDArray[np.float64], problem: Problem) -> bool:

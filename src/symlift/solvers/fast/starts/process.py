@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symlift.solvers.fast.components import independent_components
-from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.innovations import process_frame
 from symlift.solvers.fast.problem import Problem
 
-__all__ = ["Process"]
+__all__ = ["FromProcess"]
 
 
-class Process:
+class FromProcess:
     """Where the mixing columns of the components have a domain, but the components do not."""
 
     name = "process"
@@ -21,13 +21,13 @@ class Process:
     def costs(self, problem: Problem) -> tuple[float, ...]:
         return tuple(turn + 0.2 for turn in range(problem.settings.attempts))
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         settings, grid = problem.settings, problem.grid
         large = not any(grid.periodic) and grid.size >= settings.fewest_innovations
         return large and turn.components.locality < settings.local
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         rows, settings, rng = problem.rows, problem.settings, problem.rng
         with problem.work.stage("process") as values:
@@ -45,4 +45,6 @@ class Process:
         # both are stationary, and resolution prefers innovations: least distortion decides, or the
         # user
         chosen = "innovations" if problem.work.sharpest else "process"
-        yield Proposal(chosen, answers[chosen], Claim.ALONE, process.explained, answers=answers)
+        yield ProposedMap(
+            chosen, answers[chosen], Standing.ALONE, process.explained, answers=answers
+        )

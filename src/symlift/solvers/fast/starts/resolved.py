@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.contract import Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, StartTurn
 from symlift.solvers.fast.frames import points_frame
 from symlift.solvers.fast.increments import increments_frame
 from symlift.solvers.fast.phases import sharpest_phase
@@ -32,7 +32,7 @@ class _Resolved:
     def costs(self, problem: Problem) -> tuple[float, ...]:
         return (self.cost,) if problem.invertible else ()
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         return problem.grid.size <= problem.settings.max_resolve
 
@@ -42,7 +42,7 @@ class ResolvedPoints(_Resolved):
 
     name, cost = "resolved points", 10.1
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         U = problem.sharpest_components.U
         W, quality = points_frame(_some(problem), problem.rows.held, U, problem.grid, problem.rng)
@@ -55,7 +55,7 @@ class ResolvedRotation(_Resolved):
     name, cost = "resolved rotation", 10.2
     after: tuple[str, ...] = ("points", "third order", "fourth order", "edges")
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         best = turn.pool.best(*self.after)
         if best is not None:
@@ -67,12 +67,12 @@ class ResolvedIncrements(_Resolved):
 
     name, cost = "resolved increments", 10.3
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         line = problem.is_open_line and problem.grid.size > 3
         return line and super().applies(turn)
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         U = problem.sharpest_components.U
         W, quality = increments_frame(_some(problem), problem.rows.held, U, problem.rng)
@@ -86,7 +86,7 @@ class Whitened(_Resolved):
 
     name, cost = "whitened", 10.4
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         small = problem.grid.size <= problem.settings.max_third_order
         if not (problem.is_open_line and small and super().applies(turn)):
@@ -96,7 +96,7 @@ class Whitened(_Resolved):
         # pulses up to 0.0035
         return others is None or turn.pool.score(others).stationarity > problem.settings.stationary
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         components = problem.sharpest_components
         with problem.work.stage("whitened"):
@@ -119,7 +119,7 @@ def _some(problem: Problem) -> NDArray[np.float64]:
 
 def _resolved(
     name: str, W: NDArray, explained: float, problem: Problem, fine: bool = False
-) -> Proposal:
+) -> ProposedMap:
     """A map, resolved (by a ``fine`` density only) and then of least distortion; on a ring with the
     sharpest phase.
     """
@@ -138,4 +138,4 @@ def _resolved(
                 settings.sharper_phase,
             )  # fmt: skip
         values |= {"start": name, "locality": explained}
-    return Proposal(name, W, explained=explained, reach="general")
+    return ProposedMap(name, W, explained=explained, reach="general")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.descend import descend
 from symlift.solvers.fast.eigenbasis import Arrival, eigenbasis_frames
 from symlift.solvers.fast.mode_moments import ModeMoments, explained_third_moment
@@ -46,18 +46,18 @@ class ThirdOrder:
     def costs(self, problem: Problem) -> tuple[float, ...]:
         return (spectrum_turn(problem) + (0.32 if problem.mostly_mean else 0.52),)
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         return not (problem.noisy and turn.pool.claims) and problem.modes is not None
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         modes, settings = problem.modes, problem.settings
         assert modes is not None  # noqa: S101 - what applies says
         with problem.work.stage("eigenbasis") as values:
             last: Arrival | None = None
             for last in eigenbasis_frames(modes, problem.grid, problem.rng, settings):
-                yield Proposal("eigenbasis", last.W @ modes.basis, Claim.ROUGH)
+                yield ProposedMap("eigenbasis", last.W @ modes.basis, Standing.ROUGH)
             if last is None:
                 return
             W, ratio, agreement = _sharper(last, modes, problem)
@@ -79,7 +79,7 @@ class ThirdOrder:
             values |= {"agreement": agreement} if ring else {}
             values |= {"arrived": arrived, "explained": explained}
             values["answers"] = problem.numbers({"eigenbasis": W})
-        yield Proposal("eigenbasis", W, _claim(arrived, problem), explained, "general")
+        yield ProposedMap("eigenbasis", W, _claim(arrived, problem), explained, "general")
 
 
 class FourthOrder:
@@ -94,18 +94,18 @@ class FourthOrder:
     def costs(self, problem: Problem) -> tuple[float, ...]:
         return (spectrum_turn(problem) + (0.34 if problem.mostly_mean else 0.54),)
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         return problem.modes is None and not problem.noisy and problem.fourth is not None
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         modes, settings = problem.fourth, problem.settings
         assert modes is not None  # noqa: S101 - what applies says
         with problem.work.stage("eigenbasis") as values:
             last: Arrival | None = None
             for last in eigenbasis_frames(modes, problem.grid, problem.rng, settings):
-                yield Proposal("eigenbasis", last.W @ modes.basis, Claim.ROUGH)
+                yield ProposedMap("eigenbasis", last.W @ modes.basis, Standing.ROUGH)
             if last is None:
                 return
             W = last.W @ modes.basis
@@ -121,14 +121,14 @@ class FourthOrder:
             values |= {"order": 4, **_numbers(last), "stationarity": left}
             values |= {"arrived": arrived, "explained": explained}
             values["answers"] = problem.numbers({"eigenbasis": W})
-        yield Proposal("eigenbasis", W, _claim(arrived, problem), explained, "general")
+        yield ProposedMap("eigenbasis", W, _claim(arrived, problem), explained, "general")
 
 
-def _claim(arrived: bool, problem: Problem) -> Claim:
+def _claim(arrived: bool, problem: Problem) -> Standing:
     """Resolution must not overrule least distortion: among maps that are all-pass copies it prefers
     innovations, which is what the sharpest answer is.
     """
-    return Claim.ALONE if arrived and not problem.work.sharpest else Claim.OPEN
+    return Standing.ALONE if arrived and not problem.work.sharpest else Standing.OPEN
 
 
 def _widest_gap(W: NDArray, modes: ModeMoments, problem: Problem) -> float:

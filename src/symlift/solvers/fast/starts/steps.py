@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symlift.solvers.fast.contract import Claim, Proposal, Turn
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.problem import Problem
 from symlift.solvers.fast.resolve import unit_determinant
 from symlift.solvers.fast.steps import steps_frame
 
-__all__ = ["Steps"]
+__all__ = ["FromSteps"]
 
 
-class Steps:
+class FromSteps:
     """Innovations of a process form a chain, too, but what they sum up to is rough and not
     stationary.
     """
@@ -23,11 +23,11 @@ class Steps:
     def costs(self, problem: Problem) -> tuple[float, ...]:
         return tuple(turn + 0.1 for turn in range(problem.settings.attempts))
 
-    def applies(self, turn: Turn) -> bool:
+    def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
         return problem.is_open_line and problem.grid.size >= problem.settings.fewest_steps
 
-    def propose(self, turn: Turn) -> Iterator[Proposal]:
+    def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
         rows, settings = problem.rows, problem.settings
         U = turn.components.U
@@ -47,4 +47,4 @@ class Steps:
             answers = {"steps": W, "increments": unit_determinant(U)}
             values["answers"] = problem.numbers(answers)
         chosen = "increments" if problem.work.sharpest else "steps"
-        yield Proposal(chosen, answers[chosen], Claim.ALONE, explained, answers=answers)
+        yield ProposedMap(chosen, answers[chosen], Standing.ALONE, explained, answers=answers)
