@@ -184,7 +184,7 @@ def test_linear_processes_come_back_from_a_rotation(symmetric):
     f = moving_average(20_000, 16, 12, symmetric)
     X, _ = hidden(f, 13)
     found, order = proposed(X[4_000:], X[:4_000], Grid((16,)), 0)
-    assert found.claim is Standing.ALONE
+    assert found.standing is Standing.ALONE
     assert order == (4 if symmetric else 3)
     np.testing.assert_allclose(found.W @ found.W.T, np.eye(16), atol=1e-6)
     assert signal_recovery(f[:3_000], X[:3_000] @ found.W.T, (16,)).r > 0.9

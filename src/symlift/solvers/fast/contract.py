@@ -45,7 +45,7 @@ class ProposedMap:
 
     name: str
     W: NDArray[np.float64]
-    claim: Standing = Standing.OPEN
+    standing: Standing = Standing.OPEN
     explained: float = 0.0
     reach: Reach = "components"
     answers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)

@@ -49,9 +49,9 @@ class Pool:
         return min(among, key=lambda one: self.score(one).value(), default=None)
 
     @property
-    def claims(self) -> list[ProposedMap]:
+    def converged(self) -> list[ProposedMap]:
         """Those whose start says that they have converged."""
-        return [one for one in self.proposals if one.claim >= Standing.LIKELY]
+        return [one for one in self.proposals if one.standing >= Standing.LIKELY]
 
 
 def run_starts(
@@ -81,13 +81,13 @@ def run_starts(
             proposal = replace(made, start=start.name)
             if stop is not None and stop(proposal):
                 return pool
-            if proposal.claim is Standing.ROUGH:
+            if proposal.standing is Standing.ROUGH:
                 continue
-            before = pool.claims
+            before = pool.converged
             pool.add(proposal)
-            if proposal.claim >= Standing.SURE and _seen_before(proposal, before, pool):
+            if proposal.standing >= Standing.SURE and _seen_before(proposal, before, pool):
                 return pool
-            if proposal.claim is Standing.LIKELY:
+            if proposal.standing is Standing.LIKELY:
                 last = np.floor(cost) + 1
     return pool
 
@@ -95,7 +95,7 @@ def run_starts(
 def _seen_before(proposal: ProposedMap, before: list[ProposedMap], pool: Pool) -> bool:
     """Whether a proposal ends the search: with few rows, if an earlier attempt ended alike."""
     problem = pool.problem
-    if not problem.noisy or proposal.claim is Standing.ALONE:
+    if not problem.noisy or proposal.standing is Standing.ALONE:
         return True
     with problem.work.stage("agree") as values:
         agreements = [same_signals(proposal.W, one.W, problem.rows.held, problem.grid)
@@ -117,7 +117,7 @@ class Chosen:
 
 def chosen(pool: Pool) -> Chosen:
     """The proposal of least held-out objective; where least distortion has decided, among those."""
-    alone = [one for one in pool.proposals if one.claim is Standing.ALONE]
+    alone = [one for one in pool.proposals if one.standing is Standing.ALONE]
     among = [one for one in pool.proposals if not alone or one in alone or not one.start]
     best = min(among, key=lambda one: pool.score(one).value())
     rivals = {one.name: round(pool.score(one).value(), 4) for one in among}

@@ -49,5 +49,5 @@ class FromEdges:
             }
             values["answers"] = problem.numbers({"eigenbasis": frame.W})
         alone = arrived and not problem.work.sharpest
-        claim = Standing.ALONE if alone else Standing.OPEN
-        yield ProposedMap("eigenbasis", frame.W, claim, explained, "general")
+        standing = Standing.ALONE if alone else Standing.OPEN
+        yield ProposedMap("eigenbasis", frame.W, standing, explained, "general")

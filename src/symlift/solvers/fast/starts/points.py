@@ -28,7 +28,9 @@ class FromPoints:
 
     def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
-        return turn.number < problem.settings.attempts or (problem.noisy and bool(turn.pool.claims))
+        return turn.number < problem.settings.attempts or (
+            problem.noisy and bool(turn.pool.converged)
+        )
 
     def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
@@ -39,11 +41,11 @@ class FromPoints:
         if self._polishing is None or self._polishing[0] is not problem:
             self._polishing = problem, Polish(problem)
         name, W, convincing = self._polishing[1](components.frames)
-        claim = Standing.OPEN
+        standing = Standing.OPEN
         if convincing:
             sure = not problem.mostly_mean and still_half_whitened(W, problem)
-            claim = Standing.SURE if sure or problem.noisy else Standing.LIKELY
-        yield ProposedMap(f"{name} {turn.number}", W, claim, components.locality)
+            standing = Standing.SURE if sure or problem.noisy else Standing.LIKELY
+        yield ProposedMap(f"{name} {turn.number}", W, standing, components.locality)
 
 
 def still_half_whitened(W: NDArray[np.float64], problem: Problem) -> bool:

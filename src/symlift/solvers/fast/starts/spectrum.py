@@ -48,7 +48,7 @@ class ThirdOrder:
 
     def applies(self, turn: StartTurn) -> bool:
         problem = turn.problem
-        return not (problem.noisy and turn.pool.claims) and problem.modes is not None
+        return not (problem.noisy and turn.pool.converged) and problem.modes is not None
 
     def propose(self, turn: StartTurn) -> Iterator[ProposedMap]:
         problem = turn.problem
@@ -79,7 +79,7 @@ class ThirdOrder:
             values |= {"agreement": agreement} if ring else {}
             values |= {"arrived": arrived, "explained": explained}
             values["answers"] = problem.numbers({"eigenbasis": W})
-        yield ProposedMap("eigenbasis", W, _claim(arrived, problem), explained, "general")
+        yield ProposedMap("eigenbasis", W, _standing(arrived, problem), explained, "general")
 
 
 class FourthOrder:
@@ -121,10 +121,10 @@ class FourthOrder:
             values |= {"order": 4, **_numbers(last), "stationarity": left}
             values |= {"arrived": arrived, "explained": explained}
             values["answers"] = problem.numbers({"eigenbasis": W})
-        yield ProposedMap("eigenbasis", W, _claim(arrived, problem), explained, "general")
+        yield ProposedMap("eigenbasis", W, _standing(arrived, problem), explained, "general")
 
 
-def _claim(arrived: bool, problem: Problem) -> Standing:
+def _standing(arrived: bool, problem: Problem) -> Standing:
     """Resolution must not overrule least distortion: among maps that are all-pass copies it prefers
     innovations, which is what the sharpest answer is.
     """
