@@ -225,8 +225,8 @@ class FastSettings:
     #: the same of held-out rows, below which the frame has converged (12 x 12: 0.0002 at a detail
     #: of 0.85)
     edge_arrived: float = 0.0004
-    #: variation over that of random signs: photographs 0.8 to 0.93 (the truth of photographs reduced
-    #: to a third or fourth of their size: 0.925), fields whose edges have no places 1
+    #: variation over that of random signs: photographs 0.8 to 0.93 (0.925 at the truth of
+    #: photographs reduced to a third of their size), fields whose edges have no places 1
     rough: float = 0.96
 
     # -- steps of a line
