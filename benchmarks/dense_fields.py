@@ -201,7 +201,7 @@ def text_wavelets(n: int, seed: int) -> Observations:
 def without_domain(
     n: int, seed: int
 ) -> Iterator[tuple[str, NDArray[np.float64], int | tuple[int, int], bool]]:
-    """Rows from which no domain can be told, with a grid to fit: name, rows, shape, periodic."""
+    """Rows that determine no domain, with a grid to fit: name, rows, shape, periodic."""
     rngs = iter(np.random.default_rng([seed, 35]).spawn(32))
 
     def turned(X: NDArray) -> NDArray[np.float64]:

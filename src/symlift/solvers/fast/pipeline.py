@@ -119,8 +119,10 @@ def _solve(
         "the columns are not points of the grid: going on to independent components", None
     )
     unmixed = _unmixed(X, placed, grid, rng, reach, confirm, mixing, work)
-    # an unmixing that did not convince must not hide where the columns may be
-    if unmixed.evidence.found or reach != "general" or mixing != "auto" or work.sharpest:
+    # an unmixing that did not convince must not hide where the columns may be; one that no other
+    # attempt has reached is the best that there is
+    likely = unmixed.evidence.found or unmixed.evidence.repeated is not None
+    if likely or reach != "general" or mixing != "auto" or work.sharpest:
         return unmixed
     return _from_places(X, placed, work, "coordinates")
 

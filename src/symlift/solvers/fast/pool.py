@@ -28,12 +28,7 @@ class Pool:
         self._scores: dict[int, HeldOut] = {}
 
     def add(self, proposal: ProposedMap) -> None:
-        """Keep a proposal; of a ring, with its points in the order in which neighbours correlate
-        most.
-        """
-        if self.problem.grid.is_ring:
-            W = nearest_in_turn(proposal.W, self.problem.rows.held)
-            proposal = replace(proposal, W=W)
+        """Keep a proposal."""
         self.proposals.append(proposal)
 
     def score(self, proposal: ProposedMap) -> HeldOut:
@@ -78,7 +73,8 @@ def run_starts(
         if not start.applies(turn):
             continue
         for made in start.propose(turn):
-            proposal = replace(made, start=start.name)
+            W = nearest_in_turn(made.W, problem.rows.held) if problem.grid.is_ring else made.W
+            proposal = replace(made, W=W, start=start.name)
             if stop is not None and stop(proposal):
                 return pool
             if proposal.standing is Standing.ROUGH:

@@ -29,7 +29,8 @@ __all__ = ["Unmixed", "unmix"]
 @dataclass(frozen=True, eq=False)
 class Unmixed:
     """The proposal that was chosen, its held-out numbers, how well another attempt agrees (None
-    without one), and whether all that speaks for it is enough.
+    where there was none, or where its own numbers are not enough), and whether all that speaks for
+    it is enough.
     """
 
     proposal: ProposedMap
@@ -68,7 +69,7 @@ def unmix(
         and problem.nongaussianity > settings.nongaussian
         and score.stationarity < settings.still(len(problem.rows.held))
     )
-    agreement = pool.agreed
+    agreement = pool.agreed if believed else None
     if believed and confirm:
         with work.stage("agree") as values:
             if agreement is None:
