@@ -4,7 +4,7 @@ symmetric in sign.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.descend import descend
 from symlift.solvers.fast.eigenbasis import Arrival, eigenbasis_frames
+from symlift.solvers.fast.fourth_moments import FourthModes
 from symlift.solvers.fast.mode_moments import ModeMoments, explained_third_moment
 from symlift.solvers.fast.phases import all_one_way, sharpest_phase
 from symlift.solvers.fast.problem import Problem
@@ -55,9 +56,7 @@ class ThirdOrder:
         modes, settings = problem.modes, problem.settings
         assert modes is not None  # noqa: S101 - what applies says
         with problem.work.stage("eigenbasis") as values:
-            last: Arrival | None = None
-            for last in eigenbasis_frames(modes, problem.grid, problem.rng, settings):
-                yield ProposedMap("eigenbasis", last.W @ modes.basis, Standing.ROUGH)
+            last = yield from _on_the_way(modes, problem)
             if last is None:
                 return
             W, ratio, agreement = _sharper(last, modes, problem)
@@ -103,9 +102,7 @@ class FourthOrder:
         modes, settings = problem.fourth, problem.settings
         assert modes is not None  # noqa: S101 - what applies says
         with problem.work.stage("eigenbasis") as values:
-            last: Arrival | None = None
-            for last in eigenbasis_frames(modes, problem.grid, problem.rng, settings):
-                yield ProposedMap("eigenbasis", last.W @ modes.basis, Standing.ROUGH)
+            last = yield from _on_the_way(modes, problem)
             if last is None:
                 return
             W = last.W @ modes.basis
@@ -122,6 +119,16 @@ class FourthOrder:
             values |= {"arrived": arrived, "explained": explained}
             values["answers"] = problem.numbers({"eigenbasis": W})
         yield ProposedMap("eigenbasis", W, _standing(arrived, problem), explained, "general")
+
+
+def _on_the_way(
+    modes: ModeMoments | FourthModes, problem: Problem
+) -> Generator[ProposedMap, None, Arrival | None]:
+    """Rough maps, as the search comes by them; and where it ends, if the mixing is orthogonal."""
+    last: Arrival | None = None
+    for last in eigenbasis_frames(modes, problem.grid, problem.rng, problem.settings):
+        yield ProposedMap("eigenbasis", last.W @ modes.basis, Standing.ROUGH)
+    return last
 
 
 def _standing(arrived: bool, problem: Problem) -> Standing:
