@@ -17,7 +17,8 @@ from symlift.search.problem import Halves, split_halves
 from symlift.search.rows import _normal_scores, score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.contract import Placed
-from symlift.solvers.fast.place.engine import _look_mixed, place_columns
+from symlift.solvers.fast.place.engine import place_columns
+from symlift.solvers.fast.place.single import _look_mixed
 from symlift.solvers.starts.graph import along_edges
 
 pytestmark = pytest.mark.portable

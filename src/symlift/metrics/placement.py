@@ -18,6 +18,7 @@ def placement_agreement(
     grid: Grid,
     among: NDArray[np.bool_] | None = None,
     shift_open: bool = False,
+    within: int = 0,
 ) -> float:
     """Share of columns that two placements put on the same point, up to the grid's symmetries.
 
@@ -37,6 +38,8 @@ def placement_agreement(
         The columns that count; by default those that ``first`` places.
     shift_open : bool, default=False
         Whether open axes may be shifted.
+    within : int, default=0
+        Steps along each axis by which the points may differ.
 
     Returns
     -------
@@ -62,8 +65,8 @@ def placement_agreement(
         apart = at_first - moved
         for shift in _shifts(apart, grid, shift_open):
             off = apart - shift
-            off = np.where(grid.periodic, off % shape, off)
-            best = max(best, int((off == 0).all(axis=1).sum()))
+            off = np.where(grid.periodic, np.minimum(off % shape, -off % shape), np.abs(off))
+            best = max(best, int((off <= within).all(axis=1).sum()))
     return best / int(counted.sum())
 
 

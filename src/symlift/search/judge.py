@@ -21,6 +21,7 @@ __all__ = [
     "ahead",
     "between_points",
     "both_scores",
+    "explained_both_ways",
     "explained_elsewhere",
     "held_out_score",
     "links",
@@ -29,6 +30,7 @@ __all__ = [
     "next_to",
     "partner_prediction",
     "predicted_by",
+    "score_both_ways",
 ]
 
 
@@ -167,6 +169,33 @@ def explained_elsewhere(
         measured.append((float(np.mean(m * b)) / variance, real / variance, z))
     explained, ceiling, z = np.mean(measured, axis=0)
     return float(explained), float(ceiling), float(z)
+
+
+def explained_both_ways(
+    pair: tuple[NDArray, NDArray], slot: NDArray, slots: PairClasses, prior: float
+) -> tuple[float, float, float]:
+    """`explained_elsewhere` of two parts of the rows, each judged by the other, in the mean."""
+    first, second = pair
+    both = ((first, second), (second, first))
+    explained, ceiling, z = np.mean(
+        [explained_elsewhere(a, b, slot, slots, prior) for a, b in both], axis=0
+    )
+    return float(explained), float(ceiling), float(z)
+
+
+def score_both_ways(
+    pair: tuple[NDArray, NDArray], slot: NDArray, slots: PairClasses, prior: float = 4.0
+) -> PlaceScore:
+    """`held_out_score` of two parts of the rows, each judged by the other, in one."""
+    first, second = pair
+    both = [held_out_score(a, b, slot, slots, prior) for a, b in ((first, second), (second, first))]
+    return PlaceScore(
+        sum(one.explained for one in both),
+        sum(one.ceiling for one in both),
+        np.concatenate([one.fitted for one in both]),
+        np.sum([one.columns for one in both], axis=0),
+        np.concatenate([one.noise for one in both]),
+    )
 
 
 def neighbour_prediction(

@@ -95,6 +95,12 @@ class Halves:
         return pair[0], pair[1]
 
 
-def split_halves(rows: ColumnRows, columns: NDArray[np.int64], settings: PlaceSettings) -> Halves:
-    """The rows in stretches, most of them to fit and some held out."""
-    return Halves(rows, columns, *split_rows(len(rows.scores), settings.held), settings.ridges)
+def split_halves(
+    rows: ColumnRows,
+    columns: NDArray[np.int64],
+    settings: PlaceSettings,
+    held: float | None = None,
+) -> Halves:
+    """The rows in stretches, dealt to two parts; ``held``: the share of the second."""
+    share = settings.held if held is None else held
+    return Halves(rows, columns, *split_rows(len(rows.scores), share), settings.ridges)

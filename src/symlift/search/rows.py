@@ -27,6 +27,8 @@ __all__ = [
 
 #: with fewer rows, any column may have only two values by chance
 FEWEST_BIT_ROWS = 16
+#: stretches of rows that are dealt to the parts
+_STRETCHES = 20
 #: entries of a column that show whether it has many ties
 _LOOK = 200
 
@@ -211,7 +213,7 @@ def split_rows(n: int, share: float) -> tuple[NDArray[np.int64], NDArray[np.int6
     array([2, 7])
     """
     turn = max(round(1 / share), 2)
-    stretch = np.arange(n) * min(n, 4 * turn) // n
+    stretch = np.arange(n) * min(n, _STRETCHES // turn * turn) // n
     held = stretch % turn == turn // 2
     if not held.any():  # two rows
         held = np.arange(n) % 2 == 1

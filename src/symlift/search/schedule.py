@@ -6,7 +6,7 @@ it is returned is for the judge to say, on rows that the search has not seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,20 +15,27 @@ from numpy.typing import NDArray
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
 from symlift.search.judge import PlaceScore, ahead
 from symlift.search.moves.descent import refine
+from symlift.search.moves.regrow import regrown
 from symlift.search.moves.restart import anneal, shake
+from symlift.search.moves.segments import likely_reversals
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["SAME", "SearchResult", "distinct", "search"]
+__all__ = ["CHAINS", "SAME", "SearchResult", "distinct", "search", "turned"]
 
 SAME = 1e-6
 _POPULATION, _POOL = 4, 12
 # starts on a line or ring that are compared before any agreement counts: they cost little, and two
 # may share a mistake (a line closed to a ring and cut elsewhere)
-_CHAINS = 5
+CHAINS = 5
 _MORE = 2
 # restarts that must return to the same optimum to end the search, and the slots up to which they do
 # not
 _HITS, _SMALL = 4, 100
+# growths in vain after which the next result is tried, how many of the best are tried for longer,
+# and what descent is taken to add to a growth before that is known
+_IN_VAIN, _LONGER, _HELPED = 8, 2, 0.05
+# reversals of a line that are made at most, and segments that are tried for each
+_TURNS, _TIES = 20, 60
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,17 @@ class SearchResult:
             return self
         return replace(self, misfit=least, slot=slot, agreeing=1)
 
+    def turned(self, S: NDArray, slots: Slots, settings: PlaceSettings) -> SearchResult:
+        """The same with the segments of a line or ring turned where that lowers the misfit."""
+        value, slot = turned(S, self.slot, slots, settings)
+        if value >= self.misfit - SAME:
+            return self
+        return replace(self, misfit=value, slot=slot, pool=((value, slot), *self.pool))
+
+    def joined(self, more: Iterable[tuple[float, NDArray[np.int64]]]) -> SearchResult:
+        """The same with further results, (misfit, slots), in its pool."""
+        return replace(self, pool=(*self.pool, *more))
+
 
 def search(
     S: NDArray,
@@ -67,30 +85,48 @@ def search(
     settings: PlaceSettings,
     share: float = 1.0,
     promising: Callable[[NDArray], bool] | None = None,
+    partial: Callable[[], NDArray] | None = None,
 ) -> SearchResult:
-    """Refine coordinates from ``starts`` until two agree; then perturb and anneal the best ones.
+    """Refine coordinates from ``starts`` until two agree; then grow the best ones again from parts
+    of them, and perturb and anneal them.
 
     The number of restarts depends on the size of the grid, not on time: the same seed gives the
     same result. ``share`` of that number is used. ``promising`` decides from the best slots so far
-    whether restarts are worthwhile.
+    whether that is worthwhile. ``partial`` makes the statistics by which regions grow.
     """
     results: list[tuple[float, NDArray[np.int64]]] = []
     begun: list[tuple[float, NDArray[np.int64]]] = []
-    fewest = _CHAINS if slots.grid.ndim == 1 else 1
+    fewest = CHAINS if slots.grid.ndim == 1 else 1
+    growth = None if partial is None or not settings.restarts else _Growth(S, slots, rng, settings)
+    settled = False
     for y in starts:
         start = nearest_slots(y, slots.grid, slots.depth)
         begun.append((misfit(S, start, slots, settings.prior_pairs), start))
         results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
-        agree = _agreeing(results) >= settings.agreeing and len(results) >= fewest
-        if agree or len(results) == settings.starts:
+        if len(results) == settings.starts:
             break
+        if _agreeing(results) < settings.agreeing or len(results) < fewest or settled:
+            continue
+        # two starts of one kind may share a mistake: what is right grows again from a part of it
+        if (
+            growth is None
+            or partial is None
+            or growth.returns(partial(), *min(results, key=_first))
+        ):
+            break
+        settled = True
+    agreed = _agreeing(results) >= settings.agreeing
     # with free slots, starts may agree although two columns are separated by an empty slot: a few
     # more restarts correct that
-    wanted = settings.agreeing + _MORE if _agreeing(results) >= settings.agreeing else _HITS
-    if slots.size == S.shape[1] and _agreeing(results) >= settings.agreeing:
+    wanted = settings.agreeing + _MORE if agreed else _HITS
+    if slots.size == S.shape[1] and agreed and not settled:
         return _best(results, begun)
     if promising is not None and not promising(_best(results, begun).slot):
         return _best(results, begun)
+    if growth is not None and partial is not None:
+        growth.try_all(partial(), results)
+        if slots.size > settings.restart_slots:
+            return _best(results, begun)
     for _ in range(_restarts(slots.size, settings, share)):
         population = distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
@@ -103,6 +139,94 @@ def search(
         if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
     return _best(results, begun)
+
+
+def turned(
+    S: NDArray, slot: NDArray[np.int64], slots: Slots, settings: PlaceSettings
+) -> tuple[float, NDArray[np.int64]]:
+    """The misfit and slots (d,) of a line or ring after reversals of segments, until none of those
+    that links can hardly tell lowers the misfit.
+    """
+    closed = slots.grid.periodic[0]
+    best = misfit(S, slot, slots, settings.prior_pairs)
+    for _ in range(_TURNS):
+        order = np.argsort(slot, kind="stable")
+        held = slot[order]
+        tried: list[tuple[float, NDArray[np.int64]]] = []
+        for s in S:
+            for first, last in likely_reversals(s[np.ix_(order, order)], closed, _TIES):
+                new = slot.copy()
+                new[order[first : last + 1]] = held[first : last + 1][::-1]
+                tried.append((misfit(S, new, slots, settings.prior_pairs), new))
+        if not tried:
+            break
+        value, new = min(tried, key=_first)
+        if value >= best - SAME:
+            break
+        best, slot = value, new
+    return best, slot
+
+
+class _Growth:
+    """Growing arrangements again from parts of them."""
+
+    def __init__(
+        self, S: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+    ) -> None:
+        self.S, self.slots, self.rng, self.settings = S, slots, rng, settings
+        # what descent took off at most: growths that are farther behind are not refined
+        self.helped = _HELPED
+
+    def returns(self, partial: NDArray, least: float, slot: NDArray[np.int64]) -> bool:
+        """Whether an arrangement comes back when it is grown from a part of it."""
+        ends = (end for _ in range(_IN_VAIN) for end in self._once(partial, least, slot))
+        return any(abs(value - least) < SAME for value, _ in ends)
+
+    def try_all(self, partial: NDArray, results: list[tuple[float, NDArray[np.int64]]]) -> None:
+        """Grow each result again until that is in vain, or two end at the same optimum; the ends
+        are added.
+
+        Which of them has a part that is right, its misfit does not tell: each is tried for a while,
+        and the best for longer.
+        """
+        ends: list[tuple[float, NDArray[np.int64]]] = []
+        for least, slot in distinct(results, len(results)):
+            ends.append(self._until(partial, least, slot, _IN_VAIN))
+            if _agreeing(ends) >= self.settings.agreeing:
+                break
+        else:
+            for least, slot in distinct(ends, _LONGER):
+                ends.append(self._until(partial, least, slot, 2 * _IN_VAIN))
+        results += ends
+
+    def _once(
+        self, partial: NDArray, least: float, slot: NDArray[np.int64]
+    ) -> Iterator[tuple[float, NDArray[np.int64]]]:
+        prior = self.settings.prior_pairs
+        for new in regrown(partial, slot, self.slots.grid, self.rng):
+            value = misfit(self.S, new, self.slots, prior)
+            if value - self.helped > least + SAME:
+                yield value, new
+                continue
+            end, new = refine(self.S, new, self.slots, (0.0,), prior)
+            self.helped = max(self.helped, value - end)
+            yield end, new
+
+    def _until(
+        self, partial: NDArray, least: float, slot: NDArray[np.int64], most: int
+    ) -> tuple[float, NDArray[np.int64]]:
+        vain = 0
+        while vain < most:
+            vain += 1
+            for value, new in self._once(partial, least, slot):
+                if value < least - SAME:
+                    least, slot, vain = value, new, 0
+                    break
+        return least, slot
+
+
+def _first(one: tuple[float, NDArray[np.int64]]) -> float:
+    return one[0]
 
 
 def _restarts(size: int, settings: PlaceSettings, share: float) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["chain_length", "displacement", "improve_chain", "reversals"]
+__all__ = ["chain_length", "displacement", "improve_chain", "likely_reversals", "reversals"]
 
 #: segments that are displaced have at most about this share of the chain
 _SHARE = 0.5
@@ -62,17 +62,7 @@ def reversals(v: NDArray, closed: bool) -> list[tuple[int, int]]:
 
     v (d, d): the links in the present order.
     """
-    d = len(v)
-    around = np.zeros((d + 2, d + 2))
-    around[1:-1, 1:-1] = v
-    if closed:
-        around[0, 1:-1], around[1:-1, 0] = v[-1], v[:, -1]
-        around[-1, 1:-1], around[1:-1, -1] = v[0], v[:, 0]
-    at = np.arange(d)
-    before, after = around[at, at + 1], around[at + 1, at + 2]
-    gain = around[:-2, 1:-1] + around[1:-1, 2:] - before[:, None] - after[None]
-    gain[np.tril_indices(d)] = -np.inf
-    gain[0, d - 1] = -np.inf  # the whole chain the other way round is the same chain
+    d, gain = len(v), _gains(v, closed)
     most = min(64, gain.size)
     best = np.argpartition(-gain, most - 1, axis=None)[:most]
     best = best[np.argsort(-gain.ravel()[best], kind="stable")]
@@ -84,6 +74,34 @@ def reversals(v: NDArray, closed: bool) -> list[tuple[int, int]]:
             if closed and (first == 0 or last == d - 1):
                 break  # it touches both ends
     return chosen
+
+
+def likely_reversals(v: NDArray, closed: bool, most: int) -> list[tuple[int, int]]:
+    """The ``most`` segments (first, last) whose reversal takes least from the sum of links.
+
+    A long stretch that runs backwards costs two links, which may be weak where it ends: links do
+    not show it, but what is far apart does.
+    """
+    gain = _gains(v, closed)
+    best = np.argsort(-gain, axis=None, kind="stable")[:most]
+    pairs = (np.unravel_index(flat, gain.shape) for flat in best if np.isfinite(gain.flat[flat]))
+    return [(int(first), int(last)) for first, last in pairs]
+
+
+def _gains(v: NDArray, closed: bool) -> NDArray[np.float64]:
+    """What the reversal of each segment (first, last) adds to the sum of links, (d, d)."""
+    d = len(v)
+    around = np.zeros((d + 2, d + 2))
+    around[1:-1, 1:-1] = v
+    if closed:
+        around[0, 1:-1], around[1:-1, 0] = v[-1], v[:, -1]
+        around[-1, 1:-1], around[1:-1, -1] = v[0], v[:, 0]
+    at = np.arange(d)
+    before, after = around[at, at + 1], around[at + 1, at + 2]
+    gain = around[:-2, 1:-1] + around[1:-1, 2:] - before[:, None] - after[None]
+    gain[np.tril_indices(d)] = -np.inf
+    gain[0, d - 1] = -np.inf  # the whole chain the other way round is the same chain
+    return np.asarray(gain)
 
 
 def displacement(v: NDArray, closed: bool) -> NDArray[np.int64] | None:

@@ -179,6 +179,7 @@ def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solutio
         explained=round(statistics.explained, 4),
         ceiling=round(statistics.ceiling, 4),
         carried_by=statistics.carried,
+        replicated=statistics.agreement,
         **parts,
     )
     return Solution(model, evidence, work.trace(chosen), placed.placement, placed.scattered)

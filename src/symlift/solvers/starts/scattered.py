@@ -127,15 +127,16 @@ def agreement_of(
     c: NDArray, other: NDArray, dimension: int
 ) -> tuple[float, NDArray[np.float64] | None]:
     """How well places from two correlation matrices (d, d) agree, for the number of near columns
-    for which they agree most; and the places that the first one gives, if any.
+    for which they agree most; and the places that both together give, if any.
     """
-    best: tuple[float, NDArray[np.float64] | None] = (0.0, None)
+    best: tuple[float, int | None] = (0.0, None)
     for near in (k for k in _NEAR if k < len(c) or k == _NEAR[0]):
         y, also = (_places(one, near, dimension) for one in (c, other))
         agreed = 0.0 if y is None or also is None else agreement(y, also)
         if y is not None and agreed >= best[0]:
-            best = (agreed, y)
-    return best
+            best = (agreed, near)
+    agreed, chosen = best
+    return agreed, None if chosen is None else _places((c + other) / 2, chosen, dimension)
 
 
 def agreement(y: NDArray, other: NDArray) -> float:

@@ -75,6 +75,7 @@ def between(
         0.0,
         1,
         1,
+        places.agreement,
     )
     point = grid.flat(
         np.clip(np.rint(scattered.coordinates), 0, np.array(grid.shape) - 1).astype(np.int64)

@@ -18,7 +18,9 @@ __all__ = ["Placed", "PlacementStatistics"]
 class PlacementStatistics:
     """Which statistic gave the result, and how well held-out rows support it.
 
-    ``carried`` is "lags" (plain correlations), "partial" (partial correlations) or "distances".
+    ``carried`` is "lags" (plain correlations), "partial" (partial correlations) or "distances";
+    ``agreement``: how alike the result is to what each of two parts of the rows gives, None where
+    that was not looked at.
     """
 
     carried: str
@@ -28,6 +30,7 @@ class PlacementStatistics:
     misfit: float
     starts: int
     agreeing: int
+    agreement: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,26 +14,24 @@ from symlift.core.rows import varying
 from symlift.errors import InputError
 from symlift.search.criterion import Slots, distance_classes, fit_lags, make_slots
 from symlift.search.judge import (
-    PlaceScore,
     between_points,
     both_scores,
     explained_elsewhere,
-    held_out_score,
-    margins,
-    neighbour_prediction,
     partner_prediction,
 )
 from symlift.search.moves.blocks import PRIORS, search_slips
 from symlift.search.moves.gaps import move_gaps
 from symlift.search.problem import Halves, split_halves
+from symlift.search.replicated import alike
 from symlift.search.rows import ColumnRows
-from symlift.search.schedule import SearchResult, search
+from symlift.search.schedule import search
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import Triage, sort_columns
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.anywhere import between
 from symlift.solvers.fast.place.contract import Placed, PlacementStatistics
 from symlift.solvers.fast.place.finish import Settled, as_numbers, finish
+from symlift.solvers.fast.place.single import is_local, judged_result, settle_single
 from symlift.solvers.fast.place.wide import place_wide
 from symlift.solvers.starts.portfolio import starts_from
 from symlift.solvers.starts.scattered import scatter
@@ -46,9 +43,11 @@ from symlift.statistics.correlations import (
     statistics_of,
 )
 
-__all__ = ["core_columns", "place_columns", "settle_single"]
+__all__ = ["core_columns", "place_columns"]
 
 Channels = int | str
+# share of the rows that judge several columns at a point, which the others alone place
+_CHANNELS_HELD = 0.2
 
 
 def place_columns(
@@ -117,7 +116,12 @@ def _settle(
     depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
         several = _settle_channels(
-            halves, c, out, make_slots(grid, depth, matched=True), rng, settings
+            split_halves(rows, out.to_place, settings, _CHANNELS_HELD),
+            c,
+            out,
+            make_slots(grid, depth, matched=True),
+            rng,
+            settings,
         )
         if several.statistics.accepted or channels != "auto":
             return several
@@ -131,7 +135,7 @@ def _settle(
         scattered = None if claimed else _settle_scattered(single, halves, rng, settings)
         if scattered is not None:
             return scattered
-        single = _settle_slips(single, inner, rng, settings)
+        single = _settle_slips(single, inner, c, rng, settings)
     # partial correlations, by which most arrangements are found, close the gaps of a line
     moved = move_gaps(inner, single.slot, slots, settings.prior_pairs)
     single = replace(single, slot=moved)
@@ -167,45 +171,9 @@ def _settle_channels(
     S, S_held = halves.partial
     z, present = rows.take(halves.fit, halves.columns)
     result = search_channels(z, present, S, S_held, slots, rng, settings, rows.two_valued)
-    judged = explained_elsewhere(S, S_held, result.slot, slots, settings.prior_pairs)
     full = np.bincount(result.slot // slots.depth, minlength=slots.grid.size)
     whole = rows.two_valued or float(np.mean(full[full > 0] == slots.depth)) >= settings.full_points
-    return _judged("partial", halves, result, judged, S, slots, settings, whole)
-
-
-def settle_single(
-    halves: Halves, c: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
-) -> Settled:
-    """Place one column per point."""
-    rows, core = halves.rows, halves.columns
-    few = len(rows.scores) < settings.few_rows
-    tried: dict[str, tuple[SearchResult, tuple[float, float, float]]] = {}
-    for kind in ("partial", "lags"):
-        tried[kind] = _try(kind, halves, slots, rng, settings, 0.2 if few else 1.0)
-        explained, ceiling, _ = tried[kind][1]
-        if explained > settings.convinced * ceiling:
-            break
-    rated = _rated(halves, slots)
-    kind = max(tried, key=lambda one: rated(tried[one][0].slot).explained)
-    result, judged = tried[kind]
-    # of all rows, held out or not: their plain correlations are c
-    S = (
-        partial_statistics(c[np.ix_(core, core)], settings.ridges)
-        if kind == "partial"
-        else statistics_of(kind, *rows.take(np.arange(len(rows.scores)), core), settings.ridges)
-    )
-    if few:
-        result = _again(result, S, c[np.ix_(core, core)], slots, rng, settings)
-    return _judged(
-        kind,
-        halves,
-        result,
-        judged,
-        S,
-        slots,
-        settings,
-        _is_local(halves, result.slot, slots, settings),
-    )
+    return judged_result("partial", halves, result, S, slots, settings, whole)
 
 
 def _settle_scattered(
@@ -232,7 +200,11 @@ def _settle_scattered(
 
 
 def _settle_slips(
-    settled: Settled, halves: Halves, rng: np.random.Generator, settings: PlaceSettings
+    settled: Settled,
+    halves: Halves,
+    c: NDArray,
+    rng: np.random.Generator,
+    settings: PlaceSettings,
 ) -> Settled:
     """Search small fields that are far from stationary again, by near displacements."""
     slots = settled.slots
@@ -251,16 +223,19 @@ def _settle_slips(
         or not _predictable(halves, slots.grid, settings)
     ):
         return settled
-    S, S_held = halves.partial
+    own = c[np.ix_(halves.columns, halves.columns)]
+    S = partial_statistics(own, settings.ridges)
     starts = [settled.slot]
     for prior in PRIORS:
         quick = replace(settings, prior_pairs=prior, restarts=settings.restarts // 5)
-        coordinates = starts_from(halves.correlations[0], slots.grid, rng, settings)
+        coordinates = starts_from(own, slots.grid, rng, settings)
         starts.append(search(S, slots, coordinates, rng, quick).slot)
     result = search_slips(S, slots, starts, rng)
-    judged = explained_elsewhere(S, S_held, result.slot, slots, settings.prior_pairs)
-    whole = _is_local(halves, result.slot, slots, settings)
-    return _judged("partial", halves, result, judged, S, slots, settings, whole)
+    whole = is_local(halves, result.slot, slots, settings)
+    agreement = settled.statistics.agreement
+    if agreement is not None:
+        agreement *= alike(result.slot, settled.slot, slots.grid)
+    return judged_result("partial", halves, result, S, slots, settings, whole, agreement)
 
 
 def _predictable(halves: Halves, grid: Grid, settings: PlaceSettings) -> bool:
@@ -291,47 +266,6 @@ def _with_late(
     )
 
 
-def _is_local(halves: Halves, slot: NDArray, slots: Slots, settings: PlaceSettings) -> bool:
-    """Whether neighbours predict columns, or lags explain plain correlations.
-
-    After a sine transform of a field with ends, the weak correlations that remain are ordered, too,
-    by frequency: partial correlations explain 0.6 of them, but neighbours predict 0.01 of a column
-    (digits 0.6, faces 0.9), and lags explain 0.3 of plain correlations (0.9 for a field with ten
-    times its power of added noise).
-    """
-    if (
-        1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean())
-        > settings.predicted
-    ):
-        return True
-    explained, ceiling, _ = explained_elsewhere(*halves.lags, slot, slots, settings.prior_pairs)
-    return explained > settings.believed * ceiling
-
-
-def _judged(
-    kind: str,
-    halves: Halves,
-    result: SearchResult,
-    judged: tuple[float, float, float],
-    S: NDArray,
-    slots: Slots,
-    settings: PlaceSettings,
-    whole: bool,
-) -> Settled:
-    """The result of a search with its confidence, and whether it is accepted."""
-    explained, ceiling, z = judged
-    share = explained / ceiling if ceiling > 0 else 0.0
-    believed = settings.believed_lags if kind == "lags" else settings.believed
-    accepted = bool(whole and z > settings.significant and share > believed)
-    model = fit_lags(S, result.slot, slots, 0.0, settings.prior_pairs)
-    margin = margins(halves.statistics(kind)[1], result.slot, slots, model)
-    sure = _confidence(margin, share if accepted else 0.0, result)
-    statistics = PlacementStatistics(
-        kind, explained, ceiling, accepted, result.misfit, result.starts, result.agreeing
-    )
-    return Settled(slots, halves.columns, result.slot, sure, statistics, {"share": share, "z": z})
-
-
 def core_columns(
     rows: ColumnRows, c: NDArray, columns: NDArray, grid: Grid, settings: PlaceSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -359,93 +293,6 @@ def _strongest(c: NDArray, columns: NDArray, room: int) -> NDArray[np.int64]:
     size = np.abs(c[np.ix_(columns, columns)]) - np.eye(len(columns))
     best = np.argsort(-np.sort(size, axis=1)[:, -3:].mean(axis=1), kind="stable")[:room]
     return np.asarray(columns[np.sort(best)])
-
-
-def _try(
-    kind: str,
-    halves: Halves,
-    slots: Slots,
-    rng: np.random.Generator,
-    settings: PlaceSettings,
-    share: float,
-) -> tuple[SearchResult, tuple[float, float, float]]:
-    """Search by one kind of statistic on the fitted rows, and judge on the held-out rows.
-
-    The second value is (explained, ceiling, z).
-    """
-    S, S_held = halves.statistics(kind)
-
-    def judged(slot: NDArray) -> tuple[float, float, float]:
-        return explained_elsewhere(S, S_held, slot, slots, settings.prior_pairs)
-
-    def promising(slot: NDArray) -> bool:
-        explained, ceiling, _ = judged(slot)
-        if explained > settings.convinced * ceiling:
-            return True
-        return explained > settings.hopeless * ceiling and not _look_mixed(halves, settings)
-
-    starts = starts_from(halves.correlations[0], slots.grid, rng, settings)
-    # with fewer rows, the held-out ones decide nothing
-    enough = len(halves.rows.scores) >= settings.few_rows
-    result = search(S, slots, starts, rng, settings, share, promising if enough else None)
-    result = result.judged(_rated(halves, slots), settings.errors)
-    return result, judged(result.slot)
-
-
-def _rated(halves: Halves, slots: Slots) -> Callable[[NDArray], PlaceScore]:
-    """What placements are compared by: the common target, on held-out rows."""
-    return lambda slot: held_out_score(*halves.target, slot, slots)
-
-
-def _look_mixed(halves: Halves, settings: PlaceSettings) -> bool:
-    """Whether partial correlations are normal numbers, and not because they are noise.
-
-    Behind a rotation every pair of columns is like every other one. On small grids a search finds
-    some order in them (15 points: displacements explain 0.2 to 0.3 of what is real, in the right
-    order of points 0.6 and more), so that what is explained does not show it.
-    """
-    S, S_held = halves.partial
-    for s, held in zip(S, S_held, strict=True):
-        kurtosis, skewness = kurtosis_and_skewness(s)
-        if kurtosis > settings.few_partners or abs(skewness) > settings.mostly_positive:
-            return False
-        # partial correlations of a signal far below its noise are normal, too
-        if np.vdot(s, held) < settings.mostly_real * np.vdot(held, held):
-            return False
-    return True
-
-
-def _again(
-    result: SearchResult,
-    S: NDArray,
-    c: NDArray,
-    slots: Slots,
-    rng: np.random.Generator,
-    settings: PlaceSettings,
-) -> SearchResult:
-    """Search again with all rows, from the previous result and new starts; used for few rows."""
-
-    def starts() -> Iterator[NDArray]:
-        yield slots.grid.indices()[result.slot // slots.depth].astype(float)
-        yield from starts_from(c, slots.grid, rng, settings)
-
-    return search(S, slots, starts(), rng, settings, 0.5)
-
-
-def _confidence(margin: NDArray, share: float, result: SearchResult) -> NDArray[np.float64]:
-    """Confidence between 0 and 1 for each column.
-
-    Combines the share of real structure that the placement explains, whether starts agreed, and the
-    column's own margin. Textures, 50 to 500 rows: where no second start ended at the best optimum,
-    0.02 to 0.97 of the columns were right (median 0.4), else 0.97 to 1. Where held-out rows prefer
-    other slots for most columns, as with a signal 10 dB below the noise, hardly any column is
-    placed correctly.
-    """
-    whole = np.clip((share - 0.2) / 0.5, 0, 1) * (0.98 if result.agreeing >= 2 else 0.5)
-    usual = float(np.median(margin))
-    if usual <= 0:
-        return np.full(len(margin), 0.2 * whole)
-    return np.asarray(whole * np.clip(0.6 + margin / usual, 0.1, 1))
 
 
 def _attach(

@@ -26,7 +26,8 @@ from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
-from symlift.solvers.fast.place.engine import core_columns, settle_single
+from symlift.solvers.fast.place.engine import core_columns
+from symlift.solvers.fast.place.single import settle_single
 from symlift.solvers.starts.graph import neighbour_graph
 from symlift.solvers.starts.scattered import FreePlaces, free_places, in_own_box
 from symlift.statistics.correlations import correlations, partial_correlations
@@ -36,6 +37,7 @@ __all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps
 # columns below which a grid cannot be distinguished from chance, the largest aspect ratio, and the
 # number of grids of each kind that are placed
 _FEWEST, _MAX_ASPECT = 6, 8
+_FILLED = 2
 _PLACED = {(1, False): 1, (1, True): 1, (2, False): 4, (2, True): 2, (3, False): 1}
 # starts for each of them: on the right grid the first ones agree, on a wrong one none do
 _STARTS = 3
@@ -154,7 +156,7 @@ def screen(
     if len(columns) < _FEWEST:
         return []
     p = partial_correlations(c[np.ix_(columns, columns)], settings.start_ridge)
-    chosen = _nearest(sorted(_ranked(p, settings), key=lambda pair: pair[0]))
+    chosen = _nearest(sorted(_ranked(p, settings), key=lambda pair: pair[0]), len(columns))
     # the same rows are held out for each grid, and where all columns fit, the statistics of the
     # previous grid are reused
     halves = split_halves(read, columns, settings)
@@ -174,10 +176,13 @@ def screen(
         screened.append(fill(grid, quick))
     best = max(screened, key=lambda one: one.share)
     if best.share < settings.on_grid and not read.two_valued:
-        # columns may be between points; the best grid is searched in earnest before it competes
-        progress(f"grid {best.grid}, again", 1.0)
-        again = fill(best.grid, settings)
-        screened[screened.index(best)] = max(best, again, key=lambda one: one.share)
+        # columns may be between points; before that, grids are searched in earnest: the best one,
+        # and the best that columns fill, as a quick fill of a grid with uneven steps tells little
+        whole = [one for one in screened if _is_filled(one.grid, len(columns))]
+        for first in {id(one): one for one in (best, *sorted(whole, key=_share)[-1:])}.values():
+            progress(f"grid {first.grid}, again", 1.0)
+            again = fill(first.grid, settings)
+            screened[screened.index(first)] = max(first, again, key=_share)
         progress("places between points", 1.0)
         for dimension in (1, 2, 3):
             free = free_places(halves, dimension)
@@ -194,14 +199,29 @@ def _box(free: FreePlaces, d: int) -> Grid:
     return Grid((d,)) if even else in_own_box(free, np.random.default_rng(0))[0]
 
 
-def _nearest(ranked: list[tuple[float, Grid]]) -> list[Grid]:
-    """The nearest few of each kind: lines and rings, open rectangles, closed ones, boxes."""
+def _is_filled(grid: Grid, columns: int) -> bool:
+    return grid.ndim == 2 and not any(grid.periodic) and grid.size == columns
+
+
+def _share(one: Screened) -> float:
+    return one.share
+
+
+def _nearest(ranked: list[tuple[float, Grid]], columns: int) -> list[Grid]:
+    """The nearest few of each kind: lines and rings, open rectangles, closed ones, boxes; and the
+    nearest rectangles that the columns fill.
+
+    With steps of unequal length along its axes, the paths on a grid are those of a longer one.
+    """
     by_kind: dict[tuple[int, bool], list[Grid]] = {}
+    filled: list[Grid] = []
     for _, grid in ranked:
         key = (grid.ndim, any(grid.periodic))
         if len(by_kind.setdefault(key, [])) < _PLACED[key]:
             by_kind[key].append(grid)
-    return [grid for grids in by_kind.values() for grid in grids]
+        elif _is_filled(grid, columns) and len(filled) < _FILLED:
+            filled.append(grid)
+    return [grid for grids in by_kind.values() for grid in grids] + filled
 
 
 def steps_apart(p: NDArray, grid: Grid, edge: float) -> float:

@@ -1,0 +1,258 @@
+"""Take an arrangement apart but for a region that fits well, and grow the rest around it again.
+
+Descent ends in arrangements that are right in every neighbourhood and wrong as a whole: rows of one
+region are slipped by a step against those of the next, like a crystal with dislocations. Exchanging
+columns cannot mend that, and shifting blocks only where a whole block is off. Growth does: from a
+region in which nothing is off, column after column takes the place next to it that is clearest, by
+the mean statistics of near displacements. It costs about as much as one round of descent, and does
+not ask that steps along different axes be alike. Reanalysis on 17x25 points of unequal steps: 0.04
+to 0.5 of the columns in place before, all of them after 3 to 40 regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+from symlift.core.grid import Grid
+from symlift.search.criterion import nearest_slots
+
+__all__ = ["GROWN_BY", "NearLags", "grown", "near_lags", "regrown"]
+
+#: ridges of the partial correlations by which columns are added: a single one is blurred, or noise
+GROWN_BY = (0.003, 0.03, 0.3)
+# displacements that count, in steps along each axis
+_REACH = 2
+# pseudo-pairs of value zero in each class of displacements
+_PRIOR = 2.0
+# radii of the regions that are kept
+_RADII = (1, 2, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class NearLags:
+    """Means K (m, offsets) of statistics at displacements ``offsets`` (offsets, P), and the mean
+    squared residual v (m,) of each.
+    """
+
+    offsets: NDArray[np.int64]
+    K: NDArray[np.float64]
+    v: NDArray[np.float64]
+
+    @cached_property
+    def gain(self) -> NDArray[np.float32]:
+        """What one unit of each statistic adds to the log likelihood, (m, offsets)."""
+        return np.asarray(self.K / self.v[:, None] / len(self.v), dtype=np.float32)
+
+    @cached_property
+    def toll(self) -> NDArray[np.float32]:
+        """What is taken off for each displacement, (offsets,)."""
+        return np.asarray((self.K**2 / self.v[:, None]).mean(axis=0) / 2, dtype=np.float32)
+
+
+def _offsets(grid: Grid) -> NDArray[np.int64]:
+    """Near displacements, none of them zero or there twice on a closed axis."""
+    reach = [
+        min(_REACH, (n - 1) // 2 if wraps else n - 1)
+        for n, wraps in zip(grid.shape, grid.periodic, strict=True)
+    ]
+    every = np.array(list(product(*(range(-r, r + 1) for r in reach))))
+    return every[np.any(every != 0, axis=1)]
+
+
+def _apart(at: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
+    """Displacements between all pairs of places ``at`` (d, P), (d, d, P)."""
+    shape = np.array(grid.shape)
+    apart = at[:, None] - at[None]
+    closed = (apart + (shape - 1) // 2) % shape - (shape - 1) // 2
+    return np.asarray(np.where(grid.periodic, closed, apart))
+
+
+def near_lags(
+    S: NDArray, at: NDArray[np.int64], grid: Grid
+) -> tuple[NearLags, NDArray[np.int64], NDArray[np.float64]]:
+    """Means at near displacements of columns ``at`` (d, P), the displacements (d, d, P), and how
+    well each column fits: the mean log likelihood of its near pairs, (d,).
+    """
+    apart, offsets = _apart(at, grid), _offsets(grid)
+    reach = np.abs(offsets).max(axis=0)
+    side = 2 * reach + 1
+    near = (np.abs(apart) <= reach).all(axis=-1)
+    np.fill_diagonal(near, val=False)
+    i, j = np.nonzero(near)
+    key = np.ravel_multi_index(tuple((apart[i, j] + reach).T), tuple(side))
+    number = np.full(int(np.prod(side)), -1)
+    number[np.ravel_multi_index(tuple((offsets + reach).T), tuple(side))] = np.arange(len(offsets))
+    kind = number[key]
+    count = np.bincount(kind, minlength=len(offsets))
+    K, v, fit = [], [], np.zeros(len(at))
+    for s in S:
+        value = s[i, j]
+        mean = np.bincount(kind, value, minlength=len(offsets)) / (count + _PRIOR)
+        left = float(np.mean((value - mean[kind]) ** 2)) + 1e-9 if len(value) else 1.0
+        pair = (value * mean[kind] - mean[kind] ** 2 / 2) / left
+        fit += np.bincount(i, pair, minlength=len(at))
+        K.append(mean)
+        v.append(left)
+    fit /= np.maximum(np.bincount(i, minlength=len(at)), 1)
+    return NearLags(offsets, np.array(K), np.array(v)), apart, fit
+
+
+def regrown(
+    S: NDArray, slot: NDArray[np.int64], grid: Grid, rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    """Arrangements (d,) grown around a part of ``slot``: first around one of the neighbourhoods
+    that fit well, then around what fits best of the result.
+
+    S (m, d, d): partial correlations at several ridges. A part of them is used each time, so that
+    no two growths need make the same mistake.
+    """
+    used = S[rng.permutation(len(S))[: int(rng.integers(1, len(S) + 1))]]
+    for keep in (_neighbourhood, _largest_good):
+        at = grid.indices()[slot]
+        lags, apart, fit = near_lags(used, at, grid)
+        seed = keep(apart, fit, rng)
+        if len(seed) < grid.ndim + 2:
+            return
+        slot = nearest_slots(grown(used, at, seed, grid, lags).astype(np.float64), grid)
+        yield slot
+
+
+def _neighbourhood(apart: NDArray, fit: NDArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The columns around one of those whose neighbourhoods fit better than the median."""
+    far = np.abs(apart).max(axis=-1)
+    radius = int(rng.choice(_RADII))
+    inside = far <= radius
+    count = inside.sum(axis=1)
+    value = (inside @ fit) / count
+    value[count < (radius + 1) ** apart.shape[-1]] = -np.inf  # corners have no neighbourhood
+    best = np.argsort(-value, kind="stable")[: max(5, len(fit) // 2)]
+    return np.flatnonzero(inside[int(rng.choice(best))])
+
+
+def _largest_good(apart: NDArray, fit: NDArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The largest region that fits better than a part of the columns does."""
+    far = np.abs(apart).max(axis=-1)
+    beside = far <= 1
+    value = (beside @ fit) / beside.sum(axis=1)
+    good = value > np.quantile(value, rng.uniform(0.2, 0.6))
+    sides = (np.abs(apart).sum(axis=-1) <= 1) & good & good[:, None]
+    part = connected_components(csr_matrix(sides), directed=False)[1]
+    largest = np.bincount(part, weights=good).argmax()
+    return np.flatnonzero(good & (part == largest))
+
+
+def grown(
+    S: NDArray, at: NDArray[np.int64], seed: NDArray[np.int64], grid: Grid, lags: NearLags
+) -> NDArray[np.int64]:
+    """Places (d, P) after growth from ``seed``, columns that stay at their places ``at``.
+
+    In each step the column and the place are taken that prefer each other by the largest margin,
+    over other columns for the place and over other places for the column. Open axes may grow at
+    both ends, up to their length.
+    """
+    canvas = _Canvas(S, at[seed], grid, lags)
+    for column, place in zip(seed, canvas.place(at[seed]), strict=True):
+        canvas.put(int(column), int(place))
+    while canvas.waiting.any():
+        edge = canvas.edge()
+        if not len(edge):
+            break
+        column, place = canvas.clearest(edge)
+        canvas.put(column, place)
+    return canvas.places()
+
+
+class _Canvas:
+    """Room for everything that may grow from a seed: the log likelihood of every column at every
+    place, given the columns that are there already.
+    """
+
+    def __init__(self, S: NDArray, seed: NDArray[np.int64], grid: Grid, lags: NearLags) -> None:
+        self.S = np.asarray(S, dtype=np.float32)
+        self.grid, self.lags = grid, lags
+        self.wraps = np.array(grid.periodic)
+        n, low, high = np.array(grid.shape), seed.min(axis=0), seed.max(axis=0)
+        reach = np.abs(lags.offsets).max(axis=0)
+        # an open axis has room for all that may come at either end, and for what it would predict
+        self.origin = np.where(self.wraps, 0, high - n + 1 - reach)
+        self.shape = np.where(self.wraps, n, low + n + reach - self.origin)
+        self.low, self.high = low - self.origin, high - self.origin
+        size = int(np.prod(self.shape))
+        self.index = np.stack(np.unravel_index(np.arange(size), tuple(self.shape)), axis=1)
+        self.around = self._moved(lags.offsets)
+        d = self.S.shape[1]
+        steps = np.concatenate([np.eye(grid.ndim, dtype=int), -np.eye(grid.ndim, dtype=int)])
+        # with points to spare, what is next may be beyond a missing one
+        self.near = self._moved(steps) if d == grid.size else self.around
+        self.likely = np.zeros((size, d), dtype=np.float32)
+        self.waiting = np.ones(d, dtype=bool)
+        self.free, self.touched = np.ones(size, dtype=bool), np.zeros(size, dtype=bool)
+        self.held = np.full(d, -1)
+
+    def _moved(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The place at each offset from each place, (size, offsets); -1 beyond the room."""
+        to = self.index[:, None] + offsets[None]
+        to = np.where(self.wraps, to % self.shape, to)
+        inside = ((to >= 0) & (to < self.shape)).all(axis=-1)
+        flat = np.ravel_multi_index(tuple(np.moveaxis(to, -1, 0)), tuple(self.shape), mode="clip")
+        return np.where(inside, flat, -1)
+
+    def place(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Flat places of grid coordinates ``at``."""
+        return np.asarray(np.ravel_multi_index(tuple((at - self.origin).T), tuple(self.shape)))
+
+    def put(self, column: int, place: int) -> None:
+        """Fix a column, and tell the places around it what that makes likely there."""
+        self.held[column] = place
+        self.waiting[column] = self.free[place] = False
+        around = self.around[place]
+        inside = around >= 0
+        # a column at place + offset has the displacement `offset` from this one
+        told = self.lags.gain[:, inside].T @ self.S[:, column] - self.lags.toll[inside, None]
+        self.likely[around[inside]] += told
+        near = self.near[place]
+        self.touched[near[near >= 0]] = True
+        self.low = np.minimum(self.low, self.index[place])
+        self.high = np.maximum(self.high, self.index[place])
+
+    def edge(self) -> NDArray[np.int64]:
+        """Free places next to columns, where the whole still fits into the grid."""
+        places = np.flatnonzero(self.free & self.touched)
+        n, at = np.array(self.grid.shape), self.index[places]
+        fits = (at > self.high - n) & (at < self.low + n)
+        return places[(fits | self.wraps).all(axis=1)]
+
+    def clearest(self, edge: NDArray[np.int64]) -> tuple[int, int]:
+        """The waiting column and the place at the ``edge`` that prefer each other most clearly."""
+        columns = np.flatnonzero(self.waiting)
+        value = self.likely[np.ix_(edge, columns)]
+        best = value.argmax(axis=1)
+        top = value[np.arange(len(edge)), best]
+        mutual = value.argmax(axis=0)[best] == np.arange(len(edge))
+        margin = np.where(mutual, top - np.maximum(_second(value), 0), -np.inf)
+        elsewhere = np.maximum(_second(value[:, best].T), 0)
+        margin = np.minimum(margin, top - elsewhere)
+        which = int(margin.argmax())
+        return int(columns[best[which]]), int(edge[which])
+
+    def places(self) -> NDArray[np.int64]:
+        """Grid coordinates of all columns; those that found no room are at the middle."""
+        at = self.index[self.held]
+        at = np.where(self.wraps, at, at - self.low)
+        at[self.waiting] = np.array(self.grid.shape) // 2
+        return at
+
+
+def _second(value: NDArray) -> NDArray:
+    """The second largest of each row; of a single column, nothing competes."""
+    if value.shape[1] < 2:
+        return np.full(len(value), -np.inf)
+    return np.partition(value, -2, axis=1)[:, -2]

@@ -1,0 +1,92 @@
+"""Search on two parts of the rows that share none: what both give is neither noise nor the chance
+of a start.
+
+A start costs the same on either part, so that a search which ends when the parts agree costs no
+more than one that ends when two starts do, and says more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.metrics.placement import placement_agreement
+from symlift.search.criterion import Slots, nearest_slots
+from symlift.search.moves.descent import refine
+from symlift.search.schedule import CHAINS, distinct
+from symlift.search.settings import PlaceSettings
+
+__all__ = ["PartsSearch", "alike", "search_parts"]
+
+# results of each part that stay in the pool
+_KEPT = 4
+# on a line, columns in so many that a place may be off: one that is taken out and put elsewhere
+# moves all between
+_OFF = 50
+
+
+@dataclass(frozen=True)
+class PartsSearch:
+    """What the two parts reached, (misfit, slots), the best first, and the orders that they began
+    with.
+    """
+
+    ends: tuple[list[tuple[float, NDArray[np.int64]]], list[tuple[float, NDArray[np.int64]]]]
+    begun: list[NDArray[np.int64]]
+    agreement: float
+
+    @property
+    def best(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The slots of least misfit of each part."""
+        first, second = (end[0][1] for end in self.ends)
+        return first, second
+
+    def replicates(self, slot: NDArray, grid: Grid) -> float:
+        """How alike ``slot`` is to what each part gives, in the mean."""
+        return float(np.mean([alike(slot, one, grid) for one in self.best]))
+
+
+def alike(first: NDArray, second: NDArray, grid: Grid) -> float:
+    """Share of columns that two arrangements put in the same place, up to symmetries of the grid;
+    on a line or ring, nearly the same.
+
+    >>> alike(np.arange(8), np.array([7, 6, 5, 4, 3, 2, 0, 1]), Grid((8,)))
+    1.0
+    """
+    within = max(1, grid.size // _OFF) if grid.ndim == 1 else 0
+    return placement_agreement(first, second, grid, shift_open=True, within=within)
+
+
+def search_parts(
+    S: tuple[NDArray, NDArray],
+    slots: Slots,
+    starts: tuple[Iterator[NDArray], Iterator[NDArray]],
+    settings: PlaceSettings,
+    most: int | None = None,
+) -> PartsSearch:
+    """Refine coordinates from the ``starts`` of each part until the best of both are alike.
+
+    S: the statistics (m, d, d) of each part; ``most``: starts that are tried at most.
+    """
+    ends: tuple[list[tuple[float, NDArray[np.int64]]], ...] = ([], [])
+    begun: list[NDArray[np.int64]] = []
+    fewest = CHAINS if slots.grid.ndim == 1 else 1
+    agreement = 0.0
+    for turn, both in enumerate(zip_longest(*starts), start=1):
+        for part, y in enumerate(both):
+            if y is not None:
+                begun.append(nearest_slots(y, slots.grid, slots.depth))
+                ends[part].append(
+                    refine(S[part], begun[-1], slots, settings.widths, settings.prior_pairs)
+                )
+        best = [min(end, key=lambda one: one[0])[1] for end in ends]
+        agreement = alike(best[0], best[1], slots.grid)
+        if (agreement >= settings.alike and turn >= fewest) or turn == most:
+            break
+    first, second = (distinct(end, _KEPT) for end in ends)
+    return PartsSearch((first, second), begun if slots.grid.ndim == 1 else [], agreement)

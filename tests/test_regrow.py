@@ -1,0 +1,135 @@
+"""Growing an arrangement again from a part of it, and turning segments of a line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from symlift.core.grid import Grid
+from symlift.metrics.placement import placement_agreement
+from symlift.search.criterion import make_slots, misfit
+from symlift.search.moves.regrow import grown, near_lags, regrown
+from symlift.search.moves.segments import chain_length, likely_reversals
+from symlift.search.schedule import turned
+from symlift.search.settings import PlaceSettings
+from symlift.solvers.fast.place.engine import place_columns
+from symlift.statistics.correlations import correlations, partial_statistics
+
+
+def smooth(grid: Grid, steps: tuple[float, ...], rows: int, seed: int) -> NDArray[np.float64]:
+    """Rows of a Gaussian field whose steps differ in length from axis to axis, (rows, points)."""
+    at = grid.indices() * np.array(steps)
+    apart = np.sqrt(np.sum((at[:, None] - at[None]) ** 2, axis=-1))
+    root = np.linalg.cholesky(np.exp(-apart) + 1e-6 * np.eye(grid.size))
+    return np.asarray(np.random.default_rng(seed).normal(size=(rows, grid.size)) @ root.T)
+
+
+def by_displacement(grid: Grid, noise: float, seed: int) -> NDArray[np.float64]:
+    """A statistic (1, d, d) that falls with displacement, unequally along the axes, and noise."""
+    index, shape = grid.indices(), np.array(grid.shape)
+    apart = np.abs(index[:, None] - index[None])
+    apart = np.where(grid.periodic, np.minimum(apart, shape - apart), apart)
+    length = apart @ np.linspace(1.0, 1.6, grid.ndim)
+    error = np.random.default_rng(seed).normal(size=length.shape) * noise
+    s = np.exp(-length) + (error + error.T) / 2
+    np.fill_diagonal(s, 0.0)
+    return np.asarray(s[None])
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [Grid((9, 7)), Grid((9, 7), (True, False)), Grid((8, 8), True), Grid((5, 4, 4)), Grid((20,))],
+    ids=str,
+)
+def test_growth_from_a_right_part_gives_the_whole(grid: Grid) -> None:
+    S, at = by_displacement(grid, 0.01, 0), grid.indices()
+    seed = np.flatnonzero((np.abs(at - at[grid.size // 2]) <= 1).all(axis=1))
+    lags, _, _ = near_lags(S, at, grid)
+    found = grid.flat(grown(S, at, seed, grid, lags))
+    assert placement_agreement(np.arange(grid.size), found, grid, shift_open=True) == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(3, 7), st.integers(3, 7), st.integers(0, 4), st.integers(0, 10**6))
+def test_growth_stays_in_the_box_and_uses_no_place_twice(
+    a: int, b: int, missing: int, draw: int
+) -> None:
+    rng, grid = np.random.default_rng(draw), Grid((a, b))
+    d = grid.size - missing
+    S = rng.normal(size=(2, d, d))
+    S = S + S.swapaxes(1, 2)
+    slot = rng.permutation(grid.size)[:d]
+    for new in regrown(S, slot, grid, rng):
+        assert new.shape == (d,)
+        assert len(np.unique(new)) == d
+        assert (new >= 0).all()
+        assert (new < grid.size).all()
+
+
+def test_near_lags_are_means_of_pairs_at_one_displacement() -> None:
+    grid = Grid((4, 5))
+    S, at = by_displacement(grid, 0.1, 1), grid.indices()
+    lags, apart, fit = near_lags(S, at, grid)
+    for k, offset in enumerate(lags.offsets):
+        here = (apart == offset).all(axis=-1)
+        assert lags.K[0, k] == pytest.approx(S[0][here].sum() / (here.sum() + 2.0))
+    assert fit.shape == (20,)
+    # a column and its neighbours exchanged fit worse
+    worse = at.copy()
+    worse[[7, 18]] = worse[[18, 7]]
+    assert near_lags(S, worse, grid)[2][[7, 18]].max() < fit[[7, 18]].min()
+
+
+def test_a_slipped_row_comes_back() -> None:
+    grid = Grid((8, 10))
+    S, at = by_displacement(grid, 0.02, 2), grid.indices()
+    at[at[:, 0] >= 5, 1] = (at[at[:, 0] >= 5, 1] + 1) % 10
+    slot, rng = grid.flat(at), np.random.default_rng(0)
+    slots = make_slots(grid)
+    ends = [new for _ in range(8) for new in regrown(S, slot, grid, rng)]
+    best = min(ends, key=lambda new: misfit(S, new, slots))
+    assert placement_agreement(np.arange(grid.size), best, grid) == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_grid_of_unequal_steps_is_found(seed: int) -> None:
+    grid = Grid((9, 12))
+    X = smooth(grid, (0.5, 0.3), 2_000, seed)
+    order = np.random.default_rng(seed + 100).permutation(grid.size)
+    found = place_columns(X[:, order], grid, np.random.default_rng(seed))
+    assert placement_agreement(order, found.placement.point, grid) >= 0.98
+
+
+def test_a_stretch_that_runs_backwards_is_turned() -> None:
+    grid = Grid((40,))
+    X = smooth(grid, (0.5,), 1_000, 3)
+    S = partial_statistics(correlations(X, None), PlaceSettings().ridges)
+    slot = np.arange(40)
+    slot[8:31] = slot[8:31][::-1]
+    value, mended = turned(S, slot, make_slots(grid), PlaceSettings())
+    assert value < misfit(S, slot, make_slots(grid))
+    assert np.array_equal(mended, np.arange(40)) or np.array_equal(mended, np.arange(40)[::-1])
+
+
+@given(st.integers(4, 9), st.booleans(), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_likely_reversals_are_those_of_the_longest_chains(d: int, closed: bool, draw: int) -> None:
+    v = np.random.default_rng(draw).normal(size=(d, d))
+    v = v + v.T
+    np.fill_diagonal(v, 0.0)
+    order = np.arange(d)
+
+    def length(first: int, last: int) -> float:
+        new = order.copy()
+        new[first : last + 1] = new[first : last + 1][::-1]
+        return chain_length(v, new, closed)
+
+    every = sorted(
+        (length(i, j) for i in range(d) for j in range(i + 1, d) if (i, j) != (0, d - 1)),
+        reverse=True,
+    )
+    chosen = likely_reversals(v, closed, 3)
+    np.testing.assert_allclose([length(i, j) for i, j in chosen], every[: len(chosen)], atol=1e-9)
