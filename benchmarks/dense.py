@@ -2,11 +2,14 @@
 
     python benchmarks/dense.py run [--only mnist] [--seeds 5]   measure what has no record yet
     python benchmarks/dense.py table                            median, worst and targets
+    python benchmarks/dense.py nothing [--seeds 3]              is any of twelve fields without a
+                                                                domain believed?
 
 Every (row, seed) is a file of its own in results/dense, written at once and skipped when present. A
 seed fixes data, mixing and solver; the solver sees the observations and the grid. n = 40,000 rows
 and 2 % noise unless the row says otherwise. MNIST is read from the folder that SYMLIFT_DATA names,
-Fashion-MNIST from Debian's package dataset-fashion-mnist.
+Fashion-MNIST from Debian's package dataset-fashion-mnist, a second collection of photographs from
+its package mate-backgrounds.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import dense_fields as fields
-from _common import RESULTS
+from _common import RESULTS, write
 from symlift import LatentDomain
 from symlift.datasets import Observations
 from symlift.errors import FitWarning
@@ -37,6 +40,7 @@ from symlift_paper.store import machine
 
 N = 40_000
 FOLDER = RESULTS / "dense"
+MOST_SEEDS = 10
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ def rows() -> dict[str, Row]:
         table[f"photographs {side}x{side}"] = Row(
             partial(fields.patches, side, N), median, worst, seconds, image=True
         )
+    for shape in ((9, 13), (7, 16)):
+        for collection, of in (("scikit-image", ""), ("mate", " of mate-backgrounds")):
+            make = partial(fields.patches, shape, N, collection=collection)
+            name = f"photographs{of} {shape[0]}x{shape[1]}"
+            table[name] = Row(make, 0.95, 0.9, 300, image=True, seeds=3)
     for name, periodic in (("line", False), ("ring", True)):
         table[f"decays, {name} 63"] = Row(partial(fields.decays, 63, periodic, N), 0.99, 0.97, 60)
     for name, kind, condition in (
@@ -91,6 +100,9 @@ def rows() -> dict[str, Row]:
             table[f"{basis} 63, condition {condition:g}"] = Row(make, median, None, 90)
     table["piecewise constant, line 40"] = Row(
         partial(fields.piecewise_constant, N), 0.95, None, 60
+    )
+    table["piecewise constant, line 40, n = 2000"] = Row(
+        partial(fields.piecewise_constant, 2_000), 0.95, None, 60, seeds=10
     )
     table["gaussian 63, n = 1500"] = Row(partial(fields.shot_noise, 63, 1_500), 0.95, 0.90, 60)
     table["gaussian 63, n = 5000"] = Row(partial(fields.shot_noise, 63, 5_000), 0.985, None, 60)
@@ -127,10 +139,10 @@ def place(name: str, seed: int) -> Path:
 def run(only: str, seeds: int | None) -> None:
     """Measure every record that is not there yet; the first seeds of all rows first."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for seed in range(5):
+    for seed in range(MOST_SEEDS):
         for name, row in rows().items():
             path = place(name, seed)
-            if only not in name or seed >= min(row.seeds, seeds or 5) or path.exists():
+            if only not in name or seed >= min(row.seeds, seeds or MOST_SEEDS) or path.exists():
                 continue
             record = {
                 "row": name,
@@ -163,7 +175,7 @@ def table() -> None:
     for name, row in rows().items():
         records = [
             json.loads(p.read_text())
-            for p in (place(name, seed) for seed in range(5))
+            for p in (place(name, seed) for seed in range(MOST_SEEDS))
             if p.exists()
         ]
         target = f"{row.median}" + (f" ({row.worst})" if row.worst else "") + f", {row.seconds:g} s"
@@ -181,14 +193,42 @@ def table() -> None:
         )
 
 
+def nothing(seeds: int) -> None:
+    """Whether fields without a domain are believed; the table is kept as `dense_nothing.json`."""
+    table: dict[str, list[dict[str, Any]]] = {}
+    for seed in range(seeds):
+        for name, X, shape, periodic in fields.without_domain(12_000, seed):
+            estimator = LatentDomain(shape, periodic=periodic, solver="fast", random_state=seed)
+            cpu = time.process_time()
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                estimator.fit(X)
+            record = {
+                "seed": seed,
+                "found": estimator.evidence_.found,
+                "warned": any(issubclass(one.category, FitWarning) for one in caught),
+                "repeated": estimator.evidence_.repeated,
+                "confidence": estimator.evidence_.confidence,
+                "chosen": estimator.trace_.chosen,
+                "cpu_seconds": round(time.process_time() - cpu, 1),
+            }
+            table.setdefault(name, []).append(record)
+            print(f"{name:42} seed {seed}: {record}", flush=True)
+    write("dense_nothing", {"table": table})
+    believed = sum(not record["warned"] for records in table.values() for record in records)
+    print(f"believed: {believed} of {sum(len(records) for records in table.values())}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "table", "nothing"])
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds", type=int)
     arguments = parser.parse_args()
     if arguments.what == "run":
         run(arguments.only, arguments.seeds)
+    elif arguments.what == "nothing":
+        nothing(arguments.seeds or 3)
     else:
         table()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import gzip
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from symlift.datasets import (
 NOISE = 0.02
 #: where Debian's package dataset-fashion-mnist puts its files; FASHION_MNIST names another folder
 GARMENTS = "/usr/share/datasets/fashion-mnist"
+#: where Debian's package mate-backgrounds has its photographs; BACKGROUNDS names another folder
+BACKGROUNDS = "/usr/share/backgrounds/mate/nature"
 #: scikit-image's bundled photographs of things and places (no drawings, no microscopy, no text)
 PHOTOGRAPHS = (
     "astronaut",
@@ -88,15 +91,42 @@ def _photographs() -> tuple[NDArray[np.float32], ...]:
     return tuple(pictures)
 
 
-def patches(side: int, n: int, seed: int) -> Observations:
+@functools.cache
+def _backgrounds() -> tuple[NDArray[np.float32], ...]:
+    """Photographs of nature of Debian's package mate-backgrounds, about 600 points high."""
+    from skimage.color import rgb2gray
+    from skimage.io import imread
+
+    folder = Path(os.environ.get("BACKGROUNDS", BACKGROUNDS))
+    pictures = []
+    for path in sorted(folder.glob("*.jpg")):
+        grey = rgb2gray(imread(path)[..., :3])
+        k = max(1, round(grey.shape[0] / 600))
+        high, wide = (length // k for length in grey.shape)
+        blocks = grey[: high * k, : wide * k].reshape(high, k, wide, k)
+        pictures.append(blocks.mean(axis=(1, 3)).astype(np.float32))
+    return tuple(pictures)
+
+
+#: collections of photographs
+COLLECTIONS = {"scikit-image": _photographs, "mate": _backgrounds}
+
+
+def patches(
+    shape: int | tuple[int, int], n: int, seed: int, collection: str = "scikit-image"
+) -> Observations:
     """Patches of photographs, any place of each picture as likely as any other, pictures alike."""
-    rng, pictures = np.random.default_rng(seed), _photographs()
-    out = np.empty((n, side, side), dtype=np.float32)
+    rng, pictures = np.random.default_rng(seed), COLLECTIONS[collection]()
+    high, wide = (shape, shape) if isinstance(shape, int) else shape
+    out = np.empty((n, high, wide), dtype=np.float32)
     for row, which in enumerate(rng.integers(len(pictures), size=n)):
         picture = pictures[which]
-        a, b = (int(rng.integers(length - side + 1)) for length in picture.shape)
-        out[row] = picture[a : a + side, b : b + side]
-    return observed(out.reshape(n, -1), Grid((side, side)), seed, name=f"photographs-{side}")
+        a, b = (
+            int(rng.integers(length - side + 1))
+            for length, side in zip(picture.shape, (high, wide), strict=True)
+        )
+        out[row] = picture[a : a + high, b : b + wide]
+    return observed(out.reshape(n, -1), Grid((high, wide)), seed, name=f"photographs-{high}x{wide}")
 
 
 def decays(length: int, periodic: bool, n: int, seed: int) -> Observations:
@@ -166,3 +196,53 @@ def text_wavelets(n: int, seed: int) -> Observations:
     return gsn(
         n, 63, basis="legendre", variant="text", transform="dst1", noise=NOISE, random_state=seed
     )
+
+
+def without_domain(
+    n: int, seed: int
+) -> Iterator[tuple[str, NDArray[np.float64], int | tuple[int, int], bool]]:
+    """Rows that determine no domain, with a grid to fit: name, rows, shape, periodic."""
+    rngs = iter(np.random.default_rng([seed, 35]).spawn(32))
+
+    def turned(X: NDArray) -> NDArray[np.float64]:
+        return X @ random_orthogonal(X.shape[1], next(rngs))
+
+    def volatile(X: NDArray) -> NDArray[np.float64]:
+        """Rows of different contrast."""
+        return X * np.exp(0.7 * next(rngs).normal(size=(len(X), 1)))
+
+    def gaussian(shape: tuple[int, ...]) -> NDArray[np.float64]:
+        index = Grid(shape).indices()
+        distance = np.linalg.norm(index[:, None] - index[None], axis=-1)
+        root = np.linalg.cholesky(np.exp(-distance / 2.5))
+        return next(rngs).normal(size=(n, len(root))) @ root.T
+
+    yield "white noise, line 33", next(rngs).normal(size=(n, 33)), 33, False
+    yield "Laplace values, line 24", turned(next(rngs).laplace(size=(n, 24))), 24, False
+    skewed = next(rngs).exponential(size=(n, 30)) - 1
+    yield "exponential values, line 30", turned(skewed), 30, False
+    spectrum = 1 / (1 + np.arange(8) ** 2)
+    ring = np.fft.irfft(np.fft.rfft(next(rngs).normal(size=(n, 15)), axis=1) * spectrum, 15, axis=1)
+    yield "Gaussian field, ring 15", turned(ring), 15, True
+    yield "Gaussian field, line 30", turned(gaussian((30,))), 30, False
+    yield "Gaussian field, 6x6", turned(gaussian((6, 6))), (6, 6), False
+    centres = 2 * next(rngs).normal(size=(5, 24))
+    label = next(rngs).integers(5, size=n)
+    yield "five clusters, line 24", centres[label] + next(rngs).normal(size=(n, 24)), 24, False
+    yield (
+        "Gaussian field of varying contrast, 6x6",
+        turned(volatile(gaussian((6, 6)))),
+        (6, 6),
+        False,
+    )
+    yield "Student values, ring 32", turned(next(rngs).standard_t(3, size=(n, 32))), 32, True
+    factors = next(rngs).laplace(size=(n, 10)) @ next(rngs).normal(size=(10, 30))
+    yield "ten factors, line 30", factors + 0.3 * next(rngs).normal(size=(n, 30)), 30, False
+    yield (
+        "noise of varying contrast, line 24",
+        turned(volatile(next(rngs).normal(size=(n, 24)))),
+        24,
+        False,
+    )
+    skewed = next(rngs).exponential(size=(n, 25)) - 1
+    yield "skewed values of varying contrast, 5x5", turned(volatile(skewed)), (5, 5), False

@@ -259,6 +259,7 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
         "locality_on_4x6",
         "ahead",
         "gaps",
+        "repeated",  # behind dense mixings
     }
 
 

@@ -14,10 +14,11 @@ from symlift import LatentDomain
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.metrics import signal_recovery
-from symlift.solvers.fast.dense import dense_frame, explained_third_moment
+from symlift.solvers.contract import no_progress
+from symlift.solvers.fast.contract import ProposedMap, Standing, StartTurn
 from symlift.solvers.fast.eigenbasis import (
     coarser,
-    eigenbasis_frame,
+    eigenbasis_frames,
     finer_start,
     fitted_modes,
     levels,
@@ -25,8 +26,13 @@ from symlift.solvers.fast.eigenbasis import (
     smooth_modes,
 )
 from symlift.solvers.fast.fourth_moments import fourth_gap, fourth_modes, quadruple_classes
-from symlift.solvers.fast.mode_moments import mode_moments, third_sums
+from symlift.solvers.fast.mode_moments import explained_third_moment, mode_moments, third_sums
+from symlift.solvers.fast.pool import Pool
+from symlift.solvers.fast.problem import Problem
+from symlift.solvers.fast.settings import DEFAULT
+from symlift.solvers.fast.starts.spectrum import FourthOrder, ThirdOrder
 from symlift.solvers.fast.stationary import Invariant, invariance_gap, moments
+from symlift.solvers.fast.work import SplitRows, Work
 
 pytestmark = pytest.mark.portable
 
@@ -55,7 +61,7 @@ def test_gradient_is_that_of_the_gap(order):
     grid = Grid((2, 3))
     X, _ = hidden(moving_average(500, 6, 0), 1)
     modes = mode_moments(X) if order == 3 else fourth_modes(X)
-    gap, _ = modes.gap(0.25, LagClasses(grid))
+    gap = modes.criterion(0.25, LagClasses(grid)).gap
     W, direction = rotation(6, 2), np.random.default_rng(3).normal(size=(6, 6))
     h = 1e-5 if order == 3 else 3e-3  # the fourth is worked with in single precision
     slope = (gap(W + h * direction)[0] - gap(W - h * direction)[0]) / (2 * h)
@@ -70,7 +76,7 @@ def test_whitening_commutes_with_rotations():
     values = []
     for rows, W in ((X, A), (Y, np.eye(8))):
         modes = mode_moments(rows)
-        values.append(modes.gap(a, lags)[0](W @ modes.basis.T)[0])
+        values.append(modes.criterion(a, lags).gap(W @ modes.basis.T)[0])
         power, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
         white = rows @ (vectors * power ** (-a / 2)) @ vectors.T
         values.append(invariance_gap(moments(white), lags)(W)[0])
@@ -155,14 +161,31 @@ def test_a_finer_start_keeps_the_waves_of_the_coarse_frame():
     assert all(np.corrcoef(W[ends, k], coarse[:, k])[0, 1] > 0.9 for k in range(1, 4))
 
 
+def problem_of(X, held, grid, seed):
+    work = Work(DEFAULT, no_progress)
+    return Problem(SplitRows(X, held), grid, np.random.default_rng(seed), work)
+
+
+def applying(problem):
+    """Starts from the eigenbasis that have something to propose."""
+    turn = StartTurn(problem, 0, Pool(problem))
+    return [start for start in (ThirdOrder(), FourthOrder()) if start.applies(turn)]
+
+
+def proposed(X, held, grid, seed) -> tuple[ProposedMap, int]:
+    """What the first of them proposes at last, and the order of its moments."""
+    problem = problem_of(X, held, grid, seed)
+    *_, last = applying(problem)[0].propose(StartTurn(problem, 0, Pool(problem)))
+    return last, problem.work.stages[-1].values["order"]
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_linear_processes_come_back_from_a_rotation(symmetric):
     f = moving_average(20_000, 16, 12, symmetric)
     X, _ = hidden(f, 13)
-    found = dense_frame(X[4_000:], X[:4_000], Grid((16,)), np.random.default_rng(0))
-    assert found is not None
-    assert found.arrived
-    assert found.quality["order"] == (4 if symmetric else 3)
+    found, order = proposed(X[4_000:], X[:4_000], Grid((16,)), 0)
+    assert found.standing is Standing.ALONE
+    assert order == (4 if symmetric else 3)
     np.testing.assert_allclose(found.W @ found.W.T, np.eye(16), atol=1e-6)
     assert signal_recovery(f[:3_000], X[:3_000] @ found.W.T, (16,)).r > 0.9
 
@@ -171,12 +194,11 @@ def test_the_gap_ranks_a_frame_that_has_arrived():
     f = moving_average(20_000, 16, 14)
     X, A = hidden(f, 15)
     modes = mode_moments(X)
-    found = eigenbasis_frame(modes, Grid((16,)), np.random.default_rng(1))
-    assert found is not None
-    gap, noise = modes.gap(max(found.ratios), LagClasses(Grid((16,))))
+    *_, found = eigenbasis_frames(modes, Grid((16,)), np.random.default_rng(1))
+    criterion = modes.criterion(max(found.ratios), LagClasses(Grid((16,))))
     assert found.last < 1.2
-    assert gap(A @ modes.basis.T)[0] < noise
-    assert gap(rotation(16, 16))[0] > 4 * noise
+    assert criterion.ratio(A @ modes.basis.T) < 1
+    assert criterion.ratio(rotation(16, 16)) > 4
 
 
 def test_a_mixing_that_is_not_orthogonal_is_given_up_early():
@@ -184,7 +206,7 @@ def test_a_mixing_that_is_not_orthogonal_is_given_up_early():
     f = (f > np.quantile(f, 0.9)).astype(float) @ np.diag(np.ones(24))
     X = f @ rotation(24, 27) @ np.diag(np.geomspace(0.2, 5, 24)) @ rotation(24, 28)
     X = (X - X.mean(axis=0)) / X.std()
-    assert eigenbasis_frame(mode_moments(X), Grid((24,)), np.random.default_rng(3)) is None
+    assert not list(eigenbasis_frames(mode_moments(X), Grid((24,)), np.random.default_rng(3)))
 
 
 def test_independent_values_have_every_symmetry_and_explain_nothing():
@@ -204,7 +226,7 @@ def test_gaussian_fields_have_nothing_to_start_from():
         np.fft.rfft(rng.normal(size=(8_000, 12)), axis=1) / (1 + np.arange(7.0)), 12, axis=1
     )
     X, _ = hidden(field, 22)
-    assert dense_frame(X[2_000:], X[:2_000], Grid((12,), True), np.random.default_rng(2)) is None
+    assert not applying(problem_of(X[2_000:], X[:2_000], Grid((12,), True), 2))
 
 
 def test_a_fit_that_has_not_arrived_warns():

@@ -12,6 +12,7 @@ from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.datasets import gsn, ising
 from symlift.solvers.fast.components import independent_components, nongaussianity
+from symlift.solvers.fast.descend import Criterion, descend
 from symlift.solvers.fast.frames import (
     nearest_in_turn,
     points_frame,
@@ -26,7 +27,7 @@ from symlift.solvers.fast.resolve import (
     resolve,
     unit_determinant,
 )
-from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
+from symlift.solvers.fast.sharpen import pooled_entropy
 from symlift.solvers.fast.stationary import invariance_gap, minimise_over_rotations, moments
 from symlift.statistics.selection import distortion, held_out
 
@@ -195,7 +196,8 @@ def test_sharpen_undoes_small_all_pass_copies(rng):
     m = moments(X)
     gap = invariance_gap(m, LagClasses(data.grid))
     small = allpass(15, 0.15, rng)
-    sharp = sharpen(small, X[:6_000], gap, 20 * m.noise)
+    sharper = Criterion(gap, m.noise).sharp(X[:6_000], 20)
+    sharp = descend(small, [sharper], 80).W
     assert pooled_entropy(X @ sharp.T)[0] < pooled_entropy(X @ small.T)[0]
 
 

@@ -11,9 +11,14 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.datasets import gsn
 from symlift.metrics import signal_recovery
-from symlift.solvers.fast.dense import all_one_way
 from symlift.solvers.fast.mode_moments import mode_moments
-from symlift.solvers.fast.phases import innovation_phases, minimum_phase, sharpest_phase, turned
+from symlift.solvers.fast.phases import (
+    all_one_way,
+    innovation_phases,
+    minimum_phase,
+    sharpest_phase,
+    turned,
+)
 
 pytestmark = pytest.mark.portable
 
@@ -81,16 +86,11 @@ def test_modes_that_run_backwards_are_turned_round():
     _, f = pulses(6_000, 15, 5, 0.6 ** np.arange(15))
     f = (f - f.mean(axis=0)) / f.std()
     modes = mode_moments(f)
-    in_modes, noise = modes.gap(0.5, LagClasses(Grid((15,), True)))
-
-    def gap(W):
-        value, gradient = in_modes(W @ modes.basis.T)
-        return value, gradient @ modes.basis
-
+    criterion = modes.criterion(0.5, LagClasses(Grid((15,), True))).in_data(modes.basis)
     wave = np.cos(2 * np.pi * 4 * np.arange(15) / 15 + 0.3)[:, None] * np.sqrt(2 / 15)
     backwards = np.eye(15) - 2 * wave @ wave.T
-    assert gap(backwards)[0] > 3 * noise
-    assert gap(all_one_way(backwards, gap))[0] < 1.5 * noise
+    assert criterion.ratio(backwards) > 3
+    assert criterion.ratio(all_one_way(backwards, criterion.gap)) < 1.5
 
 
 @pytest.mark.parametrize("seed", [100, 101, 102, 103])

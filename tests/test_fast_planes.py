@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley
+from symlift.solvers.fast.descend import descend
 from symlift.solvers.fast.frames import points_frame
 from symlift.solvers.fast.mode_moments import mode_moments
 from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.stationary import (
     covariance_gap,
-    minimise_over_rotations,
     moments,
     second_moment,
 )
@@ -59,7 +61,8 @@ def test_curvature_of_independent_skewed_axes_is_what_a_rotation_changes():
 def test_a_newton_step_undoes_the_curvature_in_any_coordinates():
     X = smooth_rows(2_000, 8, 0) @ rotation(8, 1)
     modes = mode_moments(X)
-    planes = modes.planes(0.5)
+    planes = modes.criterion(0.5, LagClasses(Grid((modes.basis.shape[1],)))).planes
+    assert planes is not None
     W, A = rotation(8, 2), skew(8, 3)
     step = planes.newton(A, W @ modes.basis.T)
     np.testing.assert_allclose(step, -step.T, atol=1e-9 * np.abs(step).max())
@@ -73,12 +76,13 @@ def test_fewer_steps_with_curvatures():
     X = smooth_rows(8_000, d, 4)
     A = rotation(d, 5)
     modes = mode_moments(X @ A)
-    gap, noise = modes.gap(0.0, LagClasses(Grid((d,))))
+    scaled = modes.criterion(0.0, LagClasses(Grid((d,))))
+    plain = replace(scaled, planes=None)
     start = cayley(0.05 * skew(d, 6)) @ A @ modes.basis.T
-    W, value = minimise_over_rotations(gap, start, 15, planes=modes.planes(0.0))
-    np.testing.assert_allclose(W @ W.T, np.eye(d), atol=1e-9)
-    assert value < 1.5 * noise < gap(start)[0]
-    assert value < minimise_over_rotations(gap, start, 15)[1]
+    end = descend(start, [scaled], 15)
+    np.testing.assert_allclose(end.W @ end.W.T, np.eye(d), atol=1e-9)
+    assert end.value < 1.5 * scaled.noise < scaled.gap(start)[0]
+    assert end.value < descend(start, [plain], 15).value
 
 
 def test_covariance_gap_has_its_gradient_and_the_truth_its_sampling_noise():

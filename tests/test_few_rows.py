@@ -13,10 +13,12 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.datasets import Observations, gsn
 from symlift.metrics import signal_recovery
+from symlift.solvers.fast.descend import Criterion
 from symlift.solvers.fast.frames import point_signs
 from symlift.solvers.fast.pipeline import solve
+from symlift.solvers.fast.polish import sharpest
 from symlift.solvers.fast.settings import DEFAULT
-from symlift.solvers.fast.sharpen import pooled_entropy, sharpest_start
+from symlift.solvers.fast.sharpen import pooled_entropy
 from symlift.solvers.fast.stationary import invariance_gap, minimise_over_rotations, moments
 
 pytestmark = pytest.mark.portable
@@ -43,7 +45,7 @@ def test_sharpening_a_frame_as_it_is_beats_the_minimum_of_a_noisy_gap(
     stationary = minimise_over_rotations(gap, near, 300)[0]
     assert gap(stationary)[0] < gap(data.transform)[0]  # less than the truth leaves: noise
     far = np.linalg.qr(rng.normal(size=(31, 31)))[0]
-    best = sharpest_start({"far": far, "near": near}, X, gap, 20 * m.noise)
+    best = sharpest({"far": far, "near": near}, X, Criterion(gap, m.noise), 20)
     assert best.name == "near"
     assert r(best.W) > r(stationary) + 0.01
     assert pooled_entropy(X @ best.W.T)[0] < pooled_entropy(X @ near.T)[0]

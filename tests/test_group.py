@@ -181,6 +181,20 @@ def test_differentiable_formulas_are_those_of_numpy(dimension, dtype, tolerance,
         assert np.abs(numpy - pytorch.numpy()).max() < tolerance
 
 
+@pytest.mark.parametrize("shape", [(6, 6), (4, 7), (7, 4), (3, 5, 5)])
+def test_polar_does_without_the_singular_values_where_lapack_gives_none(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    M = rng.normal(size=shape)
+    nearest = polar(M)
+
+    def none(*_: object, **__: object) -> None:
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(np.linalg, "svd", none)
+    np.testing.assert_allclose(polar(M), nearest, atol=1e-9)
+
+
 def test_cayley_of_numpy_and_torch_agree_and_polar_is_the_nearest_orthogonal_matrix(rng):
     A = rng.normal(size=(6, 6))
     Q = numpy_cayley((A - A.T) / 2)

@@ -204,7 +204,7 @@ def test_poor_rows_are_fitted_without_evidence(case: str, periodic: bool) -> Non
         assert est.diagnose(rows).verdict.value != "present"
     if case == "a few values far away":
         with pytest.raises(InputError, match="along one direction only"):
-            LatentDomain((9,), True, "ring", random_state=0).fit(rows)
+            LatentDomain((9,), periodic=True, solver="ring", random_state=0).fit(rows)
         return
     for mixing in ("orthogonal", "linear"):
         with pytest.raises(InputError, match="along one direction only"):

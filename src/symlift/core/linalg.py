@@ -17,8 +17,23 @@ def polar(M: NDArray) -> NDArray[np.float64]:
     array([[ 1.,  0.],
            [ 0., -1.]])
     """
-    left, _, right = np.linalg.svd(M, full_matrices=False)
+    try:
+        left, _, right = np.linalg.svd(M, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK's fast SVD now and then ends without a result where all singular values are equal,
+        # as those of a rotation up to rounding (photographs, 8 x 8: one fit)
+        return _polar_by_gram(M)
     return left @ right
+
+
+def _polar_by_gram(M: NDArray) -> NDArray[np.float64]:
+    """The same, as (M Mᵀ)^(-1/2) M, or as M (MᵀM)^(-1/2) where columns are fewer."""
+    if M.shape[-2] > M.shape[-1]:
+        return np.swapaxes(_polar_by_gram(np.swapaxes(M, -1, -2)), -1, -2)
+    values, vectors = np.linalg.eigh(M @ np.swapaxes(M, -1, -2))
+    least = np.finfo(np.float64).eps * values[..., -1:]
+    scaled = vectors / np.sqrt(np.maximum(values, np.maximum(least, 1e-300)))[..., None, :]
+    return np.asarray(scaled @ (np.swapaxes(vectors, -1, -2) @ M), dtype=np.float64)
 
 
 def cayley(skew: NDArray) -> NDArray[np.float64]:

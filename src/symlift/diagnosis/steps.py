@@ -96,6 +96,15 @@ def next_steps(
                 " else the mixing was not undone, and more rows may help"
             )
         )
+    repeated = solution.evidence.repeated
+    if repeated is not None and not _passed(by_name, "found") and _passed(by_name, "stationarity"):
+        steps.append(
+            NextStep(
+                "another attempt, from other rows and another start, ended at other signals"
+                f" (correlation {repeated:.2f}): these data do not determine them; more rows may"
+                " help, or another random_state"
+            )
+        )
     if (
         asked.mixing == "auto"
         and solution.placement is None
@@ -260,7 +269,10 @@ def looks_tuned(rows: NDArray) -> str:
 
 def _only_uneven(tests: Mapping[str, Test]) -> bool:
     """Whether only stationarity, and with it the confidence, fails."""
-    return {name for name in tests if not _passed(tests, name)} - {"confidence"} == {"stationarity"}
+    return {name for name in tests if not _passed(tests, name)} - {
+        "confidence",
+        "found",
+    } == {"stationarity"}
 
 
 def _passed(tests: Mapping[str, Test], name: str) -> bool:

@@ -140,6 +140,10 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
         tests.append(
             _at_least("locality", evidence.explained or 0.0, settings.components_claim, reading)
         )
+        reading = (
+            "the solver's own held-out tests, and another attempt that ends at the same signals"
+        )
+        tests.append(Test("found", float(evidence.found), 1.0, evidence.found, reading))
     else:
         real = places.across if places.z >= settings.significant else 0.0
         tests += [
@@ -277,12 +281,20 @@ def verdict_of(
 def _informing(measures: Measures, model: LiftedModel) -> list[Test]:
     evidence, places = measures.evidence, measures.places
     tests = []
-    if evidence.agreement is None:
+    if evidence.agreement is None and places is not None:
         tests.append(
             Test(
                 "found",
                 float(evidence.found),
                 reading="1 where the solver's own held-out tests are passed",
+            )
+        )
+    if evidence.repeated is not None:
+        tests.append(
+            Test(
+                "repeated",
+                evidence.repeated,
+                reading="correlation of the signals with those of another attempt",
             )
         )
     if places is not None:

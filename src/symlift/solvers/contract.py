@@ -104,6 +104,9 @@ class Evidence:
         gives by itself: the share of columns in the same place, up to symmetries of the grid.
     control : float, optional
         `explained` of the best result that the same search finds from random starts (sphere).
+    repeated : float, optional
+        Behind a dense mixing: correlation of the signals with those of another attempt, which
+        shares nothing with the first but the data.
 
     Examples
     --------
@@ -132,6 +135,7 @@ class Evidence:
     confidence: float | None = None
     bit_slopes: tuple[float, ...] = ()
     control: float | None = None
+    repeated: float | None = None
     replicated: float | None = None
 
     @property

@@ -19,7 +19,6 @@ draw ends at the field; finer grids start from there.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,9 +28,9 @@ from scipy.fft import dct
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import cayley, polar
+from symlift.solvers.fast.descend import Criterion, Gap, descend
 from symlift.solvers.fast.eigenbasis import levels
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
-from symlift.solvers.fast.stationary import minimise_over_rotations
 from symlift.statistics.moments import stationarity
 
 __all__ = [
@@ -155,7 +154,7 @@ def equal_rows(M: NDArray, rounds: int = 50) -> NDArray[np.float64]:
 
 def _by_positions(
     operators: NDArray, places: NDArray, smooth: tuple[NDArray, NDArray] | None = None
-) -> Callable[[NDArray], tuple[float, NDArray]]:
+) -> Gap:
     """R ↦ -Σ_axis ⟨diag(place), R X̂ Rᵀ⟩ + ⟨Laplacian, R Λ Rᵀ⟩ and its gradient: each point where
     the operators say, and neighbours alike.
     """
@@ -313,14 +312,15 @@ class ModesOnGrid:
         for which in itertools.combinations(range(len(operators)), grid.ndim):
             chosen = operators[list(which)]
             start = polar(rng.normal(size=(m, m)))
-            R, value = minimise_over_rotations(_by_positions(chosen, places), start, 60, 1e-3)
-            starts.append((value, chosen, R))
-        starts.sort(key=lambda start: start[0])
+            placed = Criterion(_by_positions(chosen, places))
+            starts.append((descend(start, [placed], 60, 1e-3), placed, chosen))
+        starts.sort(key=lambda start: start[0].value)
         frames = []
-        for _, chosen, start in starts[: settings.edge_candidates]:
-            R = minimise_over_rotations(_by_positions(chosen, places), start, 100)[0]
+        for end, placed, chosen in starts[: settings.edge_candidates]:
+            R = descend(end.W, [placed], 100).W
             R = R * np.where(R[:, :1] < 0, -1.0, 1.0)
-            frames.append(minimise_over_rotations(_by_positions(chosen, places, smooth), R, 100)[0])
+            smoother = Criterion(_by_positions(chosen, places, smooth))
+            frames.append(descend(R, [smoother], 100).W)
         # one softness for all, so that their variations compare
         softness = self.softness(frames[0])
         tried = [self._trial(R, softness, rng, (1, 1 / 4)) for R in frames]

@@ -15,7 +15,7 @@ The gap after a hundred steps ranks them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,27 +24,23 @@ from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.descend import Criterion, descend
 from symlift.solvers.fast.fourth_moments import FourthModes
 from symlift.solvers.fast.mode_moments import ModeMoments
-from symlift.solvers.fast.planes import Planes
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
-from symlift.solvers.fast.stationary import minimise_over_rotations
 
 __all__ = [
     "Arrival",
-    "Gap",
     "coarser",
-    "eigenbasis_frame",
+    "eigenbasis_frames",
     "finer_start",
     "fitted_modes",
-    "in_data",
     "levels",
     "same_signs",
     "smooth_modes",
 ]
 
 Modes = ModeMoments | FourthModes
-Gap = Callable[[NDArray], tuple[float, NDArray]]
 
 
 def smooth_modes(
@@ -84,50 +80,40 @@ def fitted_modes(grid: Grid, spectrum: NDArray) -> NDArray[np.float64]:
 @dataclass(frozen=True, eq=False)
 class Arrival:
     """A frame (points, modes), the gap over its sampling noise at each whitening as it was left,
-    and the last of the gaps.
-
-    ``gap`` is a function of frames in the data's own coordinates, ``planes`` are its curvatures,
-    ``noise`` is what sampling adds to it.
+    and the last criterion of the path.
     """
 
     W: NDArray[np.float64]
     ratios: dict[float, float]
-    gap: Gap | None = None
-    planes: Planes | None = None
-    noise: float = 0.0
+    criterion: Criterion | None = None
 
     @property
     def last(self) -> float:
         """The gap at the end of the path, in units of its sampling noise."""
-        return self.ratios[max(self.ratios)]
+        return self.ratios[max(self.ratios)] if self.ratios else np.inf
 
 
 class _Path:
-    """Gaps at every whitening of the path, on one grid, and walks along it."""
+    """Criteria at every whitening of the path, on one grid, and walks along it."""
 
     def __init__(self, modes: Modes, grid: Grid, settings: FastSettings) -> None:
         lags = LagClasses(grid)
-        self.gaps: dict[float, Gap] = {}
-        self.noise: dict[float, float] = {}
-        self.planes: dict[float, Planes] = {}
-        for a in settings.whitenings:
-            # a weak signal's high frequencies are noise, and so is most of a fourth cumulant: the
-            # path ends before them
-            if a <= settings.ranked_at or (
-                modes.order == 3 and modes.noise_share(a) < settings.eigenbasis_noise
-            ):
-                self.gaps[a], noise = modes.gap(a, lags)
-                self.noise[a] = max(noise, 1e-300)  # rows that repeat a few have none
-                self.planes[a] = modes.planes(a)
+        # a weak signal's high frequencies are noise, and so is most of a fourth cumulant: the path
+        # ends before them
+        self.criteria = {
+            a: modes.criterion(a, lags)
+            for a in settings.whitenings
+            if a <= settings.ranked_at
+            or (modes.order == 3 and modes.noise_share(a) < settings.eigenbasis_noise)
+        }
 
     def walk(
         self, W: NDArray, way: tuple[float, ...], steps: int, tolerance: float = 1e-5
     ) -> Arrival:
-        ratios = {}
-        for a in way:
-            W, value = minimise_over_rotations(self.gaps[a], W, steps, tolerance, self.planes[a])
-            ratios[a] = value / self.noise[a]
-        return Arrival(W, ratios)
+        path = [self.criteria[a] for a in way]
+        end = descend(W, path, steps, tolerance)
+        ratios = [value / one.noise for value, one in zip(end.values, path, strict=True)]
+        return Arrival(end.W, dict(zip(way, ratios, strict=True)))
 
 
 def random_frames(V: NDArray, count: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -187,11 +173,11 @@ def finer_start(
     return fine @ R
 
 
-def eigenbasis_frame(
+def eigenbasis_frames(
     modes: Modes, grid: Grid, rng: np.random.Generator, settings: FastSettings = DEFAULT
-) -> Arrival | None:
-    """The frame (points, modes) that stationarity of third (or fourth) order reaches from the
-    covariance's eigenbasis.
+) -> Iterator[Arrival]:
+    """Frames (points, modes) that stationarity of third (or fourth) order reaches from the
+    covariance's eigenbasis: on the way, on the grid itself, and at last the one that it ends at.
 
     None if the gaps of the first starts on the coarsest grid are so large that the mixing is not
     orthogonal.
@@ -212,7 +198,7 @@ def eigenbasis_frame(
                 path.walk(W, rank, settings.first_steps) for W in frames[: settings.hopeful_starts]
             ]
             if min(arrival.last for arrival in few) > settings.hopeless_gap:
-                return None
+                return
         else:
             V = same_signs(before[0], V, before[1], small)
             frames = [
@@ -224,23 +210,25 @@ def eigenbasis_frame(
             first.sort(key=lambda arrival: arrival.last)
             frames = [arrival.W for arrival in first[: _kept(steps[level + 1 :], modes, settings)]]
         before = V, small
-    last = max(path.gaps)
+    last = max(path.criteria)
     way = (
-        (settings.ranked_at, last) if not large else tuple(path.gaps) if modes.order == 3 else rank
+        (settings.ranked_at, last)
+        if not large
+        else tuple(path.criteria)
+        if modes.order == 3
+        else rank
     )
-    ways = [
-        path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5)
-        for W in frames
-    ]
+    ways = []
+    for W in frames:
+        yield Arrival(W, {})
+        ways.append(
+            path.walk(W, way, settings.path_steps[modes.order - 3], 1e-4 if large else 1e-5)
+        )
+        yield ways[-1]
     best = min(ways, key=lambda arrival: arrival.last)
     if grid.size <= settings.max_third_order:
         best = _flip_strongest(path, best, V, settings)
-    return replace(
-        best,
-        gap=in_data(path.gaps[last], modes.basis),
-        planes=path.planes[last].in_data(modes.basis),
-        noise=path.noise[last],
-    )
+    yield replace(best, criterion=path.criteria[last].in_data(modes.basis))
 
 
 def _kept(finer: list[Grid], modes: Modes, settings: FastSettings) -> int:
@@ -257,22 +245,12 @@ def _large(grid: Grid, modes: Modes, settings: FastSettings) -> bool:
     return grid.size > settings.max_order[modes.order - 3]
 
 
-def in_data(gap: Gap, basis: NDArray) -> Gap:
-    """The gap as a function of a frame (points, columns of the data)."""
-
-    def function(W: NDArray) -> tuple[float, NDArray]:
-        value, gradient = gap(W @ basis.T)
-        return value, gradient @ basis
-
-    return function
-
-
 def _flip_strongest(path: _Path, best: Arrival, V: NDArray, settings: FastSettings) -> Arrival:
     """Change the sign of one strong mode at a time, if that lowers the gap. The sign of the mean
     depends on few triples: a moving average ended with it turned round at 1.3 times the noise (r
     0.83, detail 0.96), the right one at 0.75.
     """
-    last = max(path.gaps)
+    last = max(path.criteria)
     for k in range(settings.flips):
         v = V[:, k : k + 1]
         other = path.walk(best.W - 2 * v @ (v.T @ best.W), (last,), settings.first_steps)

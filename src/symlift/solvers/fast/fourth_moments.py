@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.descend import Criterion
 from symlift.solvers.fast.planes import Planes
 
 __all__ = ["FourthModes", "fourth_gap", "fourth_modes", "quadruple_classes"]
@@ -65,17 +66,11 @@ class FourthModes:
         """The share of sampling noise in the fourth cumulant at whitening a."""
         return self.whitened(a)[3]
 
-    def gap(
-        self, a: float, lags: LagClasses
-    ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
-        """The gap at whitening a, and the contribution of sampling noise to it."""
+    def criterion(self, a: float, lags: LagClasses) -> Criterion:
+        """The gap at whitening a, of frames of modes."""
         second, fourth, noise, _ = self.whitened(a)
-        return fourth_gap(second, fourth, lags), noise
-
-    def planes(self, a: float) -> Planes:
-        """The curvature of that gap in every plane of two modes."""
-        second, fourth, _, _ = self.whitened(a)
-        return Planes(second, fourth, _WEIGHTS[1])
+        planes = Planes(second, fourth, _WEIGHTS[1])
+        return Criterion(fourth_gap(second, fourth, lags), noise, planes)
 
 
 def fourth_modes(X: NDArray, longest: float = 2.0) -> FourthModes:

@@ -8,18 +8,24 @@ the *detail*, have an influence from a = 1/4 on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.descend import Criterion
 from symlift.solvers.fast.planes import Planes
-from symlift.solvers.fast.stationary import THIRD_WEIGHT, Moments, invariance_gap
+from symlift.solvers.fast.stationary import (
+    THIRD_WEIGHT,
+    Moments,
+    invariance_gap,
+    invariant_part,
+)
 
-__all__ = ["ModeMoments", "mode_moments", "third_sums"]
+__all__ = ["ModeMoments", "explained_third_moment", "mode_moments", "third_sums"]
 
 # rows that are multiplied at once: their products stay in the cache
 _ROWS = 4096
@@ -66,17 +72,11 @@ class ModeMoments:
         """The share of sampling noise in the third moment at whitening a."""
         return self.whitened(a).third_noise
 
-    def gap(
-        self, a: float, lags: LagClasses
-    ) -> tuple[Callable[[NDArray], tuple[float, NDArray]], float]:
-        """The gap at whitening a, and the contribution of sampling noise to it."""
-        moments = self.whitened(a)
-        return invariance_gap(moments, lags), moments.noise
-
-    def planes(self, a: float) -> Planes:
-        """The curvature of that gap in every plane of two modes."""
-        moments = self.whitened(a)
-        return Planes(moments.second, moments.third, THIRD_WEIGHT)
+    def criterion(self, a: float, lags: LagClasses) -> Criterion:
+        """The gap at whitening a, of frames of modes."""
+        whole = self.whitened(a)
+        planes = Planes(whole.second, whole.third, THIRD_WEIGHT)
+        return Criterion(invariance_gap(whole, lags), whole.noise, planes)
 
 
 def mode_moments(X: NDArray, single: bool = False) -> ModeMoments:
@@ -106,3 +106,28 @@ def third_sums(Z: NDArray) -> NDArray:
         T[: a + 1, a, : a + 1] = block
         T[: a + 1, : a + 1, a] = block
     return T
+
+
+def explained_third_moment(
+    W: NDArray, modes: ModeMoments, held: NDArray, grid: Grid, a: float
+) -> float:
+    """The part of held-out rows' third moment that the stationary part of the fitted rows'
+    explains, off its diagonal.
+
+    Both are those of W C^(-a/2) x. Without the diagonal, for independent values, which have every
+    symmetry and no domain, have nothing else. The sampling noise of held-out rows is not taken out:
+    about 0 where there is only that.
+    """
+    scale = np.maximum(modes.values, 1e-9 * modes.values[0]) ** (-a / 2)
+    R = (W @ modes.basis.T) * scale
+    dtype = modes.halves[0][1].dtype
+    fitted = (modes.halves[0][1] + modes.halves[1][1]) / modes.rows
+    V = R.astype(dtype)
+    d = len(modes.values)
+    model = V @ ((V @ fitted.reshape(d, -1)).reshape(-1, d, d) @ V.T)
+    model = invariant_part(LagClasses(grid)).project(model)
+    seen = third_sums((held @ modes.basis.T @ R.T).astype(dtype)) / len(held)
+    i = np.arange(len(W))
+    for tensor in (model, seen):
+        tensor[i, i, i] = 0
+    return float(1 - np.sum((seen - model) ** 2) / max(float(np.sum(seen**2)), 1e-300))

@@ -11,13 +11,15 @@ entropy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from symlift.solvers.fast.sharpen import pooled_entropy
 
-__all__ = ["innovation_phases", "minimum_phase", "sharpest_phase", "turned"]
+__all__ = ["all_one_way", "innovation_phases", "minimum_phase", "sharpest_phase", "turned"]
 
 # of a step, that starts are shifted by
 _FRACTIONS = 8
@@ -135,3 +137,20 @@ def sharpest_phase(
         "agreement": same,
     }
     return (turned(W, phase) if after < before - gain else np.asarray(W, dtype=np.float64)), numbers
+
+
+def all_one_way(W: NDArray, gap: Callable[[NDArray], tuple[float, NDArray]]) -> NDArray[np.float64]:
+    """Ring: turn modes that run against the others round, one at a time, while that lowers the gap.
+
+    Eigenvectors of a ring come in planes without an orientation; steps cannot turn one over. Any
+    phase of the mode will do.
+    """
+    n = len(W)
+    best = gap(W)[0]
+    for k in range(1, (n + 1) // 2):
+        wave = np.sin(2 * np.pi * k * np.arange(n) / n)[:, None] * np.sqrt(2 / n)
+        other = W - 2 * wave @ (wave.T @ W)
+        value = gap(other)[0]
+        if value < best:
+            W, best = other, value
+    return np.asarray(W, dtype=np.float64)

@@ -28,13 +28,13 @@ from symlift.errors import InputError
 from symlift.search.rows import FEWEST_BIT_ROWS
 from symlift.solvers.contract import Evidence, Placement, Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.bits import read_bits, two_valued
-from symlift.solvers.fast.candidates import component_candidates
-from symlift.solvers.fast.frames import nearest_in_turn
-from symlift.solvers.fast.phases import sharpest_phase
+from symlift.solvers.fast.contract import ProposedMap
 from symlift.solvers.fast.place.anywhere import place_anywhere
 from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
+from symlift.solvers.fast.problem import Problem
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
+from symlift.solvers.fast.unmix import unmix
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.selection import held_out, held_out_in_window
 
@@ -66,8 +66,10 @@ def solve(
     ``mixing`` is what is known: with "shuffled" components are never tried, with "orthogonal" only
     orthogonal maps are. ``reach`` is how far to go at most, by default as far as the mixing allows:
     "coordinates" only puts columns in order, "components" makes one attempt with independent
-    components, "general" does all. Of a process and its innovations, or of a field and its
-    increments, the one of least distortion is taken, or the other one with ``sharpest``.
+    components, "general" does all. Without it, a map that undoes a dense mixing is only believed if
+    another attempt, from other rows and another start, ends at the same signals. Of a process and
+    its innovations, or of a field and its increments, the one of least distortion is taken, or the
+    other one with ``sharpest``.
     ``progress`` is called at the start of each stage, with the share of the longest possible
     sequence of stages that is done.
     """
@@ -78,7 +80,9 @@ def solve(
     # threads wait for each other
     with threadpool_limits(limits=1 if grid.size <= settings.max_third_order else None):
         work = Work(settings, progress, sharpest)
-        return _solve(X, grid, rng, reach or _REACH.get(mixing, "general"), mixing, channels, work)
+        # who asks for a reach compares fits by himself
+        far, confirm = reach or _REACH.get(mixing, "general"), reach is None
+        return _solve(X, grid, rng, far, confirm, mixing, channels, work)
 
 
 def _solve(
@@ -86,6 +90,7 @@ def _solve(
     grid: Grid,
     rng: np.random.Generator,
     reach: Reach,
+    confirm: bool,
     mixing: str,
     channels: int | str,
     work: Work,
@@ -114,9 +119,11 @@ def _solve(
     work.progress(
         "the columns are not points of the grid: going on to independent components", None
     )
-    unmixed = _unmixed(X, placed, grid, rng, reach, mixing, work)
-    # an unmixing that did not convince must not hide where the columns may be
-    if unmixed.evidence.found or reach != "general" or mixing != "auto" or work.sharpest:
+    unmixed = _unmixed(X, placed, grid, rng, reach, confirm, mixing, work)
+    # an unmixing that did not convince must not hide where the columns may be; one that no other
+    # attempt has reached is the best that there is
+    likely = unmixed.evidence.found or unmixed.evidence.repeated is not None
+    if likely or reach != "general" or mixing != "auto" or work.sharpest:
         return unmixed
     return _from_places(X, placed, work, "coordinates")
 
@@ -188,6 +195,7 @@ def _unmixed(
     grid: Grid,
     rng: np.random.Generator,
     reach: Reach,
+    confirm: bool,
     mixing: str,
     work: Work,
 ) -> Solution:
@@ -198,57 +206,32 @@ def _unmixed(
     rows_of_living, mean = (X if living.all() else X[:, living]), placed.mean[living]
     sample = _sample(rows_of_living, mean, rng, work.settings)
     basis = _principal_basis(sample.fit, grid.size)
-    lags = LagClasses(grid)
     rows = sample if basis is None else SplitRows(sample.fit @ basis.T, sample.held @ basis.T)
-    candidates = {}
+    given = []
     if basis is None and placed.n_channels == 1 and (placed.placement.coverage() == 1).all():
         W = placed.W.toarray() if issparse(placed.W) else np.asarray(placed.W)
-        candidates["coordinates"] = W[:, living]
-    thorough = reach == "general"
-    candidates |= component_candidates(
-        rows, grid, lags, rng, work, thorough, invertible=mixing != "orthogonal"
-    )
-    with work.stage("choose") as values:
-        scores = {name: held_out(W, rows.held, lags) for name, W in candidates.items()}
-        chosen = min(scores, key=lambda name: scores[name].value())
-        values |= {
-            "scores": {name: round(score.value(), 4) for name, score in scores.items()},
-            **asdict(scores[chosen]),
-        }
-        if grid.is_ring and chosen != "coordinates":
-            candidates[chosen] = nearest_in_turn(candidates[chosen], rows.held)
-        if grid.is_ring and "resolved" in chosen:
-            candidates[chosen], values["phase"] = sharpest_phase(
-                candidates[chosen],
-                rows.fit,
-                rows.held,
-                work.settings.phase_rows,
-                work.settings.sharper_phase,
-            )
-    W = candidates[chosen] if basis is None else candidates[chosen] @ basis
+        given = [ProposedMap("coordinates", W[:, living])]
+    problem = Problem(rows, grid, rng, work, invertible=mixing != "orthogonal")
+    unmixed = unmix(problem, given, thorough=reach == "general", confirm=confirm)
+    proposal, score = unmixed.proposal, unmixed.score
+    W = proposal.W if basis is None else proposal.W @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)
-    local = work.best("locality", "frames", "process", "steps", "resolve", "eigenbasis")
-    z = work.best("nongaussianity", "localise")
-    still = scores[chosen].stationarity < work.settings.still(len(rows.held))
-    # on a ring whose frames did not converge, a map that need not be orthogonal can choose every
-    # phase to look sharp
-    enough = (
-        work.settings.ring_local if grid.is_ring and "resolved" in chosen else work.settings.local
-    )
     evidence = Evidence(
-        found=bool(local > enough and z > work.settings.nongaussian and still and work.confirmed),
+        found=unmixed.believed,
         # halves that a diagnosis refits need the same reach: one attempt with components does not
         # include the eigenbasis
-        reach="general" if "resolved" in chosen or chosen == "eigenbasis" else "components",
-        explained=round(local, 4),
+        reach=proposal.reach,
+        explained=round(proposal.explained, 4),
         carried_by="energies",
-        nongaussianity=round(z, 2),
-        **asdict(scores[chosen]),
+        nongaussianity=round(problem.nongaussianity, 2),
+        repeated=None if unmixed.agreement is None else round(unmixed.agreement, 4),
+        **asdict(score),
     )
     if not living.all():
         model = model.with_columns(living, placed.mean)
+    in_places = proposal.name == "coordinates"
     return Solution(
-        model, evidence, work.trace(chosen), placed.placement if chosen == "coordinates" else None
+        model, evidence, work.trace(proposal.name), placed.placement if in_places else None
     )
 
 

@@ -124,6 +124,15 @@ class FastSettings:
     same_signals: float = 0.95
     few_rows_attempts: int = 6
 
+    # -- attempts that share nothing but the data
+    #: rows for each point from which on another attempt takes half of them, else three quarters
+    many_rows: float = 100.0
+    #: correlation of the signals (of images, of their detail) from which on two attempts agree.
+    #: Errors of independent attempts multiply: where they agree by 0.9, neither is worse than that
+    agreed: float = 0.9
+    #: further attempts at most: the third decides where two are apart
+    confirming: int = 2
+
     # -- starts from the covariance's eigenbasis
     #: partial whitenings C^(-a/2): at 0 high frequencies have no weight; ending at 3/4 instead of 0
     #: raises r of decays from 0.93 to 0.995 and of garments from 0.95 to 0.99
@@ -164,6 +173,8 @@ class FastSettings:
     #: the last gap of a frame that has converged, in units of the noise: 0.3 to 1.3; of others 1.5
     #: and more
     eigenbasis_arrived: float = 1.4
+    #: the largest gap at any whitening of the path: right ones 2.2 or less, wrong ones 6 to 27
+    widest_gap: float = 5.0
     #: the same at fourth order, with fewer steps: piecewise constant 1.0 to 1.6, wrong ones 2.9;
     #: held-out slices decide as well
     fourth_arrived: float = 2.0
@@ -217,8 +228,9 @@ class FastSettings:
     #: the same of held-out rows, below which the frame has converged (12 x 12: 0.0002 at a detail
     #: of 0.85)
     edge_arrived: float = 0.0004
-    #: variation over that of random signs: photographs 0.8, fields whose edges have no places 1
-    rough: float = 0.93
+    #: variation over that of random signs: photographs 0.8 to 0.93 (0.925 at the truth of
+    #: photographs reduced to a third of their size), fields whose edges have no places 1
+    rough: float = 0.96
 
     # -- steps of a line
     #: the shortest line, overlap of neighbouring differences (in theory 1/2: 0.46 to 0.5 measured),

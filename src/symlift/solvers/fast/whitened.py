@@ -19,11 +19,12 @@ from scipy.linalg import toeplitz
 
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
+from symlift.solvers.fast.descend import Criterion, descend
 from symlift.solvers.fast.frames import position_frames
 from symlift.solvers.fast.mode_moments import third_sums
 from symlift.solvers.fast.resolve import unit_determinant
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
-from symlift.solvers.fast.stationary import Invariant, invariant_part, minimise_over_rotations
+from symlift.solvers.fast.stationary import Invariant, invariant_part
 from symlift.solvers.fast.triples import Triples
 
 __all__ = ["recoloured", "smoothed_gap", "smoothing", "whitened_frames"]
@@ -53,9 +54,11 @@ def whitened_frames(
     starts = position_frames(Z, U @ np.linalg.inv(whitening), settings.whitened_floor)
     for name, W in starts.items():
         W = W * np.where(np.mean((Z @ W.T) ** 3, axis=0) < 0, -1.0, 1.0)[:, None]
-        for width in settings.smoothings:
-            gap = smoothed_gap(third / size, smoothing(grid.size, width), part)
-            W, _ = minimise_over_rotations(gap, W, settings.smoothed_steps)
+        path = (
+            Criterion(smoothed_gap(third / size, smoothing(grid.size, width), part))
+            for width in settings.smoothings
+        )
+        W = descend(W, path, settings.smoothed_steps).W
         frames[f"{name}, whitened"] = recoloured(W @ whitening, lags)
     return frames
 

@@ -31,7 +31,7 @@ COSTS = {
     "stationary": 25,
     "eigenbasis": 15,
     "sharpen": 4,
-    "agree": 0,
+    "agree": 30,
     "resolve": 18,
     "whitened": 12,
     "choose": 1,
@@ -47,8 +47,6 @@ class Work:
     settings: FastSettings
     progress: Progress
     sharpest: bool = False
-    #: false where there are few rows and no two attempts have ended at the same signals
-    confirmed: bool = True
     stages: list[Stage] = field(default_factory=list)
 
     @contextmanager
@@ -64,13 +62,6 @@ class Work:
             ("localise", "frames", "stationary", "sharpen"), self.settings.attempts
         ) | {"resolve": 6}
         return sum(cost * again.get(name, 1) for name, cost in COSTS.items())
-
-    def best(self, value: str, *stages: str) -> float:
-        """The largest number that stages have noted under one name; 0 where there is none."""
-        return max(
-            (s.values[value] for s in self.stages if s.name in stages and value in s.values),
-            default=0.0,
-        )
 
     def trace(self, chosen: str) -> Trace:
         return Trace("fast", chosen, tuple(self.stages), asdict(self.settings))

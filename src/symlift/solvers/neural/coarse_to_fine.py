@@ -16,9 +16,7 @@ them, and second moments and the entropy of the marginal have to do the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +25,13 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.solvers.fast.bits import two_valued
+from symlift.solvers.fast.descend import Criterion, descend
 from symlift.solvers.fast.edges import finer_frame
-from symlift.solvers.fast.eigenbasis import coarser, in_data
+from symlift.solvers.fast.eigenbasis import coarser
 from symlift.solvers.fast.mode_moments import mode_moments
-from symlift.solvers.fast.planes import Planes
-from symlift.solvers.fast.sharpen import pooled_entropy, sharpen
+from symlift.solvers.fast.sharpen import pooled_entropy
 from symlift.solvers.fast.stationary import (
     covariance_gap,
-    minimise_over_rotations,
     second_moment,
 )
 from symlift.solvers.neural.bit_columns import column_map, local_map
@@ -86,24 +83,19 @@ def close_finer(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
 def _sharpened(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     """An isometry by second and third moments, and by the entropy at the end."""
     modes, lags = mode_moments(X, single=True), LagClasses(grid)
-    path = [_Whitened(*modes.gap(a, lags), modes.planes(a)) for a in _PATH]
+    path = [modes.criterion(a, lags) for a in _PATH]
     frame = _stationary(polar(W @ modes.basis[: small.size].T), path, small, grid).W
-    gap, noise, planes = path[-1]
-    in_columns, curvature = in_data(gap, modes.basis), planes.in_data(modes.basis)
-    start = frame @ modes.basis
-    W = sharpen(start, X[:_SHARP_ROWS], in_columns, _SHARP * noise, _SHARP_STEPS, curvature)
-    return Closing(W, in_columns(W)[0] / noise)
+    return _sharper(frame @ modes.basis, X, path[-1].in_data(modes.basis))
 
 
-class _Whitened(NamedTuple):
-    """The gap of modes at one whitening, what sampling adds to it, and its curvatures."""
+def _sharper(W: NDArray, X: NDArray, criterion: Criterion) -> Closing:
+    """An isometry by a criterion and by the entropy."""
+    sharp = criterion.sharp(X[:_SHARP_ROWS], _SHARP)
+    W = descend(W, [sharp], _SHARP_STEPS).W
+    return Closing(W, criterion.ratio(W))
 
-    gap: Callable[[NDArray], tuple[float, NDArray]]
-    noise: float
-    curvature: Planes
 
-
-def _stationary(strong: NDArray, path: list[_Whitened], small: Grid, grid: Grid) -> Closing:
+def _stationary(strong: NDArray, path: list[Criterion], small: Grid, grid: Grid) -> Closing:
     """A frame of modes on ``grid``, by second and third moments along whitenings, from that of the
     ``strong`` ones on the grid ``small``.
     """
@@ -111,11 +103,10 @@ def _stationary(strong: NDArray, path: list[_Whitened], small: Grid, grid: Grid)
     best: Closing | None = None
     for _ in range(_DRAWS):
         frame = polar(finer_frame(strong, small, grid, rng))
-        for gap, noise, curvature in path:
-            frame, value = minimise_over_rotations(gap, frame, _STEPS, _GAIN, curvature)
-            left = value / noise
+        end = descend(frame, path, _STEPS, _GAIN)
+        left = end.value / path[-1].noise
         if best is None or left < best.gap:
-            best = Closing(frame, left)
+            best = Closing(end.W, left)
         if best.arrived:
             break
     assert best is not None  # noqa: S101 - there is at least one draw
@@ -132,7 +123,7 @@ def _close_large(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
     strong = modes[: middle.size]
     moments = mode_moments(np.asarray(X @ strong.T, dtype=np.float64), single=True)
     # what is left out of the field is weak, but not where it is whitened
-    first = _Whitened(*moments.gap(_PATH[0], LagClasses(middle)), moments.planes(_PATH[0]))
+    first = moments.criterion(_PATH[0], LagClasses(middle))
     known = polar(W @ strong.T @ moments.basis[: small.size].T)
     frame = _stationary(known, [first], small, middle).W @ moments.basis
     frame = finer_frame(frame, middle, grid, np.random.default_rng(0))
@@ -153,9 +144,7 @@ def _close_large(W: NDArray, X: NDArray, small: Grid, grid: Grid) -> Closing:
         if placed.arrived and entropy(P) < entropy(V):
             return placed
     second, noise = second_moment(X)
-    gap = covariance_gap(second, LagClasses(grid))
-    V = sharpen(V, some, gap, _SHARP * noise, _SHARP_STEPS)
-    return Closing(V, gap(V)[0] / noise)
+    return _sharper(V, X, Criterion(covariance_gap(second, LagClasses(grid)), noise))
 
 
 def _rectified(frame: NDArray, modes: NDArray, X: NDArray, known: int) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ columns are two-valued, as bits are, each then goes to one point
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,8 @@ from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.linalg import polar
 from symlift.solvers.fast.bits import two_valued
+from symlift.solvers.fast.descend import descend
 from symlift.solvers.fast.mode_moments import ModeMoments, mode_moments
-from symlift.solvers.fast.sharpen import sharpen
-from symlift.solvers.fast.stationary import minimise_over_rotations
 from symlift.solvers.neural.bit_columns import local_map
 from symlift.solvers.neural.data import centred, strongest_modes
 
@@ -135,24 +134,18 @@ class FullBatch:
     def _gap_of(self, Y: NDArray) -> float:
         """The gap of a field as it stands, over its sampling noise."""
         modes = mode_moments(Y - Y.mean(axis=0))
-        gap, noise = modes.gap(_PATH[0], self.lags)
-        return gap(modes.basis.T)[0] / max(noise, 1e-300)
+        return modes.criterion(_PATH[0], self.lags).ratio(modes.basis.T)
 
     def _close(self, W: NDArray) -> Closing:
         basis = self.modes.basis
-        frame = W @ basis.T
-        for a in _PATH:
-            gap, noise = self.modes.gap(a, self.lags)
-            frame, _ = minimise_over_rotations(gap, frame, _STEPS, _GAIN)
-
-        def in_columns(V: NDArray) -> tuple[float, NDArray]:
-            value, gradient = gap(V @ basis.T)
-            return value, gradient @ basis
-
+        # what is on record was measured without the gap's curvatures
+        path = [replace(self.modes.criterion(a, self.lags), planes=None) for a in _PATH]
+        frame = descend(W @ basis.T, path, _STEPS, _GAIN).W
         ring = self.lags.grid.is_ring
         strength, steps = _SHARP_RING if ring else _SHARP_WINDOW
-        W = sharpen(frame @ basis, self.rows, in_columns, strength * noise, steps)
-        left = in_columns(W)[0] / max(noise, 1e-300)
+        last = path[-1].in_data(basis)
+        W = descend(frame @ basis, [last.sharp(self.rows, strength)], steps).W
+        left = last.ratio(W)
         return Closing(most_local(W, self.rows) if ring else W, left)
 
 

@@ -1,0 +1,1 @@
+"""Ways to begin behind a dense mixing, one file each."""
