@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from symlift import InputError
 from symlift.cli import app
-from symlift.ephys import ProbeCheck, Verdict, check_probe, match_probe, read_kilosort
+from symlift.ephys import MapVerdict, ProbeCheck, check_probe, match_probe, read_kilosort
 from symlift.ephys.arrange import _shifted, arrange_channels, arranged, with_neighbours_anew
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
@@ -534,7 +534,7 @@ def test_a_bank_in_reverse_is_named_and_put_right(small, living, read_once):
     to = np.arange(16)
     to[8:16] = to[8:16][::-1]
     check = check_probe(claims(small, to))
-    assert check.verdict is Verdict.WRONG
+    assert check.verdict is MapVerdict.WRONG
     assert not check.ok
     assert [one.kind for one in check.faults] == ["reversed"]
     assert check.faults[0].sentence == "channels ch8 to ch15 are in reverse order"
@@ -555,7 +555,7 @@ def test_other_faults_of_blocks_are_repaired(small, living, read_once, fault):
         contacts[1::2] = contacts[1::2, ::-1]
         to = by_contact(small, contacts.ravel())
     check = check_probe(claims(small, to))
-    assert check.verdict is Verdict.WRONG
+    assert check.verdict is MapVerdict.WRONG
     assert len(check.faults) + len(check.swapped) <= 2
     assert same_distances(check.positions, small["positions"][small["contact"]], living)
 
@@ -563,7 +563,7 @@ def test_other_faults_of_blocks_are_repaired(small, living, read_once, fault):
 def test_a_map_that_nothing_explains_is_wired_anew(small, living, read_once):
     to = np.random.default_rng(3).permutation(16)
     check = check_probe(claims(small, to))
-    assert check.verdict is Verdict.WRONG
+    assert check.verdict is MapVerdict.WRONG
     assert same_distances(check.positions, small["positions"][small["contact"]], living)
 
 

@@ -173,6 +173,8 @@ def defined_names() -> dict[str, list[str]]:
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                if any(getattr(one, "id", "") == "overload" for one in node.decorator_list):
+                    continue
                 homes.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     return homes
 

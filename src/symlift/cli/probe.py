@@ -92,7 +92,7 @@ def check(
     """
     if not _of_kilosort(recording):
         _needed()
-    from symlift.ephys import Verdict, check_probe
+    from symlift.ephys import MapVerdict, check_probe
 
     _free(repair, overwrite)
     claimed = None if probe is None else _read_probe(probe)
@@ -116,7 +116,7 @@ def check(
         if repair is not None:
             echo(f"repaired map: {repair}")
     if exit_code and not result.ok:
-        raise typer.Exit(4 if result.verdict is Verdict.CANNOT_TELL else 3)
+        raise typer.Exit(4 if result.verdict is MapVerdict.CANNOT_TELL else 3)
 
 
 def _verdict(result: ProbeCheck) -> dict[str, Any]:
@@ -149,13 +149,13 @@ def _verdict(result: ProbeCheck) -> dict[str, Any]:
 
 def _lines(result: ProbeCheck) -> Iterator[str]:
     """The check in words."""
-    from symlift.ephys import Verdict
+    from symlift.ephys import MapVerdict
 
     words = {
-        Verdict.RIGHT: f"the map is right (confidence {result.confidence:.2f})",
-        Verdict.WRONG: "the map is not right",
-        Verdict.CANNOT_TELL: "the traces cannot tell whether the map is right",
-        Verdict.UNCERTAIN: f"the map is uncertain (confidence {result.confidence:.2f})",
+        MapVerdict.RIGHT: f"the map is right (confidence {result.confidence:.2f})",
+        MapVerdict.WRONG: "the map is not right",
+        MapVerdict.CANNOT_TELL: "the traces cannot tell whether the map is right",
+        MapVerdict.UNCERTAIN: f"the map is uncertain (confidence {result.confidence:.2f})",
     }
     yield words[result.verdict]
     for one in result.windows:

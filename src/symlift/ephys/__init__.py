@@ -2,22 +2,16 @@
 
 from symlift.ephys.kilosort import KilosortFolder, read_kilosort
 from symlift.ephys.probes import check_probe, match_probe, recover_probe
-from symlift.ephys.results import (
-    MapFault,
-    ProbeCheck,
-    ProbeMatch,
-    ProbeRank,
-    Verdict,
-    WindowCheck,
-)
+from symlift.ephys.results import ProbeCheck, ProbeMatch, ProbeRank, WindowCheck
+from symlift.maps import MapFault, MapVerdict
 
 __all__ = [
     "KilosortFolder",
     "MapFault",
+    "MapVerdict",
     "ProbeCheck",
     "ProbeMatch",
     "ProbeRank",
-    "Verdict",
     "WindowCheck",
     "check_probe",
     "match_probe",

@@ -15,7 +15,7 @@ from symlift.ephys.arrange import arranged, saturation
 from symlift.ephys.check import Exchange, find_exchanges
 from symlift.ephys.wiring import Channels, Wiring, match_contacts
 from symlift.maps.faults import Kind
-from symlift.maps.judge import NO_ANCHORS, Anchors, Judgement, judge_map
+from symlift.maps.judge import NO_ANCHORS, Anchors, Judgement, judge_map, price
 from symlift.maps.whole import whole_motions
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps
@@ -98,9 +98,8 @@ def judge_channels(
     if judged.faults and not layout and (left.groups or _moved(judged, channels) <= _FEW):
         # fewer words for the same: exchanges alone
         alone = find_exchanges(channels, positions, every, progress)
-        if alone.cost <= left.cost + 1.0 and len(alone.groups) <= len(left.groups) + len(
-            judged.faults
-        ):
+        repairs = len(left.groups) + len(judged.faults)
+        if price(alone.cost, len(alone.groups)) <= price(left.cost, repairs):
             judged = Judgement((), (), positions, every, alone.cost, judged.claimed)
             left = alone
     placed = judged.positions[left.contact]

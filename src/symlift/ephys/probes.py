@@ -21,19 +21,12 @@ from symlift.ephys.claimed import (
     wired_contacts,
 )
 from symlift.ephys.judged import FieldCriterion, JudgedMap, judge_channels, rejudged
-from symlift.ephys.results import (
-    CONVINCED,
-    MapFault,
-    ProbeCheck,
-    ProbeMatch,
-    ProbeRank,
-    WindowCheck,
-    faults,
-)
+from symlift.ephys.results import ProbeCheck, ProbeMatch, ProbeRank, WindowCheck
 from symlift.ephys.traces import parts_of, seconds_in
 from symlift.ephys.wiring import Channels, Wiring, match_contacts, read_channels
 from symlift.errors import InputError
 from symlift.maps.judge import NO_ANCHORS, TEMPERATURE, Anchors
+from symlift.maps.verdict import CONVINCED, MapFault, named_faults
 from symlift.maps.whole import whole_motions
 from symlift.solvers.contract import Progress, no_progress
 
@@ -210,7 +203,7 @@ def _ranked(
             ProbeRank(
                 number,
                 _wired(layout, new),
-                (*faults(judged.judgement.faults, ids), *_swaps(judged.exchanges, ids)),
+                (*named_faults(judged.judgement.faults, ids), *_swaps(judged.exchanges, ids)),
                 0.0,
                 FieldCriterion(channels, len(ids)).cost(judged.positions),
             )
@@ -314,8 +307,8 @@ def _check_of(
     def names(numbers: NDArray[np.int64]) -> tuple[Any, ...]:
         return tuple(ids[i] for i in numbers)
 
-    wrong = faults(judged.judgement.faults, ids)
-    undecided = faults(judged.judgement.undecided, ids)
+    wrong = named_faults(judged.judgement.faults, ids)
+    undecided = named_faults(judged.judgement.undecided, ids)
     swapped, positions = judged.exchanges, judged.positions
     if judged.anew is not None:
         wrong, undecided, swapped = (_rewired(channels, judged.anew, ids),), (), ()

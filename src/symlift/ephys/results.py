@@ -2,91 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.maps.judge import Weighed
+from symlift.maps.verdict import CONVINCED, MapFault, MapVerdict
 
 if TYPE_CHECKING:
     from probeinterface import Probe
 
-__all__ = [
-    "CONVINCED",
-    "MapFault",
-    "ProbeCheck",
-    "ProbeMatch",
-    "ProbeRank",
-    "Verdict",
-    "WindowCheck",
-    "faults",
-]
-
-# confidence that a map without faults needs to be called right
-CONVINCED = 0.5
-
-
-class Verdict(StrEnum):
-    """What a check comes to."""
-
-    RIGHT = "right"
-    WRONG = "wrong"
-    CANNOT_TELL = "cannot tell"
-    UNCERTAIN = "uncertain"
-
-
-@dataclass(frozen=True)
-class MapFault:
-    """Something that is wrong with a map, or that the data cannot rule out.
-
-    Parameters
-    ----------
-    kind : str
-        "reversed", "shifted", "exchanged", "turned", "counted", "layout" or "rewired".
-    sentence : str
-        The same in words, with the channels' ids.
-    channels : tuple
-        The ids of the channels that belong elsewhere.
-    probability : float
-        From 0 to 1, that the map without it is right, among all that were looked at.
-    gain : float
-        By how much less the map without it leaves unexplained, like a difference of two
-        logarithms of likelihoods.
-
-    Examples
-    --------
-    >>> from symlift.ephys import MapFault
-    >>> MapFault("reversed", "channels 8 to 15 are in reverse order", (8, 15), 0.99, 120.0).kind
-    'reversed'
-    """
-
-    kind: str
-    sentence: str
-    channels: tuple[Any, ...]
-    probability: float
-    gain: float
-
-
-def _moved(to: NDArray[np.int64]) -> list[int]:
-    return [int(i) for i in np.flatnonzero(to != np.arange(len(to)))]
-
-
-def faults(weighed: Sequence[Weighed], ids: Sequence[Any]) -> tuple[MapFault, ...]:
-    """Faults with the channels' ids."""
-    return tuple(
-        MapFault(
-            one.fault.kind.value,
-            one.fault.sentence(ids),
-            tuple(ids[i] for i in _moved(one.fault.to)),
-            one.probability,
-            one.gain,
-        )
-        for one in weighed
-    )
+__all__ = ["ProbeCheck", "ProbeMatch", "ProbeRank", "WindowCheck"]
 
 
 @dataclass(frozen=True)
@@ -152,7 +79,7 @@ class WindowCheck:
     ----------
     start, stop : float
         Seconds from the beginning.
-    verdict : Verdict
+    verdict : MapVerdict
         As for a whole recording.
     sentences : tuple of str
         What is wrong, in words.
@@ -165,7 +92,7 @@ class WindowCheck:
 
     start: float
     stop: float
-    verdict: Verdict
+    verdict: MapVerdict
     sentences: tuple[str, ...]
 
 
@@ -231,13 +158,13 @@ class ProbeCheck:
     windows: tuple[WindowCheck, ...] = field(default=())
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> MapVerdict:
         """Wrong, if anything is; else what cannot be told, and whether the rest is sure."""
         if self.swapped or self.faults:
-            return Verdict.WRONG
+            return MapVerdict.WRONG
         if self.cannot_tell:
-            return Verdict.CANNOT_TELL
-        return Verdict.RIGHT if self.confidence >= CONVINCED else Verdict.UNCERTAIN
+            return MapVerdict.CANNOT_TELL
+        return MapVerdict.RIGHT if self.confidence >= CONVINCED else MapVerdict.UNCERTAIN
 
     @property
     def probability(self) -> float:
@@ -248,4 +175,4 @@ class ProbeCheck:
     @property
     def changed(self) -> WindowCheck | None:
         """The first part of the recording whose map is wrong."""
-        return next((one for one in self.windows if one.verdict is Verdict.WRONG), None)
+        return next((one for one in self.windows if one.verdict is MapVerdict.WRONG), None)

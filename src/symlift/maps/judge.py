@@ -14,7 +14,16 @@ from scipy.spatial.distance import cdist, pdist
 
 from symlift.maps.faults import Fault, Kind, faults_of, groups_apart
 
-__all__ = ["NO_ANCHORS", "TEMPERATURE", "Anchors", "Criterion", "Judgement", "Weighed", "judge_map"]
+__all__ = [
+    "NO_ANCHORS",
+    "TEMPERATURE",
+    "Anchors",
+    "Criterion",
+    "Judgement",
+    "Weighed",
+    "judge_map",
+    "price",
+]
 
 # what a repair must be worth, and the difference up to which two maps are equally good
 _WORTH, _EQUAL = 30.0, 10.0
@@ -94,6 +103,11 @@ class Judgement:
     cost: float
     claimed: float
     looked_at: int = field(default=0)
+
+
+def price(cost: float, repairs: int) -> float:
+    """What an explanation costs: what it leaves unexplained, and each of its repairs."""
+    return cost + _WORTH * repairs
 
 
 def judge_map(
