@@ -8,7 +8,7 @@ caps of `tests/test_eeg.py` are measured (64 sites, 40 sources, noise of a quart
 Thirty single swaps of channels farther apart than two are on average, thirty of channels that are
 not neighbours, two banks of eight exchanged, labels shifted by one, the bank in reverse order; the
 true montage, on ten parts of the recording or ten simulated ones; and a cap turned and mirrored,
-with two anchors.
+with two anchors. What a row is worth was set on seeds 0 to 2 of the caps.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def measured(X: NDArray, at: NDArray, parts: list[NDArray], seed: int) -> dict[s
 
 
 def main(folder: str | None) -> None:
-    from test_eeg import cap, signals
+    from test_eeg import cap, signals  # type: ignore[import-not-found]
 
     results = {}
     if folder is not None:
@@ -106,7 +106,7 @@ def main(folder: str | None) -> None:
         results["eeg_eeglab"] = measured(X, at, np.array_split(X, 10), 0)
         print("eeg_eeglab", json.dumps(results["eeg_eeglab"]), flush=True)
     at = cap()
-    for seed in (0, 1, 2):
+    for seed in (3, 4, 5):
         parts = [signals(at, 10 * (seed + 1) + k, rows=2000) for k in range(10)]
         name = f"simulated, seed {seed}"
         results[name] = measured(signals(at, seed), at, parts, seed)

@@ -20,11 +20,12 @@ __all__ = ["CovarianceCriterion", "Recorded", "recorded"]
 _CLIP, _ROWS = 6.0, 60_000
 # a channel that goes with no other has no place; one that is another one's copy has none either
 _ALONE, _COPY = 0.1, 0.9995
-# widths of the Gaussians that correlations are made of, in distances of neighbours, and shares of
-# noise that are tried
+# widths of the functions (Matérn's, once differentiable) that correlations are made of, in
+# distances of neighbours, and shares of noise that are tried. Sums of Gaussians are so smooth that
+# where they do not fit, only noise explains the difference
 _WIDTHS, _NOISE = np.geomspace(0.3, 12.0, 14), np.geomspace(0.003, 0.9, 40)
 # rows that correlations are worth at most: a field is only roughly as alike everywhere
-_WORTH_ROWS = 40.0
+_WORTH_ROWS = 24.0
 _RIDGE = 0.01
 
 
@@ -107,14 +108,15 @@ class CovarianceCriterion:
         return S
 
     def expected(self, positions: NDArray) -> NDArray[np.float64]:
-        """Correlations (k, k) of living channels at ``positions`` (k, P): a common part, Gaussians
-        of the distance and noise, as fit those that there are best.
+        """Correlations (k, k) of living channels at ``positions`` (k, P): a common part, functions
+        that fall with distance and noise, as fit those that there are best.
         """
         apart = cdist(positions, positions)
         pairs = np.triu_indices(len(apart), 1)
         near = apart + np.diag(np.full(len(apart), np.inf))
         step = float(np.median(near.min(axis=1)))
-        parts = [np.exp(-((apart / (width * step)) ** 2)) for width in _WIDTHS]
+        scaled = [np.sqrt(3) * apart / (width * step) for width in _WIDTHS]
+        parts = [(1 + r) * np.exp(-r) for r in scaled]
         parts.append(np.ones_like(apart))
         share, _ = nnls(np.stack([part[pairs] for part in parts], axis=1), self.inside[pairs])
         total = np.zeros_like(apart)

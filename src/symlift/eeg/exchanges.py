@@ -14,7 +14,7 @@ from symlift.eeg.covariance import CovarianceCriterion
 __all__ = ["Swaps", "improved_sites", "swaps_of"]
 
 # what a swap must be worth, and half of a confidence
-_WORTH, _HALF = 15.0, 10.0
+_WORTH, _HALF = 30.0, 10.0
 # channels are next to each other up to this many distances of neighbours
 _NEXT = 1.5
 # free sites next to a channel that are tried
@@ -49,7 +49,8 @@ def swaps_of(criterion: CovarianceCriterion, positions: NDArray) -> Swaps:
         if after >= cost - 1e-9:
             break
         to, cost = new, after
-    groups = []
+    groups, to = [], _without_marginal(criterion, positions, to, cost)
+    cost = criterion.cost(positions[to])
     for cycle in _cycles(to):
         undone = to.copy()
         undone[cycle] = cycle
@@ -59,6 +60,22 @@ def swaps_of(criterion: CovarianceCriterion, positions: NDArray) -> Swaps:
         else:
             to = undone
     return Swaps(tuple(groups), to, _sure(criterion, positions[to]), criterion.cost(positions[to]))
+
+
+def _without_marginal(
+    criterion: CovarianceCriterion, positions: NDArray, to: NDArray[np.int64], cost: float
+) -> NDArray[np.int64]:
+    """Channels back to their own place, where those that go round with them do nearly as well."""
+    for i in np.flatnonzero(to != np.arange(len(to))):
+        before = int(np.flatnonzero(to == i)[0])
+        if to[i] in (i, before):
+            continue
+        shorter = to.copy()
+        shorter[before], shorter[i] = to[i], i
+        after = criterion.cost(positions[shorter])
+        if after < cost + _WORTH:
+            to, cost = shorter, after
+    return to
 
 
 def _sure(criterion: CovarianceCriterion, positions: NDArray) -> float:

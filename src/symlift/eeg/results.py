@@ -68,7 +68,7 @@ class MontageCheck:
 
     @property
     def verdict(self) -> MapVerdict:
-        """Wrong, if anything is; else what cannot be told, and whether the rest is sure."""
+        """Wrong, if anything is; else what the data leave open, and whether the rest is sure."""
         if self.swapped or self.faults:
             return MapVerdict.WRONG
         if self.cannot_tell:
@@ -76,7 +76,18 @@ class MontageCheck:
         return MapVerdict.RIGHT if self.confidence >= CONVINCED else MapVerdict.UNCERTAIN
 
     def repaired(self, raw: Any) -> Any:
-        """A copy of an MNE object whose channels are where they belong."""
+        """Put the channels of a copy of an MNE object where they belong.
+
+        Parameters
+        ----------
+        raw : Raw or Epochs
+            What was checked.
+
+        Returns
+        -------
+        Raw or Epochs
+            A copy with a montage in which each channel has its repaired place.
+        """
         return with_positions(raw, self.names, self.positions)
 
 
@@ -95,7 +106,7 @@ class MontageMatch:
     confidence : ndarray, (d,)
         From 0 to 1, that a channel would not rather have another one's site.
     whole : tuple of str
-        What changes no distance, and therefore cannot be told.
+        What changes no distance, and what the data therefore leave open.
 
     Examples
     --------
@@ -110,7 +121,18 @@ class MontageMatch:
     whole: tuple[str, ...] = ()
 
     def placed(self, raw: Any) -> Any:
-        """A copy of an MNE object with the positions that were found."""
+        """Put the channels of a copy of an MNE object on their sites.
+
+        Parameters
+        ----------
+        raw : Raw or Epochs
+            What was matched.
+
+        Returns
+        -------
+        Raw or Epochs
+            A copy with a montage.
+        """
         has = np.asarray(np.isfinite(self.positions).all(axis=1))
         names = tuple(name for name, placed in zip(self.names, has, strict=True) if placed)
         return with_positions(raw, names, self.positions[has])

@@ -1,4 +1,4 @@
-"""Caps that are turned or mirrored as a whole: no distance changes, known places tell."""
+"""Caps that are turned or mirrored as a whole: no distance changes, known places show it."""
 
 from __future__ import annotations
 

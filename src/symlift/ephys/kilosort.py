@@ -50,11 +50,28 @@ class KilosortFolder:
     positions: NDArray[np.float64]
 
     def get_num_segments(self) -> int:
-        """One file is one segment."""
+        """Return 1: one file is one segment.
+
+        Returns
+        -------
+        int
+            1.
+        """
         return 1
 
     def get_num_samples(self, segment_index: int = 0) -> int:  # noqa: ARG002 - as SpikeInterface
-        """Samples of each channel."""
+        """Return how many samples each channel has.
+
+        Parameters
+        ----------
+        segment_index : int, default 0
+            Not used.
+
+        Returns
+        -------
+        int
+            The number of rows.
+        """
         return len(self.samples)
 
     def get_traces(
@@ -63,15 +80,40 @@ class KilosortFolder:
         start_frame: int = 0,
         end_frame: int | None = None,
     ) -> NDArray:
-        """Samples of the mapped channels, (samples, d)."""
+        """Read samples of the mapped channels.
+
+        Parameters
+        ----------
+        segment_index : int, default 0
+            Not used.
+        start_frame, end_frame : int
+            The first sample, and the one after the last.
+
+        Returns
+        -------
+        ndarray, (samples, d)
+            In the units of the file.
+        """
         return np.asarray(self.samples[start_frame:end_frame][:, self.channel_ids])
 
     def has_probe(self) -> bool:
-        """Whether channels have positions: always."""
+        """Return True: channels have positions.
+
+        Returns
+        -------
+        bool
+            True.
+        """
         return True
 
     def get_channel_locations(self) -> NDArray[np.float64]:
-        """Where each channel is said to be, (d, 2)."""
+        """Return where each channel is said to be.
+
+        Returns
+        -------
+        ndarray, (d, 2)
+            In micrometres.
+        """
         return self.positions
 
 

@@ -119,8 +119,7 @@ def match_probe(
     anchors: Mapping[Any, int] | None = None,
     progress: Progress = no_progress,
 ) -> ProbeMatch | tuple[ProbeRank, ...]:
-    """Which channel of a recording is on which contact of a probe, from the traces alone; or which
-    one of several layouts it was recorded with.
+    """Find the contact of each channel, from the traces alone, or rank several layouts.
 
     Parameters
     ----------

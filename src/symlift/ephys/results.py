@@ -129,9 +129,6 @@ class ProbeCheck:
         Where the channels belong, in micrometres.
     windows : tuple of WindowCheck
         Parts of the recording, where they were asked for.
-    probability : float
-        From 0 to 1, that the repaired map is right: the product over all faults and swaps; of a
-        map without faults, its confidence.
 
     Examples
     --------
@@ -159,7 +156,7 @@ class ProbeCheck:
 
     @property
     def verdict(self) -> MapVerdict:
-        """Wrong, if anything is; else what cannot be told, and whether the rest is sure."""
+        """Wrong, if anything is; else what the traces leave open, and whether the rest is sure."""
         if self.swapped or self.faults:
             return MapVerdict.WRONG
         if self.cannot_tell:
@@ -168,7 +165,9 @@ class ProbeCheck:
 
     @property
     def probability(self) -> float:
-        """That the repaired map is right."""
+        """That the repaired map is right, from 0 to 1: the product over all faults and swaps; of a
+        map without faults, its confidence.
+        """
         each = [one.probability for one in self.faults] + list(self.swap_confidence)
         return float(np.prod(each)) if each else self.confidence
 

@@ -158,15 +158,18 @@ def _shifted(order: NDArray[np.int64], group: NDArray[np.int64]) -> Iterator[Fau
 def _banks(order: NDArray[np.int64]) -> Iterator[Fault]:
     """Banks exchanged, and banks in reverse order."""
     d = len(order)
-    for size in _BANKS:
-        if size > d // 2:
-            break
-        blocks = [order[i : i + size] for i in range(0, d - size + 1, size)]
-        for block in blocks:
-            yield _block_reversed(order, block)
-        for one, other in combinations(blocks, 2):
-            yield _exchanged(d, one, other)
-            yield _exchanged(d, one, other[::-1], ("each in reverse order",))
+    for size in sorted({*_BANKS, d // 2}):
+        if size > d // 2 or size < _BANKS[0]:
+            continue
+        # counted from the first channel, or so that the last bank is full
+        starts = sorted({*range(0, d - size + 1, size), *range(d % size, d - size + 1, size)})
+        for start in starts:
+            yield _block_reversed(order, order[start : start + size])
+        for start, next_one in combinations(starts, 2):
+            if next_one - start >= size:
+                one, other = order[start : start + size], order[next_one : next_one + size]
+                yield _exchanged(d, one, other)
+                yield _exchanged(d, one, other[::-1], ("each in reverse order",))
 
 
 def _exchanged(

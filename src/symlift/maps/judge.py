@@ -1,5 +1,5 @@
 """Weigh a map against the ways in which it can be wrong: a quick look at all of them, a close one
-at the best, and what the data cannot tell.
+at the best, and what the data leave open.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _rated(
     rough = [criterion.cost(one.positions, rough=True) for _, one in distinct]
     few = np.argsort(np.array(rough), kind="stable")[:_FEW] if rough else np.zeros(0, dtype=int)
     near = {int(k) for k in few}
-    # a group of contacts as a whole is what the data may be unable to tell: always closely
+    # a group of contacts as a whole is what the data may leave open: always closely
     always = {id(fault) for fault, _ in others}
     near |= {k for k, (fault, _) in enumerate(distinct) if fault.shanks or id(fault) in always}
     rated = []

@@ -19,7 +19,14 @@ CONVINCED = 0.5
 
 
 class MapVerdict(StrEnum):
-    """What a check comes to."""
+    """What the check of a map comes to.
+
+    Examples
+    --------
+    >>> from symlift.maps import MapVerdict
+    >>> MapVerdict.CANNOT_TELL.value
+    'cannot tell'
+    """
 
     RIGHT = "right"
     WRONG = "wrong"

@@ -1,4 +1,4 @@
-"""Motions of a whole map, which change no distance: no data can tell them, known places can."""
+"""Motions of a whole map, which change no distance: no data show them, known places do."""
 
 from __future__ import annotations
 
