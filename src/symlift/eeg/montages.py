@@ -25,7 +25,7 @@ from symlift.maps.verdict import CONVINCED, MapFault, named_faults
 __all__ = ["check_montage", "match_montage"]
 
 # half of a confidence, as of swaps; and what is left of it where another start ended as low
-_HALF, _RIVAL = 10.0, 0.3
+_HALF, _RIVAL = 5.0, 0.3
 
 
 def check_montage(

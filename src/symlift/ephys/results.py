@@ -165,9 +165,7 @@ class ProbeCheck:
 
     @property
     def probability(self) -> float:
-        """That the repaired map is right, from 0 to 1: the product over all faults and swaps; of a
-        map without faults, its confidence.
-        """
+        """That the repaired map is right: of one without faults, its confidence."""
         each = [one.probability for one in self.faults] + list(self.swap_confidence)
         return float(np.prod(each)) if each else self.confidence
 
