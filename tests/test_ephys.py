@@ -816,4 +816,8 @@ def test_the_tutorial_runs_word_for_word(tmp_path, monkeypatch):
     for code in re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
         exec(code, scope)  # noqa: S102 - that is the test
     assert scope["check"].swapped == (("10", "45"),)
+    assert [one.sentence for one in scope["banks"].faults] == [
+        "channels 16 to 31 are in reverse order"
+    ]
+    assert scope["ranks"][0].number == 1
     assert sorted(scope["recovered"].device_channel_indices) == list(range(64))

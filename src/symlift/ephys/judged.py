@@ -92,6 +92,10 @@ def judge_channels(
     progress("blocks", 0.55)
     whole = whole_motions(positions) if len(anchors.columns) else []
     judged = judge_map(criterion, positions, shanks, layouts, anchors, whole)
+    most = saturation(len(channels.living)) * max(len(channels.fields.amplitude), 1)
+    if not match and judged.cost > _DOUBTFUL * most:
+        # one of several layouts, and not this one: exchanges would only make it a little better
+        return JudgedMap(judged, (), 0.0, judged.positions)
     progress("exchanges", 0.7)
     left = find_exchanges(channels, judged.positions, every, progress)
     layout = any(one.fault.kind is Kind.LAYOUT for one in judged.faults)
@@ -103,7 +107,6 @@ def judge_channels(
             judged = Judgement((), (), positions, every, alone.cost, judged.claimed)
             left = alone
     placed = judged.positions[left.contact]
-    most = saturation(len(channels.living)) * max(len(channels.fields.amplitude), 1)
     anew = None
     doubtful = (
         left.cost > _DOUBTFUL * most
