@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.eeg.recordings import with_positions
-from symlift.maps.verdict import CONVINCED, MapFault, MapVerdict
+from symlift.maps.verdict import MapFault, MapVerdict, verdict_of
 
 __all__ = ["MontageCheck", "MontageMatch"]
 
@@ -68,12 +68,9 @@ class MontageCheck:
 
     @property
     def verdict(self) -> MapVerdict:
-        """Wrong, if anything is; else what the data leave open, and whether the rest is sure."""
-        if self.swapped or self.faults:
-            return MapVerdict.WRONG
-        if self.cannot_tell:
-            return MapVerdict.CANNOT_TELL
-        return MapVerdict.RIGHT if self.confidence >= CONVINCED else MapVerdict.UNCERTAIN
+        """Wrong, if anything is; else what is left open, and whether the rest is sure."""
+        wrong = bool(self.swapped or self.faults)
+        return verdict_of(wrong, bool(self.cannot_tell), self.confidence)
 
     def repaired(self, raw: Any) -> Any:
         """Put the channels of a copy of an MNE object where they belong.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.maps.verdict import CONVINCED, MapFault, MapVerdict
+from symlift.maps.verdict import MapFault, MapVerdict, verdict_of
 
 if TYPE_CHECKING:
     from probeinterface import Probe
@@ -156,12 +156,9 @@ class ProbeCheck:
 
     @property
     def verdict(self) -> MapVerdict:
-        """Wrong, if anything is; else what the traces leave open, and whether the rest is sure."""
-        if self.swapped or self.faults:
-            return MapVerdict.WRONG
-        if self.cannot_tell:
-            return MapVerdict.CANNOT_TELL
-        return MapVerdict.RIGHT if self.confidence >= CONVINCED else MapVerdict.UNCERTAIN
+        """Wrong, if anything is; else what is left open, and whether the rest is sure."""
+        wrong = bool(self.swapped or self.faults)
+        return verdict_of(wrong, bool(self.cannot_tell), self.confidence)
 
     @property
     def probability(self) -> float:

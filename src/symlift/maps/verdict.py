@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from symlift.maps.judge import Weighed
 
-__all__ = ["CONVINCED", "MapFault", "MapVerdict", "named_faults"]
+__all__ = ["CONVINCED", "MapFault", "MapVerdict", "named_faults", "verdict_of"]
 
 # confidence that a map without faults needs to be called right
 CONVINCED = 0.5
@@ -32,6 +32,15 @@ class MapVerdict(StrEnum):
     WRONG = "wrong"
     CANNOT_TELL = "cannot tell"
     UNCERTAIN = "uncertain"
+
+
+def verdict_of(wrong: bool, undecided: bool, confidence: float) -> MapVerdict:
+    """Wrong, if anything is; else what the data leave open, and whether the rest is sure."""
+    if wrong:
+        return MapVerdict.WRONG
+    if undecided:
+        return MapVerdict.CANNOT_TELL
+    return MapVerdict.RIGHT if confidence >= CONVINCED else MapVerdict.UNCERTAIN
 
 
 @dataclass(frozen=True)
