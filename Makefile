@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-ephys test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-ephys test-eeg test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -34,6 +34,16 @@ test-ephys: .venv-ephys/.ready
 	.venv-ephys/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
 	.venv-ephys/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[ephys]' pytest
 	touch .venv-ephys/.ready
+
+# montages with MNE's own objects, in an environment of its own
+test-eeg: .venv-eeg/.ready
+	.venv-eeg/$(PROGRAMS)/python -m pytest -q --noconftest tests/test_eeg.py
+
+.venv-eeg/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-eeg
+	.venv-eeg/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
+	.venv-eeg/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[eeg]' pytest
+	touch .venv-eeg/.ready
 
 # reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
 test-pages: $(READY)
@@ -128,4 +138,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-ephys .venv-wheel .venv-release build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv .venv-ephys .venv-eeg .venv-wheel .venv-release build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

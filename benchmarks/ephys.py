@@ -32,8 +32,8 @@ from scipy.signal import butter, sosfiltfilt
 
 from _common import RESULTS, write
 from symlift.ephys import check_probe, match_probe
-from symlift.ephys.motions import motions_of
 from symlift.ephys.wiring import Channels, read_channels
+from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps
 
 NAME = "ephys"
@@ -162,7 +162,8 @@ def checked(
         "wrong": len(named - wanted),
         "missed": len(wanted - named),
         "ok": check.ok,
-        "dead_right": sorted(ids[channel] for channel in check.dead) == dead.tolist(),
+        "dead_right": sorted(ids[channel] for channel in (*check.dead, *check.silent))
+        == dead.tolist(),
         "seconds": round(time.perf_counter() - began, 1),
     }
 

@@ -27,7 +27,11 @@ IGNORED = {
 # library.
 WITHOUT_EXAMPLE = {"EX01"}
 # Fields of settings have their reasons next to them; an enumeration takes no parameters of its own.
-WITHOUT_PARAMETERS = {"symlift.solvers.fast.settings.FastSettings", "symlift.Verdict"}
+WITHOUT_PARAMETERS = {
+    "symlift.solvers.fast.settings.FastSettings",
+    "symlift.Verdict",
+    "symlift.ephys.MapVerdict",
+}
 
 _ENTRY = re.compile(r"^::: (\S+)\n(?:    options:\n      members: \[(.*)\])?", re.MULTILINE)
 

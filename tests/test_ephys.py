@@ -15,21 +15,23 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
+from scipy.spatial.distance import cdist, pdist
 from typer.testing import CliRunner
 
 from symlift import InputError
 from symlift.cli import app
-from symlift.ephys import ProbeCheck, check_probe, match_probe
+from symlift.ephys import MapVerdict, ProbeCheck, check_probe, match_probe, read_kilosort
 from symlift.ephys.arrange import _shifted, arrange_channels, arranged, with_neighbours_anew
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
+from symlift.ephys.judged import judge_channels
 from symlift.ephys.levels import correlate, levels_of
-from symlift.ephys.motions import motions_of
 from symlift.ephys.shifts import moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import beyond, unslipped
 from symlift.ephys.whiten import flat_spectrum
 from symlift.ephys.wiring import Channels, contact_confidence, match_contacts, read_channels
+from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
 SMALL = Path(__file__).parent / "fixtures" / "ephys_4x4.npz"
@@ -363,7 +365,7 @@ def test_levels_and_correlations_do_not_depend_on_parts(small):
 
 def test_the_dead_channel_is_set_aside_and_all_others_are_placed(small, channels):
     dead = int(small["dead"])
-    np.testing.assert_array_equal(channels.which("dead"), [dead])
+    np.testing.assert_array_equal(channels.which("silent"), [dead])
     found = match_contacts(channels, small["positions"])
     truth = small["contact"][channels.living]
     assert found.contact[dead] == -1
@@ -374,15 +376,16 @@ def test_the_dead_channel_is_set_aside_and_all_others_are_placed(small, channels
 
 def test_a_right_map_raises_no_alarm_and_exchanges_are_found(small, channels):
     positions, count = small["positions"][small["contact"]], len(small["contact"])
-    assert find_exchanges(channels, positions, np.arange(count))[0] == []
+    assert find_exchanges(channels, positions, np.arange(count)).groups == ()
     claimed = np.arange(count)
     pairs = [tuple(channels.living[i : i + 2].tolist()) for i in (0, 5, 9)]
     for a, b in pairs:
         claimed[[a, b]] = claimed[[b, a]]
-    exchanges, sure = find_exchanges(channels, positions, claimed)
-    assert sorted(tuple(sorted(one.channels)) for one in exchanges) == pairs
-    assert all(one.confidence > 0.5 for one in exchanges)
-    assert sure > 0.5
+    exchanges = find_exchanges(channels, positions, claimed)
+    assert sorted(tuple(sorted(one.channels)) for one in exchanges.groups) == pairs
+    assert all(one.confidence > 0.5 for one in exchanges.groups)
+    assert exchanges.confidence > 0.5
+    assert exchanges.moved == 6
 
 
 # with free contacts at the end, a start that moves a channel there is out of bounds
@@ -400,7 +403,7 @@ def test_exchanges_of_most_channels_of_a_line_with_gaps_are_named(seed, gaps):
     claimed = truth.copy()
     for a, b in pairs:
         claimed[[a, b]] = claimed[[b, a]]
-    exchanges, _ = find_exchanges(channels, points, claimed)
+    exchanges = find_exchanges(channels, points, claimed).groups
     assert {frozenset(one.channels) for one in exchanges} == {frozenset(p.tolist()) for p in pairs}
 
 
@@ -419,7 +422,7 @@ def test_probes_are_matched_and_checked_through_a_recording(small):
     assert isinstance(wrong, ProbeCheck)
     assert not wrong.ok
     assert wrong.swapped == ((f"ch{a}", f"ch{b}"),)
-    assert wrong.dead == (f"ch{int(small['dead'])}",)
+    assert wrong.silent == (f"ch{int(small['dead'])}",)
     # the same through a wired probe instead of the recording's own map
     device = np.argsort(small["contact"])
     assert check_probe(recorded(small, (a, b)), Probe(small["positions"], device)).ok
@@ -437,7 +440,7 @@ def test_copies_and_floating_channels_are_named(small):
     found = check_probe(recording)
     assert found.duplicated == ((f"ch{copied}", f"ch{original}"),)
     assert found.floating == (f"ch{floating}",)
-    assert found.dead == (f"ch{dead}",)
+    assert found.silent == (f"ch{dead}",)
 
 
 def test_the_example_checks_and_wires_and_draws(small, tmp_path, capsys):
@@ -493,6 +496,239 @@ def test_without_the_extra_a_command_says_what_to_install(monkeypatch):
     monkeypatch.setattr("symlift.cli.probe.find_spec", lambda name: None)
     with pytest.raises(InputError, match="pip install"):
         runner.invoke(app, ["probe", "check", "nothing"], catch_exceptions=False)
+
+
+# -- blocks ----------------------------------------------------------------------------------------
+
+
+def claims(small: dict[str, np.ndarray], to: np.ndarray) -> Recording:
+    """The small recording with a map on which channel i has the place of channel to[i]."""
+    recording = recorded(small)
+    assert recording.locations is not None
+    recording.locations = recording.locations[to]
+    return recording
+
+
+def by_contact(small: dict[str, np.ndarray], contacts: np.ndarray) -> np.ndarray:
+    """A map, from the contact that each contact's channel is said to be on."""
+    channel = np.argsort(small["contact"])
+    return channel[contacts[small["contact"]]]
+
+
+def same_distances(one: np.ndarray, other: np.ndarray, living: np.ndarray) -> bool:
+    return bool(np.abs(pdist(one[living]) - pdist(other[living])).max() < 1e-6)
+
+
+@pytest.fixture
+def living(small) -> np.ndarray:
+    return np.setdiff1d(np.arange(16), [int(small["dead"])])
+
+
+@pytest.fixture
+def read_once(channels, monkeypatch):
+    """Checks of the small recording share one reading of its traces."""
+    monkeypatch.setattr("symlift.ephys.probes.read_channels", lambda *_: channels)
+
+
+def test_a_bank_in_reverse_is_named_and_put_right(small, living, read_once):
+    to = np.arange(16)
+    to[8:16] = to[8:16][::-1]
+    check = check_probe(claims(small, to))
+    assert check.verdict is MapVerdict.WRONG
+    assert not check.ok
+    assert [one.kind for one in check.faults] == ["reversed"]
+    assert check.faults[0].sentence == "channels ch8 to ch15 are in reverse order"
+    assert check.probability > 0.9
+    assert check.swapped == ()
+    assert same_distances(check.positions, small["positions"][small["contact"]], living)
+
+
+@pytest.mark.parametrize("fault", ["shifted", "exchanged", "snake"])
+def test_other_faults_of_blocks_are_repaired(small, living, read_once, fault):
+    to = np.arange(16)
+    if fault == "shifted":
+        to[5:] = np.roll(to[5:], -1)
+    elif fault == "exchanged":
+        to[:4], to[12:] = np.arange(12, 16), np.arange(4)
+    else:
+        contacts = np.arange(16).reshape(4, 4)
+        contacts[1::2] = contacts[1::2, ::-1]
+        to = by_contact(small, contacts.ravel())
+    check = check_probe(claims(small, to))
+    assert check.verdict is MapVerdict.WRONG
+    assert len(check.faults) + len(check.swapped) <= 2
+    assert same_distances(check.positions, small["positions"][small["contact"]], living)
+
+
+def test_a_map_that_nothing_explains_is_wired_anew(small, living, read_once):
+    to = np.random.default_rng(3).permutation(16)
+    check = check_probe(claims(small, to))
+    assert check.verdict is MapVerdict.WRONG
+    assert same_distances(check.positions, small["positions"][small["contact"]], living)
+
+
+def test_another_layout_is_named(small, living, read_once):
+    line = Probe(np.c_[np.zeros(16), 20.0 * np.arange(16)], np.arange(16))
+    true = Probe(small["positions"], np.argsort(small["contact"]))
+    check = check_probe(recorded(small), line, layouts=[true])
+    assert [one.kind for one in check.faults] == ["layout"]
+    assert same_distances(check.positions, small["positions"][small["contact"]], living)
+    ranks = match_probe(recorded(small), [line, true])
+    assert [one.number for one in ranks] == [1, 0]
+    assert ranks[0].probability > 0.95
+    assert ranks[0].faults == ()
+    np.testing.assert_array_equal(
+        ranks[0].probe.device_channel_indices, true.device_channel_indices
+    )
+
+
+def test_anchors_tell_what_traces_cannot(small, living, read_once):
+    """The square turned as a whole keeps every distance."""
+    turned = np.arange(16).reshape(4, 4)[::-1, ::-1].ravel()
+    recording = claims(small, by_contact(small, turned))
+    plain = check_probe(recording)
+    assert plain.ok
+    assert len(plain.whole) == 7
+    wired = Probe(small["positions"], np.argsort(turned[small["contact"]]))
+    known = {f"ch{i}": int(small["contact"][i]) for i in (1, 2)}
+    check = check_probe(recorded(small), wired, anchors=known)
+    assert [one.kind for one in check.faults] == ["turned"]
+    assert "180" in check.faults[0].sentence
+    np.testing.assert_allclose(check.positions, small["positions"][small["contact"]])
+    assert check.whole == ()
+    match = match_probe(recorded(small), Probe(small["positions"]), anchors=known)
+    device = match.probe.device_channel_indices
+    assert all(device[small["contact"][i]] == i for i in living)
+    with pytest.raises(InputError, match="no channel of this id"):
+        check_probe(recording, anchors={"none": 1})
+    with pytest.raises(InputError, match="numbers start at 0"):
+        check_probe(recording, anchors={"ch1": 16})
+
+
+def two_shanks(apart: float, seed: int = 0) -> tuple[Channels, np.ndarray]:
+    """Fields of neurons on two shanks of twelve contacts, ``apart`` steps from each other."""
+    rng = np.random.default_rng(seed)
+    points = np.array([(apart * k, float(i)) for k in (0, 1) for i in range(12)])
+    fields = fields_of(rng, sources(rng, points), points)
+    near = np.exp(-((cdist(points, points) / 1.5) ** 2))
+    return Channels(
+        np.full(24, "", dtype="<U9"), np.full(24, -1), np.arange(24), near, fields
+    ), points
+
+
+def test_shanks_that_share_no_neuron_cannot_be_told():
+    channels, points = two_shanks(40.0)
+    judged = judge_channels(channels, points)
+    assert judged.judgement.faults == ()
+    kinds = {one.fault.kind.value for one in judged.judgement.undecided}
+    assert "turned" in kinds
+    assert all(0.05 < one.probability < 0.95 for one in judged.judgement.undecided)
+
+
+def test_a_shank_upside_down_is_told_where_neurons_are_shared():
+    channels, points = two_shanks(3.0)
+    assert judge_channels(channels, points).judgement.undecided == ()
+    turned = points.copy()
+    turned[12:] = turned[12:][::-1]
+    judged = judge_channels(channels, turned)
+    assert [one.fault.kind.value for one in judged.judgement.faults] == ["turned"]
+    assert judged.judgement.faults[0].fault.shanks == (1,)
+    assert same_distances(judged.positions, points, np.arange(24))
+
+
+def test_windows_say_when_the_map_changed(small):
+    recording = recorded(small)
+    half = len(recording.traces) // 2
+    bank = np.arange(8, 16)
+    recording.traces = recording.traces.copy()
+    recording.traces[half:, bank] = recording.traces[half:, bank[::-1]]
+    seconds = half / recording.sampling_frequency
+    check = check_probe(recording, windows=seconds)
+    assert [one.verdict.value for one in check.windows] == ["right", "wrong"]
+    assert check.changed is not None
+    assert check.changed.start == pytest.approx(seconds)
+    assert check.changed.sentences == ("channels ch8 to ch15 are in reverse order",)
+    with pytest.raises(InputError, match="5 s or more"):
+        check_probe(recording, windows="3 parsecs")
+
+
+def test_channels_without_spikes_are_called_that(small, channels):
+    quiet = int(channels.living[4])
+    fields = channels.fields
+    amplitude = fields.amplitude.copy()
+    amplitude[:, 4] = 0.1 * fields.error[:, 4]
+    assert quiet not in channels.unheard
+    assert quiet in replace(channels, fields=replace(fields, amplitude=amplitude)).unheard
+
+
+# -- folders of Kilosort ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sorted_folder(small, tmp_path) -> Path:
+    """What Kilosort leaves: a raw file with one more channel, its map with a bank in reverse."""
+    folder = tmp_path / "kilosort4"
+    folder.mkdir()
+    raw = np.zeros((len(small["traces"]), 17), dtype=np.float32)
+    raw[:, 1:] = small["traces"]
+    raw.tofile(tmp_path / "raw.bin")
+    positions = small["positions"][small["contact"]]
+    positions[8:] = positions[8:][::-1].copy()
+    np.save(folder / "channel_map.npy", np.arange(1, 17, dtype=np.int32)[:, None])
+    np.save(folder / "channel_positions.npy", positions.astype(np.float32))
+    (folder / "params.py").write_text(
+        "dat_path = '../raw.bin'\nn_channels_dat = 17\ndtype = 'float32'\noffset = 0\n"
+        f"sample_rate = {float(small['rate'])}\nhp_filtered = False\nimport os\n"
+    )
+    return folder
+
+
+def test_a_folder_of_kilosort_is_checked_and_repaired(small, sorted_folder, tmp_path, living):
+    out = tmp_path / "repaired"
+    words = ["probe", "check", str(sorted_folder), "--repair", str(out), "--exit-code"]
+    done = runner.invoke(app, words)
+    assert done.exit_code == 3, done.output
+    assert "channels 9 to 16 are in reverse order" in done.output
+    positions = np.load(out / "channel_positions.npy")
+    assert positions.dtype == np.float32
+    assert same_distances(positions, small["positions"][small["contact"]], living)
+    probe = json.loads((out / "probe.json").read_text())
+    assert probe["chanMap"] == list(range(1, 17))
+    assert probe["n_chan"] == 17
+    for name in ("channel_map.npy", "channel_positions.npy"):
+        (sorted_folder / name).write_bytes((out / name).read_bytes())
+    again = runner.invoke(app, ["probe", "check", str(sorted_folder), "--json", "--exit-code"])
+    assert again.exit_code == 0, again.output
+    verdict = json.loads(again.stdout)
+    assert verdict["verdict"] == "right"
+    assert verdict["silent"] == [str(int(small["dead"]) + 1)]
+    assert len(verdict["positions"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("channel_map.npy", None, "has no channel_map.npy"),
+        ("channel_map.npy", b"no array", "is no array of numbers"),
+        ("channel_map.npy", np.arange(16) + 9, "names channels twice, or such as are not"),
+        ("channel_positions.npy", np.zeros((5, 2)), "but channel_map.npy has 16 channels"),
+        ("channel_positions.npy", np.full((16, 2), np.nan), "NaN or infinity"),
+        ("params.py", b"dat_path = (", "not what phy writes"),
+        ("params.py", b"dat_path = 'none.bin'", "none.bin does not exist"),
+        ("params.py", b"dat_path = '../raw.bin'", "no number n_channels_dat"),
+        ("params.py", b"x = 1", "names no raw file"),
+    ],
+)
+def test_damaged_folders_of_kilosort_are_refused(sorted_folder, name, content, message):
+    path = sorted_folder / name
+    if content is None:
+        path.unlink()
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_kilosort(sorted_folder)
 
 
 # -- with SpikeInterface itself (make test-ephys) --------------------------------------------------
@@ -580,4 +816,8 @@ def test_the_tutorial_runs_word_for_word(tmp_path, monkeypatch):
     for code in re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
         exec(code, scope)  # noqa: S102 - that is the test
     assert scope["check"].swapped == (("10", "45"),)
+    assert [one.sentence for one in scope["banks"].faults] == [
+        "channels 16 to 31 are in reverse order"
+    ]
+    assert scope["ranks"][0].number == 1
     assert sorted(scope["recovered"].device_channel_indices) == list(range(64))

@@ -193,6 +193,8 @@ def defined_names() -> dict[str, list[str]]:
     for name, path in our_modules():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                if any(getattr(one, "id", "") == "overload" for one in node.decorator_list):
+                    continue
                 homes.setdefault(node.name, []).append(name)
     return homes
 

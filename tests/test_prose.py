@@ -27,7 +27,8 @@ HABITS = {
     "'a' for 'per'": rf"\b\d*({UNITS}) an? ({THINGS})\b",
     "'beside' for 'next to', 'relative to' or 'in addition to'": r"\bbeside\b",
     "'but for' for 'except' or 'up to'": r"\bbut for\b",
-    "'tell' for 'distinguish', 'report' or 'show'": r"\b(tells?|told|telling)\b",
+    # "cannot tell" is a verdict on a map
+    "'tell' for 'distinguish', 'report' or 'show'": r"(?<!cannot )\b(tells?|told|telling)\b",
     "a role of Sphinx": r":(func|class|meth|mod|attr|data):`[~\w]",
     "an item of a list that readers do not have": r"\(items? \d",
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from symlift.cli.console import AsJson, Overwrite, Quiet, Steps, echo, print_json
 from symlift.errors import InputError
@@ -16,7 +18,12 @@ from symlift.storage.atomic import write_atomically
 if TYPE_CHECKING:
     from probeinterface import Probe
 
+    from symlift.ephys import MapFault, ProbeCheck, ProbeMatch, ProbeRank
+
 __all__ = ["probe_app"]
+
+# confidence below which a channel is named
+_UNSURE = 0.5
 
 probe_app = typer.Typer(
     help="Which wire is which electrode? Probes of recordings.", no_args_is_help=True
@@ -26,7 +33,7 @@ Recording = Annotated[
     Path,
     typer.Argument(
         metavar="REC",
-        help="A recording that SpikeInterface reads: a folder it saved, .nwb, .raw, …",
+        help="What SpikeInterface reads (a folder it saved, .nwb, …), or Kilosort's folder.",
     ),
 ]
 ProbeFile = Annotated[
@@ -37,83 +44,216 @@ OutFile = Annotated[
 ]
 
 
+Anchors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--anchor", metavar="ID=CONTACT", help="A contact that is known, numbered from 0; repeat."
+    ),
+]
+
+
 @probe_app.command()
 def check(
     recording: Recording,
     probe: ProbeFile = None,
+    layout: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--layout", metavar="FILE", help="Another wired probe that it may be; repeat."
+        ),
+    ] = None,
+    anchor: Anchors = None,
+    windows: Annotated[
+        str | None, typer.Option(help="Check parts of this length: 1min, 30s.")
+    ] = None,
+    repair: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT",
+            help="Where the repaired map goes: a probe's .json, or for Kilosort a new folder.",
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 if the map is not right.")
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="Exit with 3 if the map is not right, with 4 if the traces cannot tell.",
+        ),
     ] = False,
 ) -> None:
-    """Is the map of a recording what its traces say? Lists swapped, dead, duplicated and floating
-    channels.
+    """Is the map of a recording what its traces say? Lists blocks that are reversed, shifted,
+    exchanged or turned, channels that are swapped, without spikes, dead, duplicated and floating,
+    and what the traces cannot tell.
 
     Example: symlift probe check recording
     """
-    _needed()
-    from symlift.ephys import check_probe
+    if not _of_kilosort(recording):
+        _needed()
+    from symlift.ephys import MapVerdict, check_probe
 
+    _free(repair, overwrite)
     claimed = None if probe is None else _read_probe(probe)
+    read = _read(recording)
     with Steps(quiet) as progress:
-        result = check_probe(_read(recording), claimed, progress=progress)
+        result = check_probe(
+            read,
+            claimed,
+            layouts=[_read_probe(one) for one in layout or ()],
+            anchors=_anchors(read, anchor),
+            windows=windows,
+            progress=progress,
+        )
+    if repair is not None:
+        _write_repaired(read, result.positions, repair)
     if as_json:
-        print_json(
-            {
-                "ok": result.ok, "confidence": round(result.confidence, 4),
-                "swapped": [_names(group) for group in result.swapped],
-                "swap_confidence": [round(sure, 4) for sure in result.swap_confidence],
-                "dead": _names(result.dead), "floating": _names(result.floating),
-                "duplicated": [_names(pair) for pair in result.duplicated],
-            }
-        )  # fmt: skip
+        print_json(_verdict(result))
     elif not quiet:
-        words = "right" if result.ok else "not right" if result.swapped else "uncertain"
-        echo(f"the map is {words} (confidence {result.confidence:.2f})")
-        for group, sure in zip(result.swapped, result.swap_confidence, strict=True):
-            echo(f"swapped: {' '.join(_names(group))} (confidence {sure:.2f})")
-        for word, channels in (("dead", result.dead), ("floating", result.floating)):
-            if channels:
-                echo(f"{word}: {' '.join(_names(channels))}")
-        for copy, original in result.duplicated:
-            echo(f"duplicated: {copy} repeats {original}")
+        for line in _lines(result):
+            echo(line)
+        if repair is not None:
+            echo(f"repaired map: {repair}")
     if exit_code and not result.ok:
-        raise typer.Exit(3)
+        raise typer.Exit(4 if result.verdict is MapVerdict.CANNOT_TELL else 3)
+
+
+def _verdict(result: ProbeCheck) -> dict[str, Any]:
+    """The check as one object, to be attached to a report."""
+
+    def plain(one: MapFault) -> dict[str, Any]:
+        return {
+            "kind": one.kind, "sentence": one.sentence, "channels": _names(one.channels),
+            "probability": round(one.probability, 4), "gain": round(one.gain, 2),
+        }  # fmt: skip
+
+    return {
+        "ok": result.ok, "verdict": result.verdict.value,
+        "confidence": round(result.confidence, 4), "probability": round(result.probability, 4),
+        "faults": [plain(one) for one in result.faults],
+        "cannot_tell": [plain(one) for one in result.cannot_tell], "whole": list(result.whole),
+        "swapped": [_names(group) for group in result.swapped],
+        "swap_confidence": [round(sure, 4) for sure in result.swap_confidence],
+        "silent": _names(result.silent), "dead": _names(result.dead),
+        "floating": _names(result.floating),
+        "duplicated": [_names(pair) for pair in result.duplicated],
+        "positions": [[round(float(x), 4) for x in at] for at in result.positions],
+        "windows": [
+            {"start": one.start, "stop": round(one.stop, 3), "verdict": one.verdict.value,
+             "sentences": list(one.sentences)}
+            for one in result.windows
+        ],
+    }  # fmt: skip
+
+
+def _lines(result: ProbeCheck) -> Iterator[str]:
+    """The check in words."""
+    from symlift.ephys import MapVerdict
+
+    words = {
+        MapVerdict.RIGHT: f"the map is right (confidence {result.confidence:.2f})",
+        MapVerdict.WRONG: "the map is not right",
+        MapVerdict.CANNOT_TELL: "the traces cannot tell whether the map is right",
+        MapVerdict.UNCERTAIN: f"the map is uncertain (confidence {result.confidence:.2f})",
+    }
+    yield words[result.verdict]
+    for one in result.windows:
+        wrong = "; ".join(one.sentences)
+        yield f"{one.start:g} to {one.stop:g} s: {one.verdict.value}{': ' if wrong else ''}{wrong}"
+    for fault in result.faults:
+        yield f"{fault.kind}: {fault.sentence} (probability {fault.probability:.2f})"
+    for group, sure in zip(result.swapped, result.swap_confidence, strict=True):
+        yield f"swapped: {' '.join(_names(group))} (confidence {sure:.2f})"
+    if len(result.faults) + len(result.swapped) > 1:
+        yield f"the map without all of this is right with a probability of {result.probability:.2f}"
+    for fault in result.cannot_tell:
+        yield f"cannot tell: whether {fault.sentence} (probability {fault.probability:.2f})"
+    if result.whole:
+        yield f"cannot tell: whether the whole probe is {', '.join(result.whole)} (give --anchor)"
+    for word, channels in (
+        ("without spikes", result.silent),
+        ("dead", result.dead),
+        ("floating", result.floating),
+    ):
+        if channels:
+            yield f"{word}: {' '.join(_names(channels))}"
+    for copy, original in result.duplicated:
+        yield f"duplicated: {copy} repeats {original}"
+
+
+def _anchors(recording: Any, given: list[str] | None) -> dict[Any, int] | None:
+    """Contacts by the ids of channels, which are numbers or words."""
+    if not given:
+        return None
+    ids = {str(channel): channel for channel in recording.channel_ids}
+    anchors = {}
+    for text in given:
+        name, _, contact = text.rpartition("=")
+        if not contact.isdecimal() or not name:
+            raise InputError(f"anchor {text!r} is not understood: give ID=CONTACT, such as ch3=17")
+        if name not in ids:
+            raise InputError(f"anchor {text!r}: the recording has no channel {name}")
+        anchors[ids[name]] = int(contact)
+    return anchors
+
+
+def _write_repaired(recording: Any, positions: NDArray, out: Path) -> None:
+    """A folder like Kilosort's, or a probe wired in the order of channels."""
+    from symlift.ephys.kilosort import KilosortFolder, write_kilosort_map
+
+    if isinstance(recording, KilosortFolder):
+        out.mkdir(exist_ok=True)
+        write_kilosort_map(recording, positions, out)
+        return
+    from probeinterface import Probe
+
+    probe = Probe(ndim=2, si_units="um")
+    probe.set_contacts(positions=positions, shapes="circle", shape_params={"radius": 5})
+    probe.set_device_channel_indices(list(range(len(positions))))
+    _write_probe(probe, out)
 
 
 @probe_app.command()
 def match(
     recording: Recording,
-    probe: ProbeFile = None,
+    probe: Annotated[
+        list[Path] | None,
+        typer.Option("--probe", metavar="FILE", help="A probe; several of them are ranked."),
+    ] = None,
     out: OutFile = None,
+    anchor: Anchors = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Wire a probe of known geometry: which channel is on which contact?
+    """Wire a probe of known geometry: which channel is on which contact? Or rank several layouts.
 
     Example: symlift probe match recording --probe probe.json --out wired.json
     """
     _needed()
     _free(out, overwrite)
-    if probe is None:
+    if not probe:
         raise InputError(
             "match needs the geometry: give --probe FILE, or `symlift probe recover --grid` for a"
             " line or rectangle"
         )
     from symlift.ephys import match_probe
 
-    geometry = _read_probe(probe)
+    layouts = [_read_probe(one) for one in probe]
+    read = _read(recording)
+    known = _anchors(read, anchor)
     with Steps(quiet) as progress:
-        wired = match_probe(_read(recording), geometry, progress=progress)
-    _finish(
-        wired.probe,
-        out,
-        as_json,
-        quiet,
-        {"confidence": [round(float(c), 4) for c in wired.confidence]},
-    )
+        if len(layouts) > 1:
+            ranks = match_probe(read, layouts, anchors=known, progress=progress)
+            _finish_ranks(ranks, probe, out, as_json, quiet)
+            return
+        wired = match_probe(read, layouts[0], anchors=known, progress=progress)
+    sure = [round(float(c), 4) for c in wired.confidence]
+    _finish(wired.probe, out, as_json, quiet, {"confidence": sure})
+    if not (as_json or quiet):
+        for line in _confidence_lines(wired, read):
+            echo(line)
 
 
 @probe_app.command()
@@ -142,6 +282,52 @@ def recover(
     _finish(recovered, out, as_json, quiet, {})
 
 
+def _confidence_lines(wired: ProbeMatch, recording: Any) -> Iterator[str]:
+    """How sure each shank is, and the channels that are not."""
+    from symlift.ephys.claimed import shanks_of
+
+    sure = wired.confidence
+    device = np.asarray(wired.probe.device_channel_indices)
+    shanks = shanks_of(wired.probe)
+    for shank in range(0 if shanks is None else int(shanks.max()) + 1):
+        on = device[(shanks == shank) & (device >= 0)]
+        living = sure[on][sure[on] > 0]
+        if len(living):
+            yield f"shank {shank}: confidence {np.median(living):.2f} (least {living.min():.2f})"
+    ids = [str(channel) for channel in recording.channel_ids]
+    unsure = [f"{ids[i]} ({sure[i]:.2f})" for i in np.flatnonzero((sure > 0) & (sure < _UNSURE))]
+    nowhere = [ids[i] for i in np.flatnonzero(sure == 0)]
+    yield f"confidence: {np.median(sure[sure > 0]):.2f} in the middle, {sure[sure > 0].min():.2f}"
+    if unsure:
+        yield f"unsure: {' '.join(unsure)}"
+    if nowhere:
+        yield f"without spikes, on contacts that are left: {' '.join(nowhere)}"
+
+
+def _finish_ranks(
+    ranks: tuple[ProbeRank, ...], files: list[Path], out: Path | None, as_json: bool, quiet: bool
+) -> None:
+    """Layouts, the best first; the best is written."""
+    if out is not None:
+        _write_probe(ranks[0].probe, out)
+    if as_json:
+        shown = [
+            {
+                "file": str(files[one.number]),
+                "probability": round(one.probability, 4),
+                "cost": round(one.cost, 2),
+                "changed": [fault.sentence for fault in one.faults],
+            }
+            for one in ranks
+        ]
+        print_json({"probe": None if out is None else str(out), "layouts": shown})
+    elif not quiet:
+        for one in ranks:
+            changed = "; ".join(fault.sentence for fault in one.faults)
+            tail = f", where {changed}" if changed else ""
+            echo(f"{files[one.number]}: probability {one.probability:.2f}{tail}")
+
+
 def _names(channels: tuple[Any, ...]) -> list[str]:
     return [str(channel) for channel in channels]
 
@@ -159,10 +345,18 @@ def _free(out: Path | None, overwrite: bool) -> None:
         raise InputError(f"{out.parent} is not a folder: make it first")
 
 
+def _of_kilosort(path: Path) -> bool:
+    return (path / "channel_map.npy").is_file()
+
+
 def _read(path: Path) -> Any:
-    """Read a recording with SpikeInterface."""
+    """Read a recording with SpikeInterface, or a folder of Kilosort or phy without it."""
     if not path.exists():
         raise InputError(f"{path} does not exist: give a recording that SpikeInterface reads")
+    if _of_kilosort(path):
+        from symlift.ephys import read_kilosort
+
+        return read_kilosort(path)
     from spikeinterface.core import load
 
     tries: list[Callable[[], Any]] = [lambda: load(path)]
@@ -203,17 +397,22 @@ def _read_probe(path: Path) -> Probe:
     return probes[0]
 
 
+def _write_probe(probe: Probe, out: Path) -> None:
+    """Whole or not at all."""
+    from probeinterface import write_probeinterface
+
+    with write_atomically(out) as temporary:
+        write_probeinterface(temporary, probe)
+
+
 def _finish(
     probe: Probe, out: Path | None, as_json: bool, quiet: bool, more: dict[str, Any]
 ) -> None:
-    """Write the probe to the given file, whole or not at all, and print the result."""
-    from probeinterface import write_probeinterface
-
+    """Write the probe to the given file and print the result."""
     device = [int(channel) for channel in probe.device_channel_indices]
     placed = sum(channel >= 0 for channel in device)
     if out is not None:
-        with write_atomically(out) as temporary:
-            write_probeinterface(temporary, probe)
+        _write_probe(probe, out)
     if as_json:
         print_json(
             {"probe": None if out is None else str(out), "device_channel_indices": device, **more}

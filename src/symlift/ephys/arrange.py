@@ -25,9 +25,9 @@ from symlift.ephys.fields import (
     loss,
     residuals,
 )
-from symlift.ephys.motions import motions_of
 from symlift.ephys.shifts import Shift, moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import unslipped
+from symlift.maps.motions import motions_of
 
 __all__ = ["Arranged", "arrange_channels", "arranged", "improved", "with_neighbours_anew"]
 

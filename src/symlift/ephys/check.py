@@ -13,16 +13,16 @@ from scipy.optimize import linear_sum_assignment
 
 from symlift.ephys.arrange import Arranged, arranged, improved, with_neighbours_anew
 from symlift.ephys.fields import Fields, best_contacts, contact_costs
-from symlift.ephys.motions import motions_of, turns
 from symlift.ephys.slips import filled
 from symlift.ephys.wiring import Channels
+from symlift.maps.motions import motions_of, turns
 from symlift.search.moves.descent import refine
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 from symlift.statistics.correlations import fisher, partial_correlations
 
-__all__ = ["Exchange", "find_exchanges"]
+__all__ = ["Exchange", "Exchanges", "find_exchanges"]
 
 # least gain in cost for an exchange to be reported: exchanges on right maps gain less, true ones
 # more
@@ -46,15 +46,30 @@ class Exchange:
     confidence: float
 
 
+@dataclass(frozen=True)
+class Exchanges:
+    """What is exchanged, the confidence that nothing else is, the contacts (d,) after that, and
+    what these leave unexplained.
+    """
+
+    groups: tuple[Exchange, ...]
+    confidence: float
+    contact: NDArray[np.int64]
+    cost: float
+
+    @property
+    def moved(self) -> int:
+        """How many channels are elsewhere."""
+        return sum(len(one.channels) for one in self.groups)
+
+
 def find_exchanges(
     channels: Channels,
     positions: NDArray,
     claimed: NDArray[np.int64],
     progress: Progress = no_progress,
-) -> tuple[list[Exchange], float]:
-    """Exchanges that turn the ``claimed`` contacts (d,) into those that explain the fields best,
-    and the confidence that there are no others.
-    """
+) -> Exchanges:
+    """Exchanges that turn the ``claimed`` contacts (d,) into those that explain the fields best."""
     points, _ = in_steps(positions)
     fields, living = channels.fields, channels.living
     slot = claimed[living]
@@ -79,7 +94,10 @@ def find_exchanges(
             )
         else:
             slots = undone
-    return exchanges, _stability(fields, points, arranged(fields, points, slots))
+    after = arranged(fields, points, slots)
+    contact = claimed.copy()
+    contact[living] = slots
+    return Exchanges(tuple(exchanges), _stability(fields, points, after), contact, after.cost)
 
 
 def _from_elsewhere(

@@ -2,89 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
-from symlift.ephys.check import find_exchanges
-from symlift.ephys.traces import parts_of
-from symlift.ephys.wiring import Channels, match_contacts, read_channels
+from symlift.ephys.check import Exchange
+from symlift.ephys.claimed import (
+    ClaimedMap,
+    claimed_map,
+    contacts_of,
+    seconds_of_window,
+    shanks_of,
+    wired_contacts,
+)
+from symlift.ephys.judged import FieldCriterion, JudgedMap, judge_channels, rejudged
+from symlift.ephys.results import ProbeCheck, ProbeMatch, ProbeRank, WindowCheck
+from symlift.ephys.traces import parts_of, seconds_in
+from symlift.ephys.wiring import Channels, Wiring, match_contacts, read_channels
 from symlift.errors import InputError
+from symlift.maps.judge import NO_ANCHORS, TEMPERATURE, Anchors
+from symlift.maps.verdict import CONVINCED, MapFault, named_faults
+from symlift.maps.whole import whole_motions
 from symlift.solvers.contract import Progress, no_progress
 
 if TYPE_CHECKING:
     from probeinterface import Probe
 
-__all__ = ["ProbeCheck", "ProbeMatch", "check_probe", "match_probe", "recover_probe"]
-
-# confidence that a map without exchanges needs to be called right
-_CONVINCED = 0.5
-
-
-@dataclass(frozen=True)
-class ProbeMatch:
-    """A probe with its wiring, and how sure the contact of each channel is.
-
-    Parameters
-    ----------
-    probe : Probe
-        The probe; ``device_channel_indices`` number the channels as ``recording.channel_ids`` does.
-    confidence : ndarray, (d,)
-        From 0 to 1 for each channel of the recording; 0 for those without signal, which get the
-        contacts that are left. It compares other contacts of a channel, alone and together with
-        its neighbours, its row or the whole probe.
-
-    Examples
-    --------
-    >>> from symlift.ephys import match_probe
-    >>> match = match_probe(recording, probe)  # doctest: +SKIP
-    >>> match.probe.device_channel_indices  # doctest: +SKIP
-    """
-
-    probe: Probe
-    confidence: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ProbeCheck:
-    """What a check of the map found; channels are named by their ids.
-
-    Parameters
-    ----------
-    ok : bool
-        Nothing is exchanged, and the data would show it if it were.
-    swapped : tuple
-        Groups of channels that have each other's contacts, two in most cases.
-    dead : tuple
-        Channels without signal, flat or with the usual noise.
-    duplicated : tuple
-        Pairs of a channel and the one that it repeats.
-    floating : tuple
-        Channels without signal that have more noise than others.
-    confidence : float
-        From 0 to 1, that ``swapped`` is complete.
-    swap_confidence : tuple
-        From 0 to 1, for each entry of ``swapped``.
-
-    Examples
-    --------
-    >>> from symlift.ephys import ProbeCheck
-    >>> check = ProbeCheck(False, (("ch3", "ch7"),), (), (), (), 0.98, (0.99,))
-    >>> check.swapped
-    (('ch3', 'ch7'),)
-    """
-
-    ok: bool
-    swapped: tuple[tuple[Any, ...], ...]
-    dead: tuple[Any, ...]
-    duplicated: tuple[tuple[Any, Any], ...]
-    floating: tuple[Any, ...]
-    confidence: float
-    swap_confidence: tuple[float, ...] = field(default=())
+__all__ = ["check_probe", "match_probe", "recover_probe"]
 
 
 def recover_probe(
@@ -143,22 +92,53 @@ def recover_probe(
     return match_probe(recording, probe, progress=progress).probe
 
 
-def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progress) -> ProbeMatch:
-    """Which channel of a recording is on which contact of a probe, from the traces alone.
+@overload
+def match_probe(
+    recording: Any,
+    probe: Sequence[Probe],
+    *,
+    anchors: Mapping[Any, int] | None = None,
+    progress: Progress = no_progress,
+) -> tuple[ProbeRank, ...]: ...
+
+
+@overload
+def match_probe(
+    recording: Any,
+    probe: Probe,
+    *,
+    anchors: Mapping[Any, int] | None = None,
+    progress: Progress = no_progress,
+) -> ProbeMatch: ...
+
+
+def match_probe(
+    recording: Any,
+    probe: Probe | Sequence[Probe],
+    *,
+    anchors: Mapping[Any, int] | None = None,
+    progress: Progress = no_progress,
+) -> ProbeMatch | tuple[ProbeRank, ...]:
+    """Find the contact of each channel, from the traces alone, or rank several layouts.
 
     Parameters
     ----------
     recording : BaseRecording
         A SpikeInterface recording, as it is or filtered.
-    probe : Probe
-        The geometry; its wiring, if it has one, is not used.
+    probe : Probe or sequence of Probe
+        The geometry; its wiring, if it has one, is not used. Of several layouts each is taken as
+        it is wired, and with the faults that maps have: mirrored, turned or exchanged in parts,
+        rows and columns exchanged. One that is not wired is wired from nothing.
+    anchors : mapping, optional
+        Contacts that are known: the id of a channel and the number of its contact.
     progress : callable, optional
         Called with the stage and the share that is done.
 
     Returns
     -------
-    ProbeMatch
-        A copy of the probe, wired; up to motions under which the geometry looks the same.
+    ProbeMatch or tuple of ProbeRank
+        A copy of the probe, wired; up to motions under which the geometry looks the same. Of
+        several layouts all of them, the best first.
 
     Examples
     --------
@@ -167,40 +147,114 @@ def match_probe(recording: Any, probe: Probe, *, progress: Progress = no_progres
     >>> from symlift.ephys import match_probe
     >>> wired = match_probe(recording, recording.get_probe()).probe  # doctest: +SKIP
     """
-    positions = _positions(probe)
+    if isinstance(probe, Sequence):
+        return _ranked(recording, probe, anchors, progress)
+    positions = contacts_of(probe)
     channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
     wiring = match_contacts(channels, positions, progress=progress)
+    known = _anchors(anchors, recording, positions)
+    wiring = rejudged(channels, wiring, positions, shanks_of(probe), known)
+    return ProbeMatch(_wired(probe, wiring.contact), wiring.confidence)
+
+
+def _wired(probe: Probe, contact: NDArray[np.int64]) -> Probe:
+    """A copy of the probe with each channel on its contact, and those without on what is left."""
     wired = probe.copy()
-    device = np.full(len(positions), -1, dtype=np.int64)
-    on = np.flatnonzero(wiring.contact >= 0)
-    device[wiring.contact[on]] = on
+    device = np.full(len(contacts_of(probe)), -1, dtype=np.int64)
+    on = np.flatnonzero(contact >= 0)
+    device[contact[on]] = on
     # `recording.set_probe` wants a contact for every channel: those without signal get what is
     # left, with confidence 0
-    rest, free = np.flatnonzero(wiring.contact < 0), np.flatnonzero(device < 0)
+    rest, free = np.flatnonzero(contact < 0), np.flatnonzero(device < 0)
     count = min(len(rest), len(free))
     device[free[:count]] = rest[:count]
     wired.set_device_channel_indices(device)
-    return ProbeMatch(wired, wiring.confidence)
+    return wired
+
+
+def _ranked(
+    recording: Any,
+    layouts: Sequence[Probe],
+    anchors: Mapping[Any, int] | None,
+    progress: Progress,
+) -> tuple[ProbeRank, ...]:
+    if not layouts:
+        raise InputError("there is no layout to rank: give one probe or more")
+    channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
+    ids = np.asarray(recording.channel_ids).tolist()
+    ranks = []
+    for number, layout in enumerate(layouts):
+        progress(f"layout {number}", 0.5 + 0.5 * number / len(layouts))
+        at = contacts_of(layout)
+        known = _anchors(anchors, recording, at)
+        if layout.device_channel_indices is None:
+            wiring = match_contacts(channels, at)
+            wiring = rejudged(channels, wiring, at, shanks_of(layout), known)
+            probe = _wired(layout, wiring.contact)
+        else:
+            probe = layout
+        contact = wired_contacts(probe, len(ids))
+        judged = judge_channels(
+            channels, at[contact], _shanks_at(probe, contact), (), known, match=False
+        )
+        new = _nearest_contacts(at, judged.positions)
+        ranks.append(
+            ProbeRank(
+                number,
+                _wired(layout, new),
+                (*named_faults(judged.judgement.faults, ids), *_swaps(judged.exchanges, ids)),
+                0.0,
+                FieldCriterion(channels, len(ids)).cost(judged.positions),
+            )
+        )
+    least = min(one.cost for one in ranks)
+    weight = np.exp(-np.array([one.cost - least for one in ranks]) / TEMPERATURE)
+    weight /= weight.sum()
+    ranks = [replace(one, probability=float(w)) for one, w in zip(ranks, weight, strict=True)]
+    # of layouts that explain it equally well, the one that needs the fewest changes
+    return tuple(sorted(ranks, key=lambda one: (round(one.cost, 3), len(one.faults), one.number)))
+
+
+def _swaps(exchanges: Sequence[Exchange], ids: Sequence[Any]) -> Iterator[MapFault]:
+    for one in exchanges:
+        names = tuple(ids[i] for i in one.channels)
+        words = f"channels {' '.join(map(str, names))} are swapped"
+        yield MapFault("swapped", words, names, one.confidence, 0.0)
 
 
 def check_probe(
-    recording: Any, probe: Probe | None = None, *, progress: Progress = no_progress
+    recording: Any,
+    probe: Probe | None = None,
+    *,
+    layouts: Sequence[Probe] = (),
+    anchors: Mapping[Any, int] | None = None,
+    windows: str | float | None = None,
+    progress: Progress = no_progress,
 ) -> ProbeCheck:
     """Check whether the map of a recording agrees with its traces.
 
     Parameters
     ----------
     recording : BaseRecording
-        A SpikeInterface recording, as it is or filtered.
+        A SpikeInterface recording, as it is or filtered, or what `read_kilosort` returns.
     probe : Probe, optional
         A wired probe to check instead of the recording's own.
+    layouts : sequence of Probe, optional
+        Other wired probes that the recording may have been made with.
+    anchors : mapping, optional
+        Contacts that are known: the id of a channel and the number of its contact.
+    windows : str or float, optional
+        Check parts of this length, such as ``"1min"`` or seconds: the result is that of the first
+        part whose map is wrong, and ``changed`` says which that is.
     progress : callable, optional
         Called with the stage and the share that is done.
 
     Returns
     -------
     ProbeCheck
-        Channels that are exchanged, dead, floating or repeated.
+        Blocks of channels that are reversed, shifted, exchanged or turned, contacts that are
+        counted in another order, channels that are exchanged, without spikes, dead, floating or
+        repeated; and what the traces cannot tell.
 
     Examples
     --------
@@ -210,57 +264,118 @@ def check_probe(
     >>> check_probe(recording).swapped  # doctest: +SKIP
     ()
     """
-    positions = _channel_positions(recording, probe)
-    channels = read_channels(parts_of(recording), float(recording.sampling_frequency), progress)
-    exchanges, sure = find_exchanges(channels, positions, np.arange(len(positions)), progress)
+    claim = claimed_map(recording, probe)
     ids = np.asarray(recording.channel_ids).tolist()
+    others = [
+        (_layout_name(one, k), contacts_of(one)[wired_contacts(one, len(ids))])
+        for k, one in enumerate(layouts)
+    ]
+    known = _anchors(anchors, recording, claim.contacts)
 
-    def names(reason: str) -> tuple[Any, ...]:
-        return tuple(ids[i] for i in channels.which(reason))
+    def within(span: tuple[float, float]) -> ProbeCheck:
+        channels = read_channels(
+            parts_of(recording, span), float(recording.sampling_frequency), progress
+        )
+        judged = judge_channels(
+            channels, claim.positions, claim.shanks, others, known, progress=progress
+        )
+        return _check_of(channels, judged, claim, known, ids)
 
+    if windows is None:
+        return within((0.0, np.inf))
+    length = seconds_of_window(windows)
+    count = max(1, round(seconds_in(recording) / length))
+    spans = [(k * length, (k + 1) * length if k + 1 < count else np.inf) for k in range(count)]
+    checks = [within(span) for span in spans]
+    parts = tuple(
+        WindowCheck(start, min(stop, seconds_in(recording)), one.verdict, _sentences(one))
+        for (start, stop), one in zip(spans, checks, strict=True)
+    )
+    first = next((one for one in checks if not one.ok), checks[0])
+    return replace(first, windows=parts)
+
+
+def _sentences(check: ProbeCheck) -> tuple[str, ...]:
+    swaps = (f"channels {' '.join(map(str, group))} are swapped" for group in check.swapped)
+    return (*(one.sentence for one in check.faults), *swaps)
+
+
+def _check_of(
+    channels: Channels, judged: JudgedMap, claim: ClaimedMap, known: Anchors, ids: list[Any]
+) -> ProbeCheck:
+    def names(numbers: NDArray[np.int64]) -> tuple[Any, ...]:
+        return tuple(ids[i] for i in numbers)
+
+    wrong = named_faults(judged.judgement.faults, ids)
+    undecided = named_faults(judged.judgement.undecided, ids)
+    swapped, positions = judged.exchanges, judged.positions
+    if judged.anew is not None:
+        wrong, undecided, swapped = (_rewired(channels, judged.anew, ids),), (), ()
+        positions = _placed_anew(claim.positions, judged.anew.contact)
+    whole = whole_motions(positions) if judged.anew is None else []
+    open_to = tuple(
+        one.words[0]
+        for one in whole
+        if not len(known.columns) or not known.broken(positions[one.to])
+    )
+    sure = judged.confidence
     return ProbeCheck(
-        ok=not exchanges and sure >= _CONVINCED,
-        swapped=tuple(tuple(ids[i] for i in one.channels) for one in exchanges),
-        dead=names("dead"),
-        duplicated=_copies(channels, ids),
-        floating=names("floating"),
+        ok=not (wrong or swapped or undecided) and sure >= CONVINCED,
+        swapped=tuple(names(np.array(one.channels)) for one in swapped),
+        dead=names(channels.which("dead")),
+        duplicated=tuple((ids[i], ids[channels.twin[i]]) for i in channels.which("duplicate")),
+        floating=names(channels.which("floating")),
         confidence=sure,
-        swap_confidence=tuple(one.confidence for one in exchanges),
+        swap_confidence=tuple(one.confidence for one in swapped),
+        faults=wrong,
+        cannot_tell=undecided,
+        whole=open_to,
+        silent=names(np.union1d(channels.which("silent"), channels.unheard)),
+        positions=positions,
     )
 
 
-def _copies(channels: Channels, ids: list[Any]) -> tuple[tuple[Any, Any], ...]:
-    return tuple((ids[i], ids[channels.twin[i]]) for i in channels.which("duplicate"))
+def _rewired(channels: Channels, anew: Wiring, ids: list[Any]) -> MapFault:
+    """Neither blocks nor exchanges explain the traces: the wiring from nothing."""
+    living = channels.living
+    moved = living[anew.contact[living] != living]
+    words = f"{len(moved)} of {len(living)} channels belong elsewhere: wire the probe anew"
+    sure = float(np.median(anew.confidence[living]))
+    return MapFault("rewired", words, tuple(ids[i] for i in moved), sure, 0.0)
 
 
-def _positions(probe: Probe) -> NDArray[np.float64]:
-    positions = np.asarray(probe.contact_positions, dtype=np.float64)
-    if len(positions) < 4:
-        raise InputError(
-            f"the probe has {len(positions)} contacts: four are the fewest that have an order"
-        )
-    if len(np.unique(positions, axis=0)) < len(positions):
-        raise InputError("two contacts of the probe are at the same position: give each its own")
-    return positions
+def _placed_anew(positions: NDArray, contact: NDArray[np.int64]) -> NDArray[np.float64]:
+    rest, free = np.flatnonzero(contact < 0), np.setdiff1d(np.arange(len(positions)), contact)
+    on = contact.copy()
+    on[rest] = free[: len(rest)]
+    return np.asarray(positions[on])
 
 
-def _channel_positions(recording: Any, probe: Probe | None) -> NDArray[np.float64]:
-    """(d, 2): where each channel is said to be."""
-    count = len(recording.channel_ids)
-    if probe is None:
-        if not recording.has_probe():
-            raise InputError("the recording has no probe: give one, or match or recover it")
-        return np.asarray(recording.get_channel_locations(), dtype=np.float64)
-    device = probe.device_channel_indices
-    if device is None:
-        raise InputError(
-            "the probe is not wired (no device_channel_indices): match it to the recording instead"
-        )
-    device = np.asarray(device)
-    if sorted(device[device >= 0].tolist()) != list(range(count)):
-        raise InputError(
-            f"the probe is not wired to the {count} channels of the recording: match it instead"
-        )
-    positions = np.empty((count, 2))
-    positions[device[device >= 0]] = _positions(probe)[device >= 0]
-    return positions
+def _anchors(
+    anchors: Mapping[Any, int] | None, recording: Any, contacts: NDArray[np.float64]
+) -> Anchors:
+    if not anchors:
+        return NO_ANCHORS
+    ids = np.asarray(recording.channel_ids).tolist()
+    for channel, contact in anchors.items():
+        if channel not in ids:
+            raise InputError(f"anchor {channel}: the recording has no channel of this id")
+        if not 0 <= contact < len(contacts):
+            raise InputError(
+                f"anchor {channel}: contact {contact} of {len(contacts)}: numbers start at 0"
+            )
+    columns = np.array([ids.index(channel) for channel in anchors], dtype=np.int64)
+    return Anchors(columns, contacts[list(anchors.values())])
+
+
+def _nearest_contacts(contacts: NDArray, positions: NDArray) -> NDArray[np.int64]:
+    return np.asarray(cKDTree(contacts).query(positions)[1], dtype=np.int64)
+
+
+def _layout_name(probe: Probe, number: int) -> str:
+    return str(getattr(probe, "name", "") or f"layout {number}")
+
+
+def _shanks_at(probe: Probe, contact: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    shanks = shanks_of(probe)
+    return None if shanks is None else shanks[contact]

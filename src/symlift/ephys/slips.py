@@ -24,7 +24,7 @@ from symlift.ephys.fields import (
     loss,
     residuals,
 )
-from symlift.ephys.motions import turns
+from symlift.maps.motions import turns
 
 __all__ = ["Beyond", "beyond", "filled", "unslipped"]
 

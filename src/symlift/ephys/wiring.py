@@ -24,6 +24,8 @@ _ALONE, _FLOATS = 0.03, 1.5
 # as much nearer is a copy to its original than to any other channel, and as near at least (1 -
 # correlation)
 _TWIN, _TWIN_APART = 0.05, 0.02
+# errors of an amplitude from which a neuron stands out
+_HEARD = 3.0
 # starts that are followed
 _STARTS = 2
 # what a move of a channel must cost for its place to be sure: half of the confidence
@@ -47,6 +49,12 @@ class Channels:
     def which(self, reason: str) -> NDArray[np.int64]:
         """Channels that were set aside for ``reason``."""
         return np.flatnonzero(self.reason == reason)
+
+    @property
+    def unheard(self) -> NDArray[np.int64]:
+        """Living channels on which no neuron stands out: the data do not say where they are."""
+        size = (self.fields.amplitude / self.fields.error).max(axis=0, initial=0.0)
+        return self.living[size < _HEARD]
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,8 @@ def read_channels(parts: Parts, rate: float, progress: Progress = no_progress) -
 
 
 def _set_aside(c: NDArray, levels: Levels) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Reason of each channel without a place, "" for others: flat or without signal, floating, a
-    copy; and what it copies.
+    """Reason of each channel without a place, "" for others: flat, without spikes (nothing but the
+    usual noise), floating, a copy; and what it copies.
     """
     d = len(c)
     size = np.abs(c) - np.eye(d)
@@ -90,7 +98,7 @@ def _set_aside(c: NDArray, levels: Levels) -> tuple[NDArray[np.str_], NDArray[np
         if (levels.varies & ~alone).any()
         else 0.0
     )
-    reason[alone] = np.where(levels.spread[alone] > _FLOATS * usual, "floating", "dead")
+    reason[alone] = np.where(levels.spread[alone] > _FLOATS * usual, "floating", "silent")
     reason[~levels.varies] = "dead"
     twin = np.full(d, -1, dtype=np.int64)
     for i in np.flatnonzero(reason == ""):

@@ -1,0 +1,286 @@
+"""Blocks of channels at the wrong contacts: SpikeInterface's generator, maps that are wrong in the
+ways in which maps are, and maps that are right.
+
+    python benchmarks/block_faults.py [faults] [windows]   (both without a name)
+
+Needs the extras ``ephys`` and ``paper``. Recordings as in `benchmarks/ephys.py` (60 s, as many
+units as contacts, a tenth dead, a twentieth noisy). ``faults``: three probes, three seeds; a bank
+of eight mirrored, a bank of 16 shifted by one, all channels from one on shifted by one, two shanks
+exchanged, a shank upside down (on one shank: the whole probe), rows and columns exchanged, the map
+of another layout. A repair is right if all living contacts have their true distances. Right maps:
+these recordings and those of two small probes, each with channels in three orders. Of each
+recording the true layout is looked for among four. ``windows``: six minutes in which a bank is
+mirrored from the fourth on.
+
+Thresholds were set on seeds 0 and 1. Each case is written when it is done, and those that are
+there are not measured again. The checks of a recording share one reading of its traces; ``seconds``
+are processor seconds, of the reading and of the check.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+
+import ephys as recordings
+from _common import RESULTS, write
+from symlift.ephys import check_probe, match_probe
+from symlift.ephys.wiring import Channels
+
+NAME = "block_faults"
+LARGE, SMALL = ("shanks4x16", "array8x12", "neuropixels96"), ("linear32", "array8x8")
+SEEDS = (60, 61, 62)
+ORDERS = 3
+MINUTES, CHANGES = 6, 3
+
+
+def probe_named(name: str) -> Any:
+    """Probes with channels in the order of contacts."""
+    from probeinterface import generate_multi_columns_probe, generate_multi_shank
+
+    if name == "shanks4x16":
+        probe = generate_multi_shank(
+            num_shank=4, shank_pitch=[150, 0], num_columns=1, num_contact_per_column=16, ypitch=20
+        )
+    elif name == "array8x12":
+        probe = generate_multi_columns_probe(
+            num_columns=12, num_contact_per_column=8, xpitch=30, ypitch=30
+        )
+    else:
+        return recordings.probe_named(name)
+    probe.set_device_channel_indices(np.arange(probe.get_contact_count()))
+    return probe
+
+
+def wrong_maps(name: str, d: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    """For each fault the contact that each channel is said to be on; truly it is its own."""
+    maps = {}
+    for fault, size in (("bank mirrored", 8), ("bank shifted", 16)):
+        start = size * int(rng.integers(d // size))
+        block = np.arange(start, start + size)
+        maps[fault] = np.arange(d)
+        maps[fault][block] = block[::-1] if fault == "bank mirrored" else np.roll(block, 1)
+    start = int(rng.integers(d // 4, 3 * d // 4))
+    maps["shifted from one on"] = np.r_[np.arange(start), np.roll(np.arange(start, d), -1)]
+    if name == "shanks4x16":
+        one, other = rng.permutation(4)[:2]
+        shanks = np.arange(d).reshape(4, 16)
+        exchanged = shanks.copy()
+        exchanged[[one, other]] = shanks[[other, one]]
+        maps["shanks exchanged"] = exchanged.ravel()
+        turned = shanks.copy()
+        turned[one] = shanks[one][::-1]
+        maps["shank upside down"] = turned.ravel()
+    else:
+        maps["shank upside down"] = np.arange(d)[::-1].copy()
+    columns = {"shanks4x16": 4, "array8x12": 12, "neuropixels96": 48}[name]
+    maps["rows and columns exchanged"] = np.arange(d).reshape(columns, -1).T.ravel().copy()
+    return maps
+
+
+def layouts_for(name: str) -> list[Any]:
+    """The true layout, and three others of as many contacts, wired in their own order."""
+    from probeinterface import generate_linear_probe, generate_multi_columns_probe
+
+    true = probe_named(name)
+    d = true.get_contact_count()
+    true.name = "the true one"
+    others = [generate_linear_probe(num_elec=d, ypitch=20)]
+    for columns in (2, 4):
+        others.append(
+            generate_multi_columns_probe(
+                num_columns=columns, num_contact_per_column=d // columns, xpitch=30, ypitch=30
+            )
+        )
+    for number, probe in enumerate(others):
+        probe.set_device_channel_indices(np.arange(d))
+        probe.name = f"another one, {number}"
+    if name == "linear32":
+        others = others[1:]
+    return [true, *others]
+
+
+def as_true(positions: NDArray, truth: NDArray, dead: NDArray) -> bool:
+    living = np.setdiff1d(np.arange(len(truth)), dead)
+    if len(positions) != len(truth):
+        return False
+    return bool(np.abs(pdist(positions[living]) - pdist(truth[living])).max() < 1.0)
+
+
+def record_of(check: Any) -> dict[str, Any]:
+    """What a check says, for the record."""
+    return {
+        "verdict": check.verdict.value,
+        "faults": [one.sentence for one in check.faults],
+        "swapped": len(check.swapped),
+        "cannot_tell": [one.sentence for one in check.cannot_tell],
+        "probability": round(check.probability, 4),
+    }
+
+
+def faults(name: str, seed: int) -> dict[str, Any]:
+    """Right maps and, on the large probes, wrong ones."""
+    probe = probe_named(name)
+    d = probe.get_contact_count()
+    traces, dead = recordings.traces_of(probe, seed)
+    truth = np.asarray(probe.contact_positions)
+    rng = np.random.default_rng(4000 + seed)
+    recording = recordings.recording_of(traces, probe, np.arange(d))
+    key = f"{name}/{seed}"
+    began = time.process_time()
+    with recordings.shared_reading(key):
+        right = [record_of(check_probe(recording))]
+    reading = time.process_time() - began
+    for _ in range(ORDERS - 1):
+        order = rng.permutation(d)
+        read = reordered(recordings.READ[key], order)
+        with patch("symlift.ephys.probes.read_channels", lambda *_, read=read: read):
+            other = recordings.recording_of(traces[:1000], probe, order)
+            with patch("symlift.ephys.probes.parts_of", lambda *_: None):
+                right.append(record_of(check_probe(other)))
+    case: dict[str, Any] = {"right": right, "layouts": ranked(recording, name, key)}
+    if name in SMALL:
+        return case
+    wrong = {}
+    for fault, claimed in wrong_maps(name, d, rng).items():
+        wired = probe.copy()
+        wired.set_device_channel_indices(np.argsort(claimed))
+        began = time.process_time()
+        with recordings.shared_reading(key):
+            check = check_probe(recording, wired)
+        whole = fault == "shank upside down" and name != "shanks4x16"
+        wrong[fault] = record_of(check) | {
+            "repaired": as_true(check.positions, truth, dead),
+            "cannot_tell_named": bool(check.cannot_tell or (whole and check.whole)),
+            "seconds": round(reading + time.process_time() - began, 1),
+        }
+    layouts = layouts_for(name)
+    began = time.process_time()
+    with recordings.shared_reading(key):
+        check = check_probe(recording, layouts[-1], layouts=layouts[:-1])
+    wrong["another layout"] = record_of(check) | {
+        "repaired": as_true(check.positions, truth, dead),
+        "cannot_tell_named": False,
+        "seconds": round(reading + time.process_time() - began, 1),
+    }
+    return case | {"wrong": wrong}
+
+
+def reordered(channels: Channels, order: NDArray[np.int64]) -> Channels:
+    """The same reading of a recording whose channel k was channel order[k]."""
+    new = np.argsort(order)
+    now = new[channels.living]
+    by = np.argsort(now)
+    twin = channels.twin[order]
+    return Channels(
+        channels.reason[order],
+        np.where(twin >= 0, new[twin], -1),
+        now[by],
+        channels.correlation[np.ix_(by, by)],
+        channels.fields.of(by),
+    )
+
+
+def ranked(recording: Any, name: str, key: str) -> dict[str, Any]:
+    """Four candidates, the true one among them."""
+    true, *others = layouts_for(name)
+    candidates = [others[0], true, *others[1:]]
+    with recordings.shared_reading(key):
+        began = time.process_time()
+        ranks = match_probe(recording, candidates)
+    return {
+        "first": ranks[0].number,
+        "right": ranks[0].number == 1,
+        "probability": round(ranks[0].probability, 4),
+        "changed": [one.sentence for one in ranks[0].faults],
+        "seconds": round(time.process_time() - began, 1),
+    }
+
+
+def windows(name: str, seed: int) -> dict[str, Any]:
+    """A bank of eight is mirrored after so many minutes."""
+    from spikeinterface.core import NumpyRecording, generate_ground_truth_recording
+
+    probe = probe_named(name)
+    d = probe.get_contact_count()
+    recording, _ = generate_ground_truth_recording(
+        durations=[60.0 * MINUTES],
+        sampling_frequency=recordings.RATE,
+        probe=probe,
+        num_units=d,
+        seed=seed,
+    )
+    traces = np.array(recording.get_traces(), dtype=np.float32)
+    bank = np.arange(8) + 8 * int(np.random.default_rng(seed).integers(d // 8))
+    after = round(CHANGES * 60 * recordings.RATE)
+    traces[after:, bank] = traces[after:, bank[::-1]].copy()
+    changed = NumpyRecording([traces], recordings.RATE)
+    changed.set_probe(probe)
+    began = time.process_time()
+    check = check_probe(changed, windows="1min")
+    return {
+        "verdicts": [one.verdict.value for one in check.windows],
+        "changed": None if check.changed is None else check.changed.start / 60,
+        "right": check.changed is not None and check.changed.start == CHANGES * 60,
+        "sentence": [one.sentence for one in check.faults],
+        "seconds": round(time.process_time() - began, 1),
+    }
+
+
+def summary(cases: dict[str, Any]) -> dict[str, Any]:
+    """Counts over all cases."""
+    right = [
+        one for key, case in cases.items() if key.startswith("faults/") for one in case["right"]
+    ]
+    wrong = [
+        one
+        for key, case in cases.items()
+        if key.startswith("faults/")
+        for one in case.get("wrong", {}).values()
+    ]
+    named = [one for one in wrong if one["repaired"] and one["verdict"] == "wrong"]
+    undecided = [one for one in wrong if one not in named and one["cannot_tell_named"]]
+    other = {
+        "layouts": [case["layouts"]["right"] for case in cases.values() if "layouts" in case],
+        "windows": [case["right"] for key, case in cases.items() if key.startswith("windows/")],
+    }
+    return {
+        "right maps": len(right),
+        "alarms": sum(one["verdict"] == "wrong" for one in right),
+        "right maps not called right": sum(one["verdict"] != "right" for one in right),
+        "wrong maps": len(wrong),
+        "named with the right repair": len(named),
+        "cannot tell": len(undecided),
+        "most seconds": max((one["seconds"] for one in wrong), default=0.0),
+        **{kind: f"{sum(values)} of {len(values)}" for kind, values in other.items()},
+    }
+
+
+def main(names: list[str]) -> None:
+    """Measure what is not there yet."""
+    warnings.simplefilter("ignore")
+    path = RESULTS / f"{NAME}.json"
+    cases = json.loads(path.read_text())["cases"] if path.is_file() else {}
+    jobs = [("faults", probe, seed) for seed in SEEDS for probe in (*LARGE, *SMALL)]
+    jobs += [("windows", "linear32", seed) for seed in SEEDS]
+    measured = {"faults": faults, "windows": windows}
+    for kind, probe, seed in jobs:
+        key = f"{kind}/{probe}/{seed}"
+        if key in cases or (names and kind not in names):
+            continue
+        cases[key] = measured[kind](probe, seed)
+        write(NAME, {"summary": summary(cases), "cases": cases})
+        print(key, json.dumps(cases[key]), flush=True)
+    print(json.dumps(summary(cases), indent=1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,333 @@
+"""Montages: swapped channels, exchanged banks, shifted labels, turned caps; on simulated caps, and
+with MNE's own objects where it is installed (make test-eeg).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist, pdist
+
+from symlift import InputError
+from symlift.eeg import MapVerdict, check_montage, match_montage
+from symlift.eeg.covariance import CovarianceCriterion, recorded
+from symlift.eeg.turned import centre_of, turned_cap
+
+
+def cap(count: int = 64) -> np.ndarray:
+    """Sites on the upper part of a sphere of 9 cm, evenly, the same left and right."""
+    k = np.arange(2000) + 0.5
+    height, angle = 1 - 1.25 * k / 2000, 2 * np.pi * (k * 0.6180339887 % 1)
+    around = np.sqrt(1 - height**2)
+    dense = np.c_[around * np.sin(angle), around * np.cos(angle), height]
+    dense = dense[dense[:, 0] > 0.14]
+    chosen = [int(dense[:, 1].argmax())]
+    while len(chosen) < count // 2:  # the next one as far as possible from all before
+        chosen.append(int(cdist(dense, dense[chosen]).min(axis=1).argmax()))
+    right = dense[chosen]
+    return 0.09 * np.concatenate([right, right * [-1, 1, 1]])
+
+
+def signals(at: np.ndarray, seed: int, rows: int = 4000, noise: float = 0.25) -> np.ndarray:
+    """Dipoles at random places with slow courses, all channels against one reference, and noise."""
+    rng = np.random.default_rng(seed)
+    sources = rng.normal(size=(40, 3))
+    sources *= 0.06 / np.linalg.norm(sources, axis=1, keepdims=True)
+    direction = rng.normal(size=(40, 3))
+    away = at[:, None] - sources
+    field = np.sum(away * direction, axis=-1) / np.linalg.norm(away, axis=-1) ** 3
+    course = rng.normal(size=(rows, 40))
+    for k in range(1, rows):
+        course[k] += 0.9 * course[k - 1]
+    x = course @ field.T
+    x -= x[:, :1] * 0.5
+    return x + noise * x.std() * rng.normal(size=x.shape)
+
+
+def said_to_be(at: np.ndarray, to: np.ndarray) -> np.ndarray:
+    return at[to]
+
+
+def repaired(check: Any, at: np.ndarray) -> bool:
+    return bool(np.abs(pdist(check.positions) - pdist(at)).max() < 1e-6)
+
+
+@pytest.fixture(scope="module")
+def at() -> np.ndarray:
+    return cap()
+
+
+@pytest.fixture(scope="module")
+def X(at) -> np.ndarray:
+    return signals(at, 0)
+
+
+def test_the_change_by_a_swap_is_the_difference_of_two_costs(at, X):
+    criterion = CovarianceCriterion(recorded(X[:, :12]))
+    expected = criterion.expected(at[:12])
+    change = criterion.swaps(at[:12])
+    inverse = np.linalg.inv(expected)
+    for i, j in ((0, 1), (3, 9), (11, 2)):
+        order = np.arange(12)
+        order[[i, j]] = j, i
+        other = criterion.inside[np.ix_(order, order)] - criterion.inside
+        assert change[i, j] == pytest.approx(criterion.weight * np.sum(inverse * other))
+
+
+def test_expected_correlations_are_a_covariance(at, X):
+    expected = CovarianceCriterion(recorded(X)).expected(at)
+    np.testing.assert_allclose(np.diag(expected), 1)
+    assert np.linalg.eigvalsh(expected).min() > 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_true_montage_raises_no_alarm(at, seed):
+    # ten seconds of much noise may be too little to be sure
+    short = check_montage(signals(at, seed, rows=2000), at)
+    assert short.verdict is not MapVerdict.WRONG
+    check = check_montage(signals(at, seed, rows=6000, noise=0.1), at)
+    assert (check.faults, check.swapped, check.cannot_tell) == ((), (), ())
+    assert check.confidence > 0.4
+    assert check.whole == ("turned as a whole", "mirrored as a whole")
+
+
+def test_each_of_thirty_swaps_is_named(at, X):
+    rng = np.random.default_rng(1)
+    far = np.argwhere(np.triu(cdist(at, at) > pdist(at).mean()))
+    for i, j in far[rng.choice(len(far), 30, replace=False)]:
+        to = np.arange(64)
+        to[[i, j]] = j, i
+        check = check_montage(X, said_to_be(at, to))
+        assert check.swapped == ((str(i), str(j)),)
+        assert check.faults == ()
+        assert check.swap_confidence[0] > 0.9
+        assert repaired(check, at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("exchanged", "channels 8 to 15 and channels 40 to 47 are exchanged"),
+        ("shifted", "channels 0 to 63 are shifted by 1"),
+        ("reversed", "channels 16 to 31 are in reverse order"),
+    ],
+)
+def test_banks_and_shifted_labels_are_named(at, X, kind, words):
+    to = np.arange(64)
+    if kind == "exchanged":
+        to[8:16], to[40:48] = np.arange(40, 48), np.arange(8, 16)
+    elif kind == "shifted":
+        to = np.roll(to, 1)
+    else:
+        to[16:32] = to[16:32][::-1]
+    check = check_montage(X, said_to_be(at, to))
+    assert check.verdict is MapVerdict.WRONG
+    assert [one.kind for one in check.faults] == [kind]
+    assert check.faults[0].sentence == words
+    assert check.faults[0].probability > 0.95
+    assert check.swapped == ()
+    assert repaired(check, at)
+
+
+def turn(angle: float) -> np.ndarray:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("motion", "words"),
+    [
+        (np.diag([-1.0, 1, 1]), "the cap is mirrored left to right"),
+        (turn(np.pi / 2), "the cap is turned by 90 degrees"),
+        (turn(np.pi), "the cap is turned by 180 degrees"),
+    ],
+)
+def test_a_turned_cap_cannot_be_told_without_anchors_and_is_named_with_two(at, X, motion, words):
+    claimed = (at - centre_of(at)) @ motion + centre_of(at)
+    plain = check_montage(X, claimed)
+    assert plain.ok
+    assert plain.whole == ("turned as a whole", "mirrored as a whole")
+    anchors = {"3": at[3], "20": at[20]}
+    check = check_montage(X, claimed, anchors=anchors)
+    assert check.verdict is MapVerdict.WRONG
+    assert [one.sentence for one in check.faults] == [words]
+    np.testing.assert_allclose(check.positions, at, atol=1e-9)
+    right = check_montage(X, at, anchors=anchors)
+    assert right.ok
+    assert right.whole == ()
+
+
+def test_anchors_in_the_plane_of_symmetry_leave_the_mirror_open():
+    at = cap()
+    middle = np.array([[0.0, 0.09, 0.0], [0.0, 0.0, 0.09]])
+    sites = np.concatenate([at, middle])
+    turned = turned_cap(sites, sites, np.array([64, 65]), middle)
+    assert turned.words == ""
+    assert turned.open_to == ("mirrored left to right",)
+    one = turned_cap(sites, sites, np.array([64]), middle[:1])
+    assert one.open_to == ("turned as a whole", "mirrored as a whole")
+
+
+def test_dead_noisy_and_copied_channels_are_set_aside(at, X):
+    rng = np.random.default_rng(0)
+    x = X.copy()
+    x[:, 5], x[:, 9], x[:, 30] = 0.0, rng.normal(size=len(x)), x[:, 12]
+    check = check_montage(x, at)
+    assert check.ok
+    assert check.dead == ("5",)
+    assert check.noise == ("9",)
+    assert check.duplicated == (("30", "12"),)
+
+
+def test_independent_noise_is_never_right(at):
+    noise = np.random.default_rng(0).normal(size=(2000, 64))
+    with pytest.raises(InputError, match="go with another one"):
+        check_montage(noise, at)
+
+
+@pytest.mark.slow
+def test_channels_without_labels_are_placed_on_a_template():
+    at = cap(32)
+    order = np.random.default_rng(2).permutation(32)
+    X = signals(at, 3)[:, order]
+    template = {f"S{i}": place for i, place in enumerate(at)}
+    anchors = {str(k): f"S{order[k]}" for k in (0, 1, 2)}
+    match = match_montage(X, template, anchors=anchors)
+    truth = [f"S{i}" for i in order]
+    assert np.mean([one == other for one, other in zip(match.sites, truth, strict=True)]) > 0.9
+    assert match.confidence.shape == (32,)
+
+
+@pytest.mark.parametrize(
+    ("X", "positions", "message"),
+    [
+        (np.zeros((100, 3)), np.zeros((3, 3)), "four columns or more"),
+        (np.full((100, 5), np.nan), np.zeros((5, 3)), "NaN"),
+        (np.ones((100, 5)), np.zeros((5, 3)), "same position"),
+        (np.ones((100, 5)), np.zeros((4, 3)), r"positions of shape (4, 3) for 5 channels"),
+        (np.ones((100, 5)), np.full((5, 3), np.inf), "position of 0 is NaN or infinite"),
+        (np.ones((100, 5)), None, "no montage"),
+        (np.ones((100, 5)), {"0": (0, 0, 1)}, "no position for 1, 2, 3"),
+        (np.ones((100, 5)), np.eye(5, 3) + np.arange(5)[:, None], "0 channels go with another"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_in_one_line(X, positions, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_montage(X, positions)
+
+
+def test_anchors_that_do_not_exist_are_refused(at, X):
+    with pytest.raises(InputError, match="there is no such channel"):
+        check_montage(X, at, anchors={"Fz": "Cz"})
+    with pytest.raises(InputError, match="the form of the others"):
+        check_montage(X, at, anchors={"1": (0.0, 1.0)})
+    with pytest.raises(InputError, match="give a larger template"):
+        match_montage(X, {str(i): place for i, place in enumerate(at[:32])})
+
+
+# -- with MNE itself (make test-eeg) ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mne() -> Any:
+    return pytest.importorskip("mne")
+
+
+@pytest.fixture(scope="module")
+def raw(mne) -> Any:
+    """Sixty-four channels of the 10-20 system, and one that is no EEG."""
+    montage = mne.channels.make_standard_montage("biosemi64")
+    at = np.stack(list(montage.get_positions()["ch_pos"].values()))
+    data = signals(at, 5).T * 1e-6
+    info = mne.create_info([*montage.ch_names, "STI"], 200.0, ["eeg"] * 64 + ["stim"])
+    made = mne.io.RawArray(np.r_[data, np.zeros((1, data.shape[1]))], info, verbose="error")
+    return made.set_montage(montage, verbose="error")
+
+
+def relabelled(raw: Any, to: dict[str, str]) -> Any:
+    """A copy in which channels have each other's labels, and so each other's places."""
+    changed = raw.copy().rename_channels(to)
+    return changed.set_montage(raw.get_montage(), verbose="error")
+
+
+def test_objects_of_mne_are_checked_and_repaired(raw):
+    right = check_montage(raw)
+    assert right.ok
+    assert right.names == tuple(raw.ch_names[:64])
+    wrong = relabelled(raw, {"C3": "C4", "C4": "C3"})
+    check = check_montage(wrong)
+    assert {frozenset(group) for group in check.swapped} == {frozenset(("C3", "C4"))}
+    again = check.repaired(wrong)
+    assert check_montage(again).ok
+    assert not check_montage(wrong).ok  # what was given is as it was
+    now = again.get_montage().get_positions()["ch_pos"]
+    before = raw.get_montage().get_positions()["ch_pos"]
+    np.testing.assert_allclose(now["C3"], before["C4"], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_thirty_swaps_banks_and_shifted_labels_of_mne(raw):
+    names = raw.ch_names[:64]
+    places = np.stack([raw.get_montage().get_positions()["ch_pos"][name] for name in names])
+    rng = np.random.default_rng(0)
+    far = np.argwhere(np.triu(cdist(places, places) > pdist(places).mean()))
+    for i, j in far[rng.choice(len(far), 30, replace=False)]:
+        check = check_montage(relabelled(raw, {names[i]: names[j], names[j]: names[i]}))
+        assert {frozenset(group) for group in check.swapped} == {frozenset((names[i], names[j]))}
+    banks = dict(zip(names[:16], names[32:48], strict=True))
+    banks |= {b: a for a, b in banks.items()}
+    check = check_montage(relabelled(raw, banks))
+    assert [one.kind for one in check.faults] == ["exchanged"]
+    shifted = dict(zip(names, np.roll(names, 1).tolist(), strict=True))
+    check = check_montage(relabelled(raw, shifted))
+    assert [one.kind for one in check.faults] == ["shifted"]
+
+
+def test_a_mirrored_cap_of_mne_is_named_with_two_anchors(raw, mne):
+    positions = raw.get_montage().get_positions()["ch_pos"]
+    mirror = {
+        name: min(positions, key=lambda k: np.linalg.norm(positions[k] - at * [-1, 1, 1]))
+        for name, at in positions.items()
+    }
+    assert sorted(mirror.values()) == sorted(positions)
+    wrong = relabelled(raw, mirror)
+    assert check_montage(wrong).ok
+    check = check_montage(wrong, anchors={"C3": "C4", "Fz": "Fz"})
+    assert [one.sentence for one in check.faults] == ["the cap is mirrored left to right"]
+    assert check_montage(raw, anchors={"C3": "C3", "Fz": "Fz"}).whole == ()
+
+
+@pytest.mark.slow
+def test_epochs_bad_channels_and_templates_of_mne(raw, mne):
+    marked = raw.copy()
+    marked.info["bads"] = ["Cz"]
+    assert "Cz" not in check_montage(marked).names
+    epochs = mne.make_fixed_length_epochs(raw, 2.0, preload=True, verbose="error")
+    assert check_montage(epochs).ok
+    unlabelled = raw.copy().set_montage(None)
+    with pytest.raises(InputError, match="no montage"):
+        check_montage(unlabelled)
+    few = raw.copy().pick(raw.ch_names[:32])
+    template = {name: raw.get_montage().get_positions()["ch_pos"][name] for name in few.ch_names}
+    match = match_montage(few, template, anchors={name: name for name in few.ch_names[:3]})
+    assert np.mean([a == b for a, b in zip(match.sites, few.ch_names, strict=True)]) > 0.9
+    assert match.placed(few).get_montage() is not None
+    with pytest.raises(InputError, match="has no montage 'none'"):
+        match_montage(few, "none")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_page_runs_word_for_word(mne):
+    page = Path(__file__).parents[1] / "docs" / "tutorials" / "montages.md"
+    scope: dict[str, Any] = {}
+    for code in re.findall(
+        r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        exec(code, scope)  # noqa: S102 - that is the test
+    assert [set(group) for group in scope["check"].swapped] == [{"C3", "P8"}]
+    assert check_montage(scope["repaired"]).ok
+    assert scope["turned"].faults[0].sentence == "the cap is mirrored left to right"
