@@ -13,7 +13,7 @@ from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import make_slots, misfit
 from symlift.search.moves.regrow import grown, near_lags, regrown
 from symlift.search.moves.segments import chain_length, likely_reversals
-from symlift.search.schedule import turned
+from symlift.search.schedule import turned_segments
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.statistics.correlations import correlations, partial_statistics
@@ -109,7 +109,7 @@ def test_a_stretch_that_runs_backwards_is_turned() -> None:
     S = partial_statistics(correlations(X, None), PlaceSettings().ridges)
     slot = np.arange(40)
     slot[8:31] = slot[8:31][::-1]
-    value, mended = turned(S, slot, make_slots(grid), PlaceSettings())
+    value, mended = turned_segments(S, slot, make_slots(grid), PlaceSettings())
     assert value < misfit(S, slot, make_slots(grid))
     assert np.array_equal(mended, np.arange(40)) or np.array_equal(mended, np.arange(40)[::-1])
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.eeg.recordings import with_positions
-from symlift.maps.verdict import MapFault, MapVerdict, verdict_of
+from symlift.maps.verdict import MapFault, MapVerdict, map_verdict
 
 __all__ = ["MontageCheck", "MontageMatch"]
 
@@ -70,7 +70,7 @@ class MontageCheck:
     def verdict(self) -> MapVerdict:
         """Wrong, if anything is; else what is left open, and whether the rest is sure."""
         wrong = bool(self.swapped or self.faults)
-        return verdict_of(wrong, bool(self.cannot_tell), self.confidence)
+        return map_verdict(wrong, bool(self.cannot_tell), self.confidence)
 
     def repaired(self, raw: Any) -> Any:
         """Put the channels of a copy of an MNE object where they belong.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.maps.verdict import MapFault, MapVerdict, verdict_of
+from symlift.maps.verdict import MapFault, MapVerdict, map_verdict
 
 if TYPE_CHECKING:
     from probeinterface import Probe
@@ -158,7 +158,7 @@ class ProbeCheck:
     def verdict(self) -> MapVerdict:
         """Wrong, if anything is; else what is left open, and whether the rest is sure."""
         wrong = bool(self.swapped or self.faults)
-        return verdict_of(wrong, bool(self.cannot_tell), self.confidence)
+        return map_verdict(wrong, bool(self.cannot_tell), self.confidence)
 
     @property
     def probability(self) -> float:

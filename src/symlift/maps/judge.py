@@ -18,7 +18,7 @@ __all__ = [
     "NO_ANCHORS",
     "TEMPERATURE",
     "Anchors",
-    "Criterion",
+    "FitsMap",
     "Judgement",
     "Weighed",
     "judge_map",
@@ -38,7 +38,7 @@ _SOME, _FEW, _REACH = 48, 12, 0.7
 _SAME, _BROKEN = 0.05, 1e4
 
 
-class Criterion(Protocol):
+class FitsMap(Protocol):
     """What the data say about a map."""
 
     @property
@@ -111,7 +111,7 @@ def price(cost: float, repairs: int) -> float:
 
 
 def judge_map(
-    criterion: Criterion,
+    criterion: FitsMap,
     positions: NDArray,
     shanks: NDArray[np.int64] | None = None,
     layouts: Sequence[tuple[str, NDArray]] = (),
@@ -180,7 +180,7 @@ def _other_layout(d: int, name: str, positions: NDArray) -> tuple[Fault, _Map]:
 
 
 def _rated(
-    criterion: Criterion,
+    criterion: FitsMap,
     now: _Map,
     faults: Sequence[Fault],
     others: Sequence[tuple[Fault, _Map]],
@@ -218,7 +218,7 @@ def _complexity(fault: Fault) -> tuple[int, int, int]:
     return (0 if whole else 1), moved, len(fault.words) + abs(fault.by)
 
 
-def _most_promising(criterion: Criterion, now: _Map, faults: Sequence[Fault]) -> list[Fault]:
+def _most_promising(criterion: FitsMap, now: _Map, faults: Sequence[Fault]) -> list[Fault]:
     """Faults whose repair brings columns that are alike next to each other, and all of shanks."""
     S = criterion.alike
     near = np.exp(-cdist(now.positions, now.positions) / (_REACH * _step(now.positions)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from symlift.maps.judge import Weighed
 
-__all__ = ["CONVINCED", "MapFault", "MapVerdict", "named_faults", "verdict_of"]
+__all__ = ["CONVINCED", "MapFault", "MapVerdict", "map_verdict", "named_faults"]
 
 # confidence that a map without faults needs to be called right
 CONVINCED = 0.5
@@ -34,7 +34,7 @@ class MapVerdict(StrEnum):
     UNCERTAIN = "uncertain"
 
 
-def verdict_of(wrong: bool, undecided: bool, confidence: float) -> MapVerdict:
+def map_verdict(wrong: bool, undecided: bool, confidence: float) -> MapVerdict:
     """Wrong, if anything is; else what the data leave open, and whether the rest is sure."""
     if wrong:
         return MapVerdict.WRONG

@@ -18,7 +18,7 @@ from symlift.core.grid import Grid
 from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import Slots, nearest_slots
 from symlift.search.moves.descent import refine
-from symlift.search.schedule import CHAINS, distinct, turned
+from symlift.search.schedule import CHAINS, distinct, turned_segments
 from symlift.search.settings import PlaceSettings
 
 __all__ = ["PartsSearch", "alike", "search_parts"]
@@ -46,13 +46,15 @@ class PartsSearch:
         first, second = (end[0][1] for end in self.ends)
         return first, second
 
-    def turned(
+    def with_turned(
         self, S: tuple[NDArray, NDArray], slots: Slots, settings: PlaceSettings
     ) -> PartsSearch:
         """The same with the segments of the best of each part turned where that helps; S: the
         statistics of each part.
         """
-        best = [turned(s, slot, slots, settings) for s, slot in zip(S, self.best, strict=True)]
+        best = [
+            turned_segments(s, slot, slots, settings) for s, slot in zip(S, self.best, strict=True)
+        ]
         ends = ([best[0], *self.ends[0]], [best[1], *self.ends[1]])
         return replace(self, ends=ends, agreement=alike(best[0][1], best[1][1], slots.grid))
 

@@ -20,7 +20,7 @@ from symlift.search.moves.restart import anneal, shake
 from symlift.search.moves.segments import likely_reversals
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["CHAINS", "SAME", "SearchResult", "distinct", "search", "turned"]
+__all__ = ["CHAINS", "SAME", "SearchResult", "distinct", "search", "turned_segments"]
 
 SAME = 1e-6
 _POPULATION, _POOL = 4, 12
@@ -65,9 +65,9 @@ class SearchResult:
             return self
         return replace(self, misfit=least, slot=slot, agreeing=1)
 
-    def turned(self, S: NDArray, slots: Slots, settings: PlaceSettings) -> SearchResult:
+    def with_turned(self, S: NDArray, slots: Slots, settings: PlaceSettings) -> SearchResult:
         """The same with the segments of a line or ring turned where that lowers the misfit."""
-        value, slot = turned(S, self.slot, slots, settings)
+        value, slot = turned_segments(S, self.slot, slots, settings)
         if value >= self.misfit - SAME:
             return self
         return replace(self, misfit=value, slot=slot, pool=((value, slot), *self.pool))
@@ -141,11 +141,11 @@ def search(
     return _best(results, begun)
 
 
-def turned(
+def turned_segments(
     S: NDArray, slot: NDArray[np.int64], slots: Slots, settings: PlaceSettings
 ) -> tuple[float, NDArray[np.int64]]:
     """The misfit and slots (d,) of a line or ring after reversals of segments, until none of those
-    that links can hardly tell lowers the misfit.
+    that links hardly show lowers the misfit.
     """
     closed = slots.grid.periodic[0]
     best = misfit(S, slot, slots, settings.prior_pairs)
@@ -186,7 +186,7 @@ class _Growth:
         """Grow each result again until that is in vain, or two end at the same optimum; the ends
         are added.
 
-        Which of them has a part that is right, its misfit does not tell: each is tried for a while,
+        Which of them has a part that is right, its misfit does not show: each is tried for a while,
         and the best for longer.
         """
         ends: list[tuple[float, NDArray[np.int64]]] = []

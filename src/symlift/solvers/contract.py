@@ -99,14 +99,15 @@ class Evidence:
     bit_slopes : tuple of float, default=()
         What a bit of each significance adds to its neighbours, the heaviest first, if columns are
         bits.
-    replicated : float, optional
-        How alike the places are to those that each of two parts of the rows, which share none,
-        gives by itself: the share of columns in the same place, up to symmetries of the grid.
     control : float, optional
         `explained` of the best result that the same search finds from random starts (sphere).
     repeated : float, optional
         Behind a dense mixing: correlation of the signals with those of another attempt, which
         shares nothing with the first but the data.
+    replicated : float, optional
+        On a line or ring: how alike the places are to those that each of two parts of the rows,
+        which share none, gives by itself: the share of columns in the same place, up to
+        symmetries.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Take an arrangement apart but for a region that fits well, and grow the rest around it again.
+"""Take an arrangement apart, except a region that fits well, and grow the rest around it again.
 
 Descent ends in arrangements that are right in every neighbourhood and wrong as a whole: rows of one
 region are slipped by a step against those of the next, like a crystal with dislocations. Exchanging
@@ -210,14 +210,14 @@ class _Canvas:
         return np.asarray(np.ravel_multi_index(tuple((at - self.origin).T), tuple(self.shape)))
 
     def put(self, column: int, place: int) -> None:
-        """Fix a column, and tell the places around it what that makes likely there."""
+        """Fix a column, and add what that makes likely at the places around it."""
         self.held[column] = place
         self.waiting[column] = self.free[place] = False
         around = self.around[place]
         inside = around >= 0
         # a column at place + offset has the displacement `offset` from this one
-        told = self.lags.gain[:, inside].T @ self.S[:, column] - self.lags.toll[inside, None]
-        self.likely[around[inside]] += told
+        added = self.lags.gain[:, inside].T @ self.S[:, column] - self.lags.toll[inside, None]
+        self.likely[around[inside]] += added
         near = self.near[place]
         self.touched[near[near >= 0]] = True
         self.low = np.minimum(self.low, self.index[place])

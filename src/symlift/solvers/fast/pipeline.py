@@ -34,7 +34,7 @@ from symlift.solvers.fast.place.contract import Placed
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.solvers.fast.problem import Problem
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
-from symlift.solvers.fast.unmix import unmix
+from symlift.solvers.fast.unmix import unmixed_by_pool
 from symlift.solvers.fast.work import SplitRows, Work
 from symlift.statistics.selection import held_out, held_out_in_window
 
@@ -212,7 +212,7 @@ def _unmixed(
         W = placed.W.toarray() if issparse(placed.W) else np.asarray(placed.W)
         given = [ProposedMap("coordinates", W[:, living])]
     problem = Problem(rows, grid, rng, work, invertible=mixing != "orthogonal")
-    unmixed = unmix(problem, given, thorough=reach == "general", confirm=confirm)
+    unmixed = unmixed_by_pool(problem, given, thorough=reach == "general", confirm=confirm)
     proposal, score = unmixed.proposal, unmixed.score
     W = proposal.W if basis is None else proposal.W @ basis
     model = LiftedModel.from_lifting_map(W, grid, mean=mean)

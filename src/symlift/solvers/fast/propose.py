@@ -141,7 +141,14 @@ def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposa
         best = free[0]
     able = [one for one in believed if one.as_good_as(best, settings)]
     chosen = min(able, key=lambda one: one.simplicity)
-    other = max((one.share for one in screened if one is not chosen), default=0.0)
+    # what is less simple and explains less is no reason for doubt: a grid folded once more has
+    # finer displacements, and always explains nearly as much
+    rivals = (
+        one.share
+        for one in screened
+        if one.share > chosen.share or one.simplicity < chosen.simplicity
+    )
+    other = max(rivals, default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
     return _proposal(
         chosen.grid,

@@ -23,7 +23,7 @@ from symlift.solvers.fast.starts.spectrum import FourthOrder, ThirdOrder
 from symlift.solvers.fast.starts.steps import FromSteps
 from symlift.statistics.selection import HeldOut
 
-__all__ = ["Unmixed", "unmix"]
+__all__ = ["Unmixed", "unmixed_by_pool"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Unmixed:
     believed: bool
 
 
-def unmix(
+def unmixed_by_pool(
     problem: Problem,
     given: Sequence[ProposedMap] = (),
     thorough: bool = True,

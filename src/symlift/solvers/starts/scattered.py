@@ -97,10 +97,14 @@ def free_places(halves: Halves, dimension: int) -> FreePlaces | None:
     c, c_held = halves.correlations
     if len(c) < FEWEST:
         return None
-    agreed, y = agreement_of(c, c_held, dimension)
-    if y is None:
+    agreed, near = agreement_of(c, c_held, dimension)
+    first = None if near is None else _places(c, near, dimension)
+    y = None if near is None else _places((c + c_held) / 2, near, dimension)
+    if first is None or y is None:
         return None
-    return FreePlaces(y, agreed, both_scores(halves, np.arange(len(c)), distance_classes(y)))
+    # places can be bent to any rows: what they explain is that of places from other rows alone
+    scores = both_scores(halves, np.arange(len(c)), distance_classes(first))
+    return FreePlaces(y, agreed, scores)
 
 
 def scatter(halves: Halves, grid: Grid, rng: np.random.Generator) -> InBox | None:
@@ -123,11 +127,9 @@ def in_own_box(places: FreePlaces, rng: np.random.Generator) -> tuple[Grid, InBo
     return Grid(tuple(int(n) for n in shape)), InBox(coordinates, np.full(len(shape), step), places)
 
 
-def agreement_of(
-    c: NDArray, other: NDArray, dimension: int
-) -> tuple[float, NDArray[np.float64] | None]:
+def agreement_of(c: NDArray, other: NDArray, dimension: int) -> tuple[float, int | None]:
     """How well places from two correlation matrices (d, d) agree, for the number of near columns
-    for which they agree most; and the places that both together give, if any.
+    for which they agree most; and that number, if there are places.
     """
     best: tuple[float, int | None] = (0.0, None)
     for near in (k for k in _NEAR if k < len(c) or k == _NEAR[0]):
@@ -135,8 +137,7 @@ def agreement_of(
         agreed = 0.0 if y is None or also is None else agreement(y, also)
         if y is not None and agreed >= best[0]:
             best = (agreed, near)
-    agreed, chosen = best
-    return agreed, None if chosen is None else _places((c + other) / 2, chosen, dimension)
+    return best
 
 
 def agreement(y: NDArray, other: NDArray) -> float:

@@ -177,7 +177,7 @@ def screen(
     best = max(screened, key=lambda one: one.share)
     if best.share < settings.on_grid and not read.two_valued:
         # columns may be between points; before that, grids are searched in earnest: the best one,
-        # and the best that columns fill, as a quick fill of a grid with uneven steps tells little
+        # and the best that columns fill, as a quick fill of a grid with uneven steps shows little
         whole = [one for one in screened if _is_filled(one.grid, len(columns))]
         for first in {id(one): one for one in (best, *sorted(whole, key=_share)[-1:])}.values():
             progress(f"grid {first.grid}, again", 1.0)

@@ -126,7 +126,7 @@ def _try_line(
     pair = halves.statistics(kind)
     parts = search_parts(pair, slots, (first, second), settings, most)
     if not mixed:
-        parts = parts.turned(pair, slots, settings)
+        parts = parts.with_turned(pair, slots, settings)
 
     def starts() -> Iterator[NDArray]:
         points = slots.grid.indices()
@@ -143,7 +143,7 @@ def _try_line(
     hope = None if few else _promising(kind, halves, slots, settings, mixed)
     result = search(S, slots, starts(), rng, settings, 0.5 if few else 1.0, hope)
     if not mixed:
-        result = result.turned(S, slots, settings)
+        result = result.with_turned(S, slots, settings)
     result = _with_parts(result, parts, S, slots, settings)
     result = result.judged(_rated(halves, slots), settings.errors)
     return result, parts.replicates(result.slot, slots.grid)
