@@ -213,8 +213,10 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         if test.name in _BARRING or test.name.startswith("locality_on_")
     )
     sure = probability(measures)
-    if further.agreement is not None:
-        sure = further_probability(sure, further.agreement)
+    # halves that were fitted for this, or parts of the rows in which the search has looked itself
+    for agreement in (further.agreement, measures.evidence.replicated):
+        if agreement is not None:
+            sure = further_probability(sure, agreement)
     if barred:
         return min(sure, BARRED)
     # a place can be right where not every test is passed, except for gaps; angles and components

@@ -125,6 +125,7 @@ def _try_line(
     most = min(settings.starts or CHAINS, _MIXED_STARTS if mixed else CHAINS)
     pair = halves.statistics(kind)
     parts = search_parts(pair, slots, (first, second), settings, most)
+    begun = parts.best
     if not mixed:
         parts = parts.with_turned(pair, slots, settings)
 
@@ -132,7 +133,7 @@ def _try_line(
         points = slots.grid.indices()
         if given is not None:
             yield given
-        for slot in parts.best:
+        for slot in (*begun, *parts.best):
             yield points[slot].astype(np.float64)
         if parts.agreement < settings.alike and not mixed and settings.starts is None:
             yield from starts_from(c, slots.grid, rng, settings)
