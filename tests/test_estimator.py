@@ -139,7 +139,7 @@ def test_automatic_grid_says_what_it_took(X):
         (lambda X: X, {"grid": "5y5"}, "written|write it"),
         (lambda X: X, {"solver": "magic"}, "unknown"),
         (lambda X: X[:12], {}, "too few"),
-        (lambda X: X[:, 0], {}, "2D array"),
+        (lambda X: X[:, 0], {}, "rows and columns"),
         (lambda X: X[:0], {}, "0 sample"),
     ],
 )

@@ -17,8 +17,10 @@ class PlaceSettings:
 
     #: most rows used for statistics: with more, sampling noise no longer limits a placement
     rows: int = 20_000
+    #: share of the rows that are held out
+    held: float = 0.2
     #: share of the rows in the second of the two parts that are searched, each judged by the other
-    held: float = 0.5
+    parts: float = 0.5
     #: share of the columns that two parts of the rows put in the same places, from which they agree
     alike: float = 0.95
     #: columns up to which values become normal scores; above, they are only clipped (ranking 4096

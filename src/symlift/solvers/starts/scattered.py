@@ -99,7 +99,9 @@ def free_places(halves: Halves, dimension: int) -> FreePlaces | None:
         return None
     agreed, near = agreement_of(c, c_held, dimension)
     first = None if near is None else _places(c, near, dimension)
-    y = None if near is None else _places((c + c_held) / 2, near, dimension)
+    share = len(halves.held) / max(len(halves.fit) + len(halves.held), 1)
+    all_rows = (1 - share) * c + share * c_held
+    y = None if near is None else _places(all_rows, near, dimension)
     if first is None or y is None:
         return None
     # places can be bent to any rows: what they explain is that of places from other rows alone

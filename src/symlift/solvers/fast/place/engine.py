@@ -46,8 +46,6 @@ from symlift.statistics.correlations import (
 __all__ = ["core_columns", "place_columns"]
 
 Channels = int | str
-# share of the rows that judge several columns at a point, which the others alone place
-_CHANNELS_HELD = 0.2
 
 
 def place_columns(
@@ -112,11 +110,11 @@ def _settle(
         nothing = PlacementStatistics("lags", 0.0, 0.0, False, 0.0, 0, 0)
         few = out.to_place[: grid.size]
         return Settled(make_slots(grid), few, np.arange(len(few)), np.zeros(len(few)), nothing, {})
-    halves = split_halves(rows, out.to_place, settings)
+    halves = split_halves(rows, out.to_place, settings, settings.parts)
     depth = _depth(len(out.to_place), grid, channels, rows.two_valued)
     if depth > 1:
         several = _settle_channels(
-            split_halves(rows, out.to_place, settings, _CHANNELS_HELD),
+            split_halves(rows, out.to_place, settings),
             c,
             out,
             make_slots(grid, depth, matched=True),
@@ -132,7 +130,8 @@ def _settle(
         # one column for each point of a line: a field that varies along it and columns that are
         # unevenly spaced have the same correlations, so that the grid asked for decides
         claimed = grid.ndim == 1 and len(c) == grid.size
-        scattered = None if claimed else _settle_scattered(single, halves, rng, settings)
+        held = split_halves(rows, out.to_place, settings)
+        scattered = None if claimed else _settle_scattered(single, held, rng, settings)
         if scattered is not None:
             return scattered
         single = _settle_slips(single, inner, c, rng, settings)

@@ -160,12 +160,14 @@ def screen(
     # the same rows are held out for each grid, and where all columns fit, the statistics of the
     # previous grid are reused
     halves = split_halves(read, columns, settings)
+    parts = split_halves(read, columns, settings, settings.parts)
 
     def fill(grid: Grid, how: PlaceSettings) -> Screened:
         core, _ = core_columns(read, c, columns, grid, how)
-        mine = halves if np.array_equal(core, halves.columns) else halves.of(core)
+        whole = np.array_equal(core, columns)
+        mine, both = (halves, parts) if whole else (halves.of(core), parts.of(core))
         slots = make_slots(grid)
-        settled = settle_single(mine, c, slots, np.random.default_rng(0), how)
+        settled = settle_single(both, c, slots, np.random.default_rng(0), how)
         judged = both_scores(mine, settled.slot, slots, settings.prior_pairs)
         return Screened(grid, judged, settled.statistics.accepted, noise=mine.target_noise)
 
