@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
 from symlift.search.judge import PlaceScore, ahead
 from symlift.search.moves.descent import refine
@@ -49,6 +50,8 @@ class SearchResult:
     starts: int
     agreeing: int
     pool: tuple[tuple[float, NDArray[np.int64]], ...] = ()
+    #: where no two ends agree: the share of columns that return when the rest is grown from a part
+    returned: float | None = None
 
     def judged(self, score: Callable[[NDArray], PlaceScore], errors: float) -> SearchResult:
         """The result of the pool that ``score``, from other rows, rates highest, if that is ahead
@@ -126,7 +129,7 @@ def search(
     if growth is not None and partial is not None:
         growth.try_all(partial(), results)
         if slots.size > settings.restart_slots:
-            return _best(results, begun)
+            return growth.checked(partial(), _best(results, begun))
     for _ in range(_restarts(slots.size, settings, share)):
         population = distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
@@ -138,7 +141,8 @@ def search(
         # on small grids a restart takes 15 ms, and a few returns to one optimum prove little
         if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
-    return _best(results, begun)
+    result = _best(results, begun)
+    return result if growth is None or partial is None else growth.checked(partial(), result)
 
 
 def turned_segments(
@@ -181,6 +185,16 @@ class _Growth:
         """Whether an arrangement comes back when it is grown from a part of it."""
         ends = (end for _ in range(_IN_VAIN) for end in self._once(partial, least, slot))
         return any(abs(value - least) < SAME for value, _ in ends)
+
+    def checked(self, partial: NDArray, result: SearchResult) -> SearchResult:
+        """The result of a search, and how much of it comes back if nothing else confirms it."""
+        if result.agreeing >= self.settings.agreeing:
+            return result
+        grid, best = self.slots.grid, 0.0
+        for _ in range(_IN_VAIN):
+            for _, slot in self._once(partial, result.misfit, result.slot):
+                best = max(best, placement_agreement(result.slot, slot, grid, shift_open=True))
+        return replace(result, returned=best)
 
     def try_all(self, partial: NDArray, results: list[tuple[float, NDArray[np.int64]]]) -> None:
         """Grow each result again until that is in vain, or two end at the same optimum; the ends

@@ -106,8 +106,8 @@ class Evidence:
         shares nothing with the first but the data.
     replicated : float, optional
         On a line or ring: how alike the places are to those that each of two parts of the rows,
-        which share none, gives by itself: the share of columns in the same place, up to
-        symmetries.
+        which share none, gives by itself. On a grid that no two attempts agreed on: the share of
+        columns that return when all but a part of them are placed again.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def _try_grid(
     rng: np.random.Generator,
     settings: PlaceSettings,
     given: NDArray | None,
-) -> tuple[SearchResult, None]:
+) -> tuple[SearchResult, float | None]:
     """Search by one kind of statistic on all rows; what is right there grows again from a part."""
     mixed = _look_mixed(halves, settings)
     starts = islice(
@@ -103,7 +103,7 @@ def _try_grid(
     hope = _promising(kind, halves, slots, settings, mixed)
     few = len(halves.rows.scores) < settings.few_rows
     result = search(S, slots, starts, rng, settings, 0.5 if few else 1.0, hope, grow)
-    return result.judged(_rated(halves, slots), settings.errors), None
+    return result.judged(_rated(halves, slots), settings.errors), result.returned
 
 
 def _try_line(
