@@ -204,15 +204,18 @@ class _Growth:
         and the best for longer.
         """
         ends: list[tuple[float, NDArray[np.int64]]] = []
-        for least, slot in distinct(results, len(results)):
+        waiting = distinct(results, len(results))
+        while waiting and _agreeing(ends) < self.settings.agreeing:
+            least, slot = waiting.pop(0)
             # what does not improve at once hardly ever does later
             ends.append(self._until(partial, least, slot, _IN_VAIN, _IN_VAIN - _FIRST))
-            if _agreeing(ends) >= self.settings.agreeing:
-                break
-        else:
+        if not waiting:
             for least, slot in distinct(ends, _LONGER):
-                ends.append(self._until(partial, least, slot, 2 * _IN_VAIN))
-        results += ends
+                longer = self._until(partial, least, slot, 2 * _IN_VAIN)
+                if longer[0] < least - SAME:
+                    ends.append(longer)
+        # each result is there once: what did not change agrees with nobody
+        results[:] = ends + waiting
 
     def _once(
         self, partial: NDArray, least: float, slot: NDArray[np.int64]
@@ -252,6 +255,8 @@ def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
 
 
 def _agreeing(results: list[tuple[float, NDArray[np.int64]]]) -> int:
+    if not results:
+        return 0
     least = min(value for value, _ in results)
     return sum(value < least + SAME for value, _ in results)
 
