@@ -61,7 +61,7 @@ def main() -> None:
     score = yardstick(asked.folder)
     OUT.mkdir(parents=True, exist_ok=True)
     records: list[dict[str, Any]] = []
-    for path in sorted(asked.folder.glob(f"*{asked.only}*.npz")):
+    for path in sorted(one for one in asked.folder.glob("*.npz") if asked.only in one.stem):
         name = f"{path.stem}-{'baseline' if asked.baselines else asked.seed}"
         record = OUT / f"{name}.json"
         if not record.exists():
