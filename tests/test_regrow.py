@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from symlift import LatentDomain
 from symlift.core.grid import Grid
+from symlift.diagnosis.contract import Verdict
 from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import make_slots, misfit
 from symlift.search.moves.regrow import grown, near_lags, regrown
 from symlift.search.moves.segments import chain_length, likely_reversals
-from symlift.search.schedule import turned_segments
+from symlift.search.schedule import search, turned_segments
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.engine import place_columns
 from symlift.statistics.correlations import correlations, partial_statistics
@@ -133,3 +137,31 @@ def test_likely_reversals_are_those_of_the_longest_chains(d: int, closed: bool, 
     )
     chosen = likely_reversals(v, closed, 3)
     np.testing.assert_allclose([length(i, j) for i, j in chosen], every[: len(chosen)], atol=1e-9)
+
+
+def test_an_order_that_parts_of_the_rows_do_not_share_is_not_believed() -> None:
+    rng = np.random.default_rng(0)
+    X = smooth(Grid((30,)), (0.4,), 1_500, 5)[:, rng.permutation(30)]
+    est = LatentDomain(grid=(30,), random_state=0).fit(X)
+    assert est.evidence_.replicated == pytest.approx(1.0)
+    right = est.diagnose(X)
+    est.solution_ = replace(est.solution_, evidence=replace(est.evidence_, replicated=0.2))
+    doubtful = est.diagnose(X)
+    assert right.verdict in (Verdict.PRESENT, Verdict.ORDERED)
+    assert doubtful.verdict not in (Verdict.PRESENT, Verdict.ORDERED)
+    assert doubtful.confidence < 0.01 < right.confidence
+
+
+def test_what_does_not_come_back_from_a_part_is_known() -> None:
+    """Columns that no grid explains: no two attempts agree, and growth ends elsewhere."""
+    rng, d = np.random.default_rng(1), 36
+    S = rng.normal(size=(2, d, d))
+    S = S + S.swapaxes(1, 2)
+    S[:, np.arange(d), np.arange(d)] = 0
+    slots = make_slots(Grid((6, 6)))
+    quick = replace(PlaceSettings(), restart_slots=10)
+    starts = iter([rng.uniform(0, 5, size=(d, 2)) for _ in range(3)])
+    found = search(S, slots, starts, rng, quick, partial=lambda: S)
+    assert found.agreeing == 1
+    assert found.returned is not None
+    assert found.returned < 0.9
