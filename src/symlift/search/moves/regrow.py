@@ -128,7 +128,9 @@ def regrown(
 def _neighbourhood(apart: NDArray, fit: NDArray, rng: np.random.Generator) -> NDArray[np.int64]:
     """The columns around one of those whose neighbourhoods fit better than the median."""
     far = np.abs(apart).max(axis=-1)
-    radius = int(rng.choice(_RADII))
+    # what returns from more than half of itself says little
+    small = [r for r in _RADII if 2 * (2 * r + 1) ** apart.shape[-1] <= len(fit)]
+    radius = int(rng.choice(small or _RADII[:1]))
     inside = far <= radius
     count = inside.sum(axis=1)
     value = (inside @ fit) / count
