@@ -219,6 +219,13 @@ def _enough_rows(tests: Mapping[str, Test], further: Further, n: int) -> list[Ne
                 f"two halves of the rows disagree: give at least {2 * n:,} rows, or check the grid"
             )
         ]
+    if not _passed(tests, "replicated") and _passed(tests, "locality"):
+        return [
+            NextStep(
+                "attempts on parts of the rows or of the grid end at other places: give at least"
+                f" {2 * n:,} rows, or check the grid"
+            )
+        ]
     if not _passed(tests, "settled") and _passed(tests, "locality"):
         return [
             NextStep(

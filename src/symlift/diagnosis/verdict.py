@@ -189,6 +189,16 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 f"share of {len(further.controls)} controls that reach as far",
             )
         )
+    if evidence.replicated is not None:
+        tests.append(
+            _at_least(
+                "replicated",
+                evidence.replicated,
+                settings.agreement,
+                "share of columns that parts of the rows put in the same place, or that return when"
+                " all but a part of a grid is placed again",
+            )
+        )
     if further.agreement is not None:
         tests.append(
             _at_least(
