@@ -129,7 +129,7 @@ def _settle(
     if single.trace["share"] < settings.on_grid and not rows.two_valued:
         # one column for each point of a line: a field that varies along it and columns that are
         # unevenly spaced have the same correlations, so that the grid asked for decides
-        claimed = grid.ndim == 1 and len(c) == grid.size
+        claimed = grid.ndim == 1 and grid.size in (len(c), len(out.to_place))
         held = split_halves(rows, out.to_place, settings)
         scattered = None if claimed else _settle_scattered(single, held, rng, settings)
         if scattered is not None:
