@@ -19,7 +19,7 @@ from symlift.search.criterion import (
     make_slots,
 )
 from symlift.search.judge import (
-    explained_elsewhere,
+    explained_both_ways,
     margins,
     next_to,
     partner_prediction,
@@ -220,17 +220,15 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
     settings, slot, slots = PlaceSettings(), placed.slot, placed.slots
     S = placed.halves.partial if placed.coordinates is None else placed.halves.plain
     both = ((S[0], S[1]), (S[1], S[0]))
-    judged = np.mean(
-        [explained_elsewhere(a, b, slot, slots, settings.prior_pairs) for a, b in both], axis=0
-    )
+    _, ceiling, z = explained_both_ways((S[0], S[1]), slot, slots, settings.prior_pairs)
     beside = _beside(placed)
     predicted, partners = _prediction(placed.halves.correlations, beside, settings)
     mean = (S[0] + S[1]) / 2
     fitted = _explained(mean, slot, slots)
     return PlaceMeasures(
         across=float(np.mean([share_across_pairs(a, b, slot, slots) for a, b in both])),
-        ceiling=float(judged[1]),
-        z=float(judged[2]),
+        ceiling=ceiling,
+        z=z,
         settled=_settled(placed, both),
         predicted=predicted,
         partners=partners,

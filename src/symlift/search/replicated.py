@@ -81,13 +81,13 @@ def search_parts(
     settings: PlaceSettings,
     most: int | None = None,
 ) -> PartsSearch:
-    """Refine coordinates from the ``starts`` of each part until the best of both are alike.
+    """Refine orders of a line or ring from the ``starts`` of each part until the best of both are
+    alike.
 
     S: the statistics (m, d, d) of each part; ``most``: starts that are tried at most.
     """
     ends: tuple[list[tuple[float, NDArray[np.int64]]], ...] = ([], [])
     begun: list[NDArray[np.int64]] = []
-    fewest = CHAINS if slots.grid.ndim == 1 else 1
     agreement = 0.0
     for turn, both in enumerate(zip_longest(*starts), start=1):
         for part, y in enumerate(both):
@@ -98,7 +98,7 @@ def search_parts(
                 )
         best = [min(end, key=lambda one: one[0])[1] for end in ends]
         agreement = alike(best[0], best[1], slots.grid)
-        if (agreement >= settings.alike and turn >= fewest) or turn == most:
+        if (agreement >= settings.alike and turn >= CHAINS) or turn == most:
             break
     first, second = (distinct(end, _KEPT) for end in ends)
-    return PartsSearch((first, second), begun if slots.grid.ndim == 1 else [], agreement)
+    return PartsSearch((first, second), begun, agreement)

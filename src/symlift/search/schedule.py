@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,11 @@ def search(
     results: list[tuple[float, NDArray[np.int64]]] = []
     begun: list[tuple[float, NDArray[np.int64]]] = []
     fewest = CHAINS if slots.grid.ndim == 1 else 1
-    growth = None if partial is None or not settings.restarts else _Growth(S, slots, rng, settings)
+    growth = (
+        _Growth(S, partial, slots, rng, settings)
+        if partial is not None and settings.restarts
+        else None
+    )
     settled = False
     for y in starts:
         start = nearest_slots(y, slots.grid, slots.depth)
@@ -111,11 +116,7 @@ def search(
         if _agreeing(results) < settings.agreeing or len(results) < fewest or settled:
             continue
         # two starts of one kind may share a mistake: what is right grows again from a part of it
-        if (
-            growth is None
-            or partial is None
-            or growth.returns(partial(), *min(results, key=_first))
-        ):
+        if growth is None or growth.returns(*min(results, key=_first)):
             break
         settled = True
     agreed = _agreeing(results) >= settings.agreeing
@@ -126,10 +127,8 @@ def search(
         return _best(results, begun)
     if promising is not None and not promising(_best(results, begun).slot):
         return _best(results, begun)
-    if growth is not None and partial is not None:
-        growth.try_all(partial(), results)
-        if slots.size > settings.restart_slots:
-            return growth.checked(partial(), _best(results, begun))
+    if growth is not None:
+        growth.try_all(results)
     for _ in range(_restarts(slots.size, settings, share)):
         population = distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
@@ -142,7 +141,7 @@ def search(
         if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
     result = _best(results, begun)
-    return result if growth is None or partial is None else growth.checked(partial(), result)
+    return result if growth is None else growth.checked(result)
 
 
 def turned_segments(
@@ -175,28 +174,39 @@ class _Growth:
     """Growing arrangements again from parts of them."""
 
     def __init__(
-        self, S: NDArray, slots: Slots, rng: np.random.Generator, settings: PlaceSettings
+        self,
+        S: NDArray,
+        make_partial: Callable[[], NDArray],
+        slots: Slots,
+        rng: np.random.Generator,
+        settings: PlaceSettings,
     ) -> None:
         self.S, self.slots, self.rng, self.settings = S, slots, rng, settings
+        self._make_partial = make_partial
         # what descent took off at most: growths that are farther behind are not refined
         self.helped = _HELPED
 
-    def returns(self, partial: NDArray, least: float, slot: NDArray[np.int64]) -> bool:
+    @cached_property
+    def partial(self) -> NDArray:
+        """The statistics by which regions grow: many a search ends without them."""
+        return self._make_partial()
+
+    def returns(self, least: float, slot: NDArray[np.int64]) -> bool:
         """Whether an arrangement comes back when it is grown from a part of it."""
-        ends = (end for _ in range(_IN_VAIN) for end in self._once(partial, least, slot))
+        ends = (end for _ in range(_IN_VAIN) for end in self._once(least, slot))
         return any(abs(value - least) < SAME for value, _ in ends)
 
-    def checked(self, partial: NDArray, result: SearchResult) -> SearchResult:
+    def checked(self, result: SearchResult) -> SearchResult:
         """The result of a search, and how much of it comes back if nothing else confirms it."""
         if result.agreeing >= self.settings.agreeing:
             return result
         grid, best = self.slots.grid, 0.0
         for _ in range(_IN_VAIN):
-            for _, slot in self._once(partial, result.misfit, result.slot):
+            for _, slot in self._once(result.misfit, result.slot):
                 best = max(best, placement_agreement(result.slot, slot, grid, shift_open=True))
         return replace(result, returned=best)
 
-    def try_all(self, partial: NDArray, results: list[tuple[float, NDArray[np.int64]]]) -> None:
+    def try_all(self, results: list[tuple[float, NDArray[np.int64]]]) -> None:
         """Grow each result again until that is in vain, or two end at the same optimum; the ends
         are added.
 
@@ -208,20 +218,20 @@ class _Growth:
         while waiting and _agreeing(ends) < self.settings.agreeing:
             least, slot = waiting.pop(0)
             # what does not improve at once hardly ever does later
-            ends.append(self._until(partial, least, slot, _IN_VAIN, _IN_VAIN - _FIRST))
+            ends.append(self._until(least, slot, _IN_VAIN, _IN_VAIN - _FIRST))
         if not waiting:
             for least, slot in distinct(ends, _LONGER):
-                longer = self._until(partial, least, slot, 2 * _IN_VAIN)
+                longer = self._until(least, slot, 2 * _IN_VAIN)
                 if longer[0] < least - SAME:
                     ends.append(longer)
         # each result is there once: what did not change agrees with nobody
         results[:] = ends + waiting
 
     def _once(
-        self, partial: NDArray, least: float, slot: NDArray[np.int64]
+        self, least: float, slot: NDArray[np.int64]
     ) -> Iterator[tuple[float, NDArray[np.int64]]]:
         prior = self.settings.prior_pairs
-        for new in regrown(partial, slot, self.slots.grid, self.rng):
+        for new in regrown(self.partial, slot, self.slots.grid, self.rng):
             value = misfit(self.S, new, self.slots, prior)
             if value - self.helped > least + SAME:
                 yield value, new
@@ -231,12 +241,12 @@ class _Growth:
             yield end, new
 
     def _until(
-        self, partial: NDArray, least: float, slot: NDArray[np.int64], most: int, vain: int = 0
+        self, least: float, slot: NDArray[np.int64], most: int, vain: int = 0
     ) -> tuple[float, NDArray[np.int64]]:
         """Growths until ``most`` of them in turn are in vain; ``vain`` of those count as done."""
         while vain < most:
             vain += 1
-            for value, new in self._once(partial, least, slot):
+            for value, new in self._once(least, slot):
                 if value < least - SAME:
                     least, slot, vain = value, new, 0
                     break

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.search.criterion import Slots, fit_lags, make_slots
+from symlift.search.criterion import Slots, fit_lags, make_slots, misfit
 from symlift.search.judge import (
     PlaceScore,
     explained_both_ways,
@@ -175,9 +175,7 @@ def _with_parts(
 ) -> SearchResult:
     """The result of all rows, with what the parts reached in its pool."""
     more = [slot for end in parts.ends for _, slot in end] + parts.begun
-    return result.joined(
-        (fit_lags(S, slot, slots, 0.0, settings.prior_pairs).misfit, slot) for slot in more
-    )
+    return result.joined((misfit(S, slot, slots, settings.prior_pairs), slot) for slot in more)
 
 
 def _all_rows(
