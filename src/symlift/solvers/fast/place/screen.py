@@ -22,7 +22,7 @@ from symlift.search.criterion import make_slots
 from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
 from symlift.search.row_noise import RowNoise
-from symlift.search.rows import score_rows
+from symlift.search.rows import ColumnRows, score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
@@ -41,6 +41,8 @@ _FILLED = 2
 _PLACED = {(1, False): 1, (1, True): 1, (2, False): 4, (2, True): 2, (3, False): 1}
 # starts for each of them: on the right grid the first ones agree, on a wrong one none do
 _STARTS = 3
+# of those that are grown: restarts, and points in all
+_GROWN, _GROWN_POINTS = 2, 400
 # points that may be empty, as a share of the number of columns
 _HOLES = 0.06
 _FLAGS = ((False, False), (True, True), (False, True), (True, False))
@@ -49,7 +51,7 @@ _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 @dataclass(frozen=True)
 class Screened:
     """A grid that was filled, and what the judge says of it; ``between``: columns are at places
-    of their own inside its box, on a line in uneven steps.
+    of their own inside its box, on a line in uneven steps; ``converged``: starts ended alike.
     """
 
     grid: Grid
@@ -57,6 +59,7 @@ class Screened:
     accepted: bool
     between: bool = False
     noise: RowNoise | None = None
+    converged: bool = False
 
     @property
     def share(self) -> float:
@@ -156,43 +159,78 @@ def screen(
     if len(columns) < _FEWEST:
         return []
     p = partial_correlations(c[np.ix_(columns, columns)], settings.start_ridge)
-    chosen = _nearest(sorted(_ranked(p, settings), key=lambda pair: pair[0]), len(columns))
+    ranked = sorted(_ranked(p, settings), key=lambda pair: pair[0])
+    chosen = _nearest(ranked, len(columns))
+    # paths on lines are much longer than on anything wider: what is on the other side of that
+    # gets one start, so that it can still show that it explains more
+    linear = ranked[0][1].ndim == 1
     # the same rows are held out for each grid, and where all columns fit, the statistics of the
     # previous grid are reused
-    halves = split_halves(read, columns, settings)
-    parts = split_halves(read, columns, settings, settings.parts)
-
-    def fill(grid: Grid, how: PlaceSettings) -> Screened:
-        core, _ = core_columns(read, c, columns, grid, how)
-        whole = np.array_equal(core, columns)
-        mine, both = (halves, parts) if whole else (halves.of(core), parts.of(core))
-        slots = make_slots(grid)
-        settled = settle_single(both, c, slots, np.random.default_rng(0), how)
-        judged = both_scores(mine, settled.slot, slots, settings.prior_pairs)
-        return Screened(grid, judged, settled.statistics.accepted, noise=mine.target_noise)
-
+    race = _Race(read, c, columns, settings)
     quick = replace(settings, restarts=0, starts=_STARTS)
-    screened = []
+    screened: list[Screened] = []
     for count, grid in enumerate(chosen):
         progress(f"grid {grid}, candidate {count + 1} of {len(chosen)}", count / len(chosen))
-        screened.append(fill(grid, quick))
-    best = max(screened, key=lambda one: one.share)
+        like = (grid.ndim == 1) is linear
+        screened.append(race.fill(grid, quick if like else replace(quick, starts=1)))
+    best = max(screened, key=_share)
     if best.share < settings.on_grid and not read.two_valued:
-        # columns may be between points; before that, grids are searched in earnest: the best one,
-        # and the best that columns fill, as a quick fill of a grid with uneven steps shows little
-        whole = [one for one in screened if _is_filled(one.grid, len(columns))]
-        for first in {id(one): one for one in (best, *sorted(whole, key=_share)[-1:])}.values():
-            progress(f"grid {first.grid}, again", 1.0)
-            again = fill(first.grid, settings)
+        # a quick fill of the right grid may show little: the best ones are grown from their parts
+        for first in _to_grow(screened, best, len(columns), linear):
+            progress(f"grid {first.grid}, grown from its parts", 1.0)
+            again = race.fill(first.grid, replace(settings, restarts=_GROWN, starts=_STARTS))
             screened[screened.index(first)] = max(first, again, key=_share)
+            if again.converged and again.share >= max(map(_share, screened)):
+                break
         progress("places between points", 1.0)
         for dimension in (1, 2, 3):
-            free = free_places(halves, dimension)
+            free = free_places(race.halves, dimension)
             if free is not None and free.thickness > 1:
                 box = _box(free, len(columns))
                 accepted = free.believed(settings)
-                screened.append(Screened(box, free.scores, accepted, True, halves.target_noise))
+                noise = race.halves.target_noise
+                screened.append(Screened(box, free.scores, accepted, True, noise))
     return sorted(screened, key=lambda one: -one.share)
+
+
+class _Race:
+    """Grids filled by the same columns, judged on the same held-out rows."""
+
+    def __init__(
+        self, read: ColumnRows, c: NDArray, columns: NDArray, settings: PlaceSettings
+    ) -> None:
+        self.read, self.c, self.columns = read, c, columns
+        self.halves = split_halves(read, columns, settings)
+        self._parts = split_halves(read, columns, settings, settings.parts)
+
+    def fill(self, grid: Grid, how: PlaceSettings) -> Screened:
+        core, _ = core_columns(self.read, self.c, self.columns, grid, how)
+        whole = np.array_equal(core, self.columns)
+        mine, parts = (
+            (self.halves, self._parts) if whole else (self.halves.of(core), self._parts.of(core))
+        )
+        slots = make_slots(grid)
+        settled = settle_single(parts, self.c, slots, np.random.default_rng(0), how)
+        judged = both_scores(mine, settled.slot, slots, how.prior_pairs)
+        seen = settled.statistics
+        converged = seen.accepted and seen.agreeing >= how.agreeing
+        return Screened(grid, judged, seen.accepted, noise=mine.target_noise, converged=converged)
+
+
+def _to_grow(
+    screened: list[Screened], best: Screened, columns: int, linear: bool
+) -> list[Screened]:
+    """What is worth more than a quick fill: the best of all, and, unless paths are those of a line,
+    the best open rectangles, more of those where points are few. One that columns fill comes first:
+    most arrays have no gaps, and the search ends with what convinces.
+    """
+    if linear:
+        return [best]
+    open_ones = [one for one in screened if one.grid.ndim == 2 and not any(one.grid.periodic)]
+    open_ones.sort(key=_share, reverse=True)
+    most = max(1, round(_GROWN_POINTS / columns))
+    filled = [one for one in open_ones if _is_filled(one.grid, columns)]
+    return list({id(one): one for one in (*filled[:1], best, *open_ones[:most])}.values())
 
 
 def _box(free: FreePlaces, d: int) -> Grid:
