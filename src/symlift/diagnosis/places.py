@@ -32,7 +32,7 @@ from symlift.search.rows import ColumnRows, score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.starts.scattered import agreement_of
-from symlift.statistics.correlations import fisher, partial_correlations, statistics_of
+from symlift.statistics.correlations import fisher, partial_correlations
 from symlift.statistics.moments import stationarity
 from symlift.statistics.selection import window_of
 
@@ -140,9 +140,7 @@ class PlacedRows:
 
     def statistics(self, kind: str, rows: NDArray, settings: PlaceSettings) -> NDArray[np.float64]:
         """Pairwise statistics of some rows, (m, columns, columns)."""
-        return statistics_of(
-            kind, *self.rows.take(rows, np.arange(len(self.column))), settings.ridges
-        )
+        return self.rows.statistics(kind, settings.ridges, rows)
 
 
 def rows_in_places(

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 from symlift.search.row_noise import RowNoise
 from symlift.search.rows import ColumnRows, split_rows
 from symlift.search.settings import PlaceSettings
-from symlift.statistics.correlations import (
-    correlations,
-    fisher,
-    magnitudes,
-    partial_statistics,
-)
+from symlift.statistics.correlations import fisher, partial_statistics
 
 __all__ = ["Halves", "split_halves"]
 
@@ -50,7 +45,7 @@ class Halves:
     def correlations(self) -> Pair:
         """Plain correlations of scores."""
         first, second = (
-            correlations(*self.rows.take(part, self.columns)) for part in (self.fit, self.held)
+            self.rows.correlations(part, self.columns) for part in (self.fit, self.held)
         )
         return first, second
 
@@ -86,13 +81,11 @@ class Halves:
 
     @cached_property
     def lags(self) -> Pair:
-        pair = []
-        for part, c in zip((self.fit, self.held), self.correlations, strict=True):
-            z, present = self.rows.take(part, self.columns)
-            pair.append(
-                np.stack([fisher(c), fisher(correlations(magnitudes(z, present), present))])
-            )
-        return pair[0], pair[1]
+        first, second = (
+            self.rows.statistics("lags", self.ridges, part, self.columns, c)
+            for part, c in zip((self.fit, self.held), self.correlations, strict=True)
+        )
+        return first, second
 
 
 def split_halves(

@@ -13,7 +13,14 @@ from scipy.special import ndtri
 
 from symlift.core.rows import varying
 from symlift.errors import InputError
+from symlift.search.delays import are_delayed, over_delays
 from symlift.search.settings import PlaceSettings
+from symlift.statistics.correlations import (
+    correlations,
+    fisher,
+    magnitudes,
+    partial_statistics,
+)
 from symlift.statistics.dependence import independent_rows
 
 __all__ = [
@@ -31,6 +38,8 @@ FEWEST_BIT_ROWS = 16
 _STRETCHES = 20
 #: entries of a column that show whether it has many ties
 _LOOK = 200
+#: most columns that may be delayed: cross-correlations of 600 take four seconds
+_DELAYED = 600
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,8 @@ class ColumnRows:
     """Scores (n, d) of mean 0 and variance 1, 0 where an entry is missing.
 
     ``present`` (n, d) is 1 where an entry is not missing, or None if none is; ``number`` (n,) are
-    row numbers; ``alive`` (d,) marks columns that vary.
+    row numbers; ``alive`` (d,) marks columns that vary; ``delayed``: signals reach one column after
+    the other, so that correlations are those over delays.
     """
 
     scores: NDArray[np.float32]
@@ -46,6 +56,7 @@ class ColumnRows:
     number: NDArray[np.int64]
     alive: NDArray[np.bool_]
     two_valued: bool
+    delayed: bool = False
 
     def independent_rows(self) -> float:
         """Number of independent rows that these rows are worth."""
@@ -60,6 +71,49 @@ class ColumnRows:
         if every:
             return z, present
         return z[:, columns], None if present is None else present[:, columns]
+
+    def correlations(
+        self, rows: NDArray | None = None, columns: NDArray | None = None
+    ) -> NDArray[np.float64]:
+        """Correlations of some columns over some rows, all by default, (columns, columns)."""
+        return self._correlations(rows, *self._taken(rows, columns))
+
+    def statistics(
+        self,
+        kind: str,
+        ridges: tuple[float, ...],
+        rows: NDArray | None = None,
+        columns: NDArray | None = None,
+        c: NDArray | None = None,
+    ) -> NDArray[np.float64]:
+        """Statistics (m, columns, columns) of one kind; ``c``: the correlations, where known.
+
+        "partial": one for each ridge; "lags": plain correlations of scores and of their magnitudes.
+        """
+        c = self.correlations(rows, columns) if c is None else c
+        if kind == "partial":
+            return partial_statistics(c, ridges)
+        z, present = self._taken(rows, columns)
+        return np.stack(
+            [fisher(c), fisher(self._correlations(rows, magnitudes(z, present), present))]
+        )
+
+    def _taken(
+        self, rows: NDArray | None, columns: NDArray | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        n, d = self.scores.shape
+        if rows is None and columns is None:
+            return self.scores, self.present
+        return self.take(
+            np.arange(n) if rows is None else rows, np.arange(d) if columns is None else columns
+        )
+
+    def _correlations(
+        self, rows: NDArray | None, z: NDArray[np.float32], present: NDArray[np.float32] | None
+    ) -> NDArray[np.float64]:
+        if not self.delayed:
+            return correlations(z, present)
+        return over_delays(z, self.number if rows is None else self.number[rows])
 
 
 def score_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) -> ColumnRows:
@@ -87,13 +141,22 @@ def score_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) 
         scores = np.clip((x - spread[0]) / spread[1], -settings.clip, settings.clip)
     else:
         scores = _normal_scores(x, present)
+    scores = _standard(scores, present)
+    # a sample of the rows is not in time, and gaps have no spectrum
+    in_time = present is None and len(raw) <= settings.rows and x.shape[1] <= _DELAYED
     return ColumnRows(
-        _standard(scores, present),
+        scores,
         None if present is None else present.astype(np.float32),
         number,
         alive,
         two_valued,
+        in_time and not two_valued and _delayed(scores[:, alive], number),
     )
+
+
+def _delayed(z: NDArray[np.float32], number: NDArray[np.int64]) -> bool:
+    """Whether signals reach one column after the other; a pulse takes more than one row."""
+    return independent_rows(z) < len(z) / 2 and are_delayed(z, number)
 
 
 def robust_spread(

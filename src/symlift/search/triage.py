@@ -18,7 +18,6 @@ from scipy.special import ndtri
 from symlift.search.rows import ColumnRows, score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.search.wide_rows import WideRows
-from symlift.statistics.correlations import correlations
 
 __all__ = ["Triage", "sort_columns", "triage", "triage_near"]
 
@@ -41,7 +40,7 @@ def sort_columns(
     """Scores of the rows, correlations of all columns, and which columns can be placed."""
     progress("rows", 0.0)
     rows = score_rows(raw, rng, settings)
-    c = correlations(rows.scores, rows.present)
+    c = rows.correlations()
     progress("triage", 0.2)
     sorted_out = triage(rows, c, rows.independent_rows(), settings)
     progress("place", 0.3)

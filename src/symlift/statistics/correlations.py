@@ -13,7 +13,6 @@ __all__ = [
     "magnitudes",
     "partial_correlations",
     "partial_statistics",
-    "statistics_of",
 ]
 
 
@@ -99,20 +98,6 @@ def kurtosis_and_skewness(s: NDArray) -> tuple[float, float]:
     return float(np.mean(square * square)) / variance**2, float(
         np.mean(square * pairs)
     ) / variance**1.5
-
-
-def statistics_of(
-    kind: str, z: NDArray, present: NDArray | None, ridges: tuple[float, ...]
-) -> NDArray[np.float64]:
-    """Statistics (m, d, d) of one kind.
-
-    "partial": one for each ridge; "lags": plain correlations of scores and of their magnitudes.
-    """
-    if kind == "partial":
-        return partial_statistics(correlations(z, present), ridges)
-    return np.stack(
-        [fisher(correlations(z, present)), fisher(correlations(magnitudes(z, present), present))]
-    )
 
 
 def magnitudes(z: NDArray, present: NDArray | None) -> NDArray[np.float32]:

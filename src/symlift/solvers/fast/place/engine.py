@@ -40,7 +40,6 @@ from symlift.statistics.correlations import (
     fisher,
     kurtosis_and_skewness,
     partial_statistics,
-    statistics_of,
 )
 
 __all__ = ["core_columns", "place_columns"]
@@ -305,7 +304,7 @@ def _attach(
 ) -> tuple[NDArray, NDArray]:
     """Late columns in the free slots where their correlations with the placed columns fit best."""
     both = np.r_[core, late]
-    S = statistics_of(kind, *rows.take(np.arange(len(rows.scores)), both), settings.ridges)
+    S = rows.statistics(kind, settings.ridges, None, both)
     k = len(core)
     model = fit_lags(S[:, :k, :k], slot, slots, 0.0, settings.prior_pairs)
     free = np.setdiff1d(np.arange(slots.size), slot)

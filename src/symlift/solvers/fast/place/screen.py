@@ -30,7 +30,7 @@ from symlift.solvers.fast.place.engine import core_columns
 from symlift.solvers.fast.place.single import settle_single
 from symlift.solvers.starts.graph import neighbour_graph
 from symlift.solvers.starts.scattered import FreePlaces, free_places, in_own_box
-from symlift.statistics.correlations import correlations, partial_correlations
+from symlift.statistics.correlations import partial_correlations
 
 __all__ = ["Screened", "candidate_shapes", "screen", "step_distribution", "steps_apart"]
 
@@ -154,7 +154,7 @@ def screen(
     )
     some = np.asarray(X[number])
     read = score_rows(some, rng, settings)
-    c = correlations(read.scores, read.present)
+    c = read.correlations()
     columns = triage(read, c, read.independent_rows(), settings).to_place
     if len(columns) < _FEWEST:
         return []

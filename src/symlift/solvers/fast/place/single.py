@@ -30,11 +30,7 @@ from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.contract import PlacementStatistics
 from symlift.solvers.fast.place.finish import Settled
 from symlift.solvers.starts.portfolio import starts_from
-from symlift.statistics.correlations import (
-    kurtosis_and_skewness,
-    partial_statistics,
-    statistics_of,
-)
+from symlift.statistics.correlations import kurtosis_and_skewness, partial_statistics
 
 __all__ = ["is_local", "judged_result", "settle_single"]
 
@@ -184,9 +180,7 @@ def _all_rows(
     """The statistics of all rows, whose plain correlations are c."""
     if kind == "partial":
         return partial_statistics(c, settings.ridges)
-    rows = halves.rows
-    every = rows.take(np.arange(len(rows.scores)), halves.columns)
-    return statistics_of(kind, *every, settings.ridges)
+    return halves.rows.statistics(kind, settings.ridges, None, halves.columns, c)
 
 
 def _known(
