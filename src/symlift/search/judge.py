@@ -12,7 +12,7 @@ from symlift.core.grid import Grid
 from symlift.search.criterion import LagModel, PairClasses, fit_lags
 from symlift.search.moves.descent import changes, costs
 from symlift.search.problem import Halves
-from symlift.search.row_noise import RowNoise
+from symlift.search.row_noise import NoiseOfSums
 from symlift.statistics.neighbours import NearPairs, predicted_from
 
 __all__ = [
@@ -90,7 +90,7 @@ def ahead(
     one: PlaceScore,
     other: PlaceScore,
     over_columns: bool = False,
-    noise: RowNoise | None = None,
+    noise: NoiseOfSums | None = None,
 ) -> float:
     """By how many standard errors ``one`` explains more of the same columns than ``other``.
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.search.row_noise import RowNoise
+from symlift.search.row_noise import BothWaysNoise, RowNoise
 from symlift.search.rows import ColumnRows, split_rows
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.correlations import fisher, partial_statistics
@@ -74,10 +74,21 @@ class Halves:
     @cached_property
     def target_noise(self) -> RowNoise:
         """Sampling noise of sums over `target` on held-out rows."""
-        z, _ = self.rows.take(self.held, self.columns)
-        share = len(self.held) / len(self.rows.scores)
-        worth = share * self.rows.independent_rows()
-        return RowNoise(z, self.correlations[1], self.ridges, worth)
+        return self._noise(self.held, self.correlations[1])
+
+    @cached_property
+    def both_ways_noise(self) -> BothWaysNoise | None:
+        """Sampling noise of sums over `target` on held-out rows, then on fitted ones; None for
+        correlations over delays, to which single rows do not add.
+        """
+        if self.rows.delayed:
+            return None
+        return BothWaysNoise(self.target_noise, self._noise(self.fit, self.correlations[0]))
+
+    def _noise(self, part: NDArray[np.int64], c: NDArray) -> RowNoise:
+        z, _ = self.rows.take(part, self.columns)
+        worth = len(part) / len(self.rows.scores) * self.rows.independent_rows()
+        return RowNoise(z, c, self.ridges, worth)
 
     @cached_property
     def lags(self) -> Pair:

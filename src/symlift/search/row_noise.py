@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowNoise"]
+__all__ = ["BothWaysNoise", "NoiseOfSums", "RowNoise"]
 
 # rows that a variance is measured on: it is then accurate to 4 %
 _ROWS = 1_000
+
+
+class NoiseOfSums(Protocol):
+    """What a sum over pairs with weights (m, d, d) varies by."""
+
+    def variance(self, weights: NDArray) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +51,21 @@ class RowNoise:
         """Inverses of the correlations at each ridge, which all comparisons share."""
         eye = np.eye(len(self.c))
         return [np.asarray(np.linalg.inv((1 - r) * self.c + r * eye)) for r in self.ridges]
+
+
+@dataclass(frozen=True, eq=False)
+class BothWaysNoise:
+    """Noise of sums over the statistics of two parts of the rows, one after the other; the rows of
+    different parts are independent.
+    """
+
+    first: RowNoise
+    second: RowNoise
+
+    def variance(self, weights: NDArray) -> float:
+        """Variance of the sum with weights (2m, d, d)."""
+        first, second = np.split(weights, 2)
+        return self.first.variance(first) + self.second.variance(second)
 
 
 def _per_value(w: NDArray, values: NDArray) -> NDArray[np.float64]:

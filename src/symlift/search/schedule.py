@@ -20,6 +20,7 @@ from symlift.search.moves.descent import refine
 from symlift.search.moves.regrow import regrown
 from symlift.search.moves.restart import anneal, shake
 from symlift.search.moves.segments import likely_reversals
+from symlift.search.row_noise import NoiseOfSums
 from symlift.search.settings import PlaceSettings
 
 __all__ = ["CHAINS", "SAME", "SearchResult", "distinct", "search", "turned_segments"]
@@ -54,10 +55,15 @@ class SearchResult:
     #: where no two ends agree: the share of columns that return when the rest is grown from a part
     returned: float | None = None
 
-    def judged(self, score: Callable[[NDArray], PlaceScore], errors: float) -> SearchResult:
+    def judged(
+        self,
+        score: Callable[[NDArray], PlaceScore],
+        errors: float,
+        noise: NoiseOfSums | None = None,
+    ) -> SearchResult:
         """The result of the pool that ``score``, from other rows, rates highest, if that is ahead
         of the least misfit by so many standard errors: among equals, the rows that were searched
-        decide.
+        decide. ``noise``: how sums over pairs vary from row to row.
         """
         if not self.pool:
             return self
@@ -65,7 +71,7 @@ class SearchResult:
         scored = ((score(slot), least, slot) for least, slot in self.pool)
         best, least, slot = max(scored, key=lambda one: one[0].explained)
         same = abs(least - self.misfit) < SAME
-        if same or ahead(best, leader, over_columns=True) < errors:
+        if same or ahead(best, leader, over_columns=True, noise=noise) < errors:
             return self
         return replace(self, misfit=least, slot=slot, agreeing=1)
 

@@ -32,6 +32,8 @@ GROWN_BY = (0.003, 0.03, 0.3)
 _REACH = 2
 # pseudo-pairs of value zero in each class of displacements
 _PRIOR = 2.0
+# what is placed in one step: all columns whose margin is at least this share of the largest one
+_AS_CLEAR = 0.5
 # radii of the regions that are kept
 _RADII = (1, 2, 3)
 
@@ -167,8 +169,10 @@ def grown(
         edge = canvas.edge()
         if not len(edge):
             break
-        column, place = canvas.clearest(edge)
-        canvas.put(column, place)
+        for column, place in canvas.clearest(edge):
+            # what came before it in the same step may have used the room at the other end
+            if canvas.fits(np.array([place]))[0]:
+                canvas.put(column, place)
     return canvas.places()
 
 
@@ -228,22 +232,29 @@ class _Canvas:
     def edge(self) -> NDArray[np.int64]:
         """Free places next to columns, where the whole still fits into the grid."""
         places = np.flatnonzero(self.free & self.touched)
-        n, at = np.array(self.grid.shape), self.index[places]
-        fits = (at > self.high - n) & (at < self.low + n)
-        return places[(fits | self.wraps).all(axis=1)]
+        return places[self.fits(places)]
 
-    def clearest(self, edge: NDArray[np.int64]) -> tuple[int, int]:
-        """The waiting column and the place at the ``edge`` that prefer each other most clearly."""
+    def fits(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether one more column at each of ``places`` fits into the grid."""
+        n, at = np.array(self.grid.shape), self.index[places]
+        inside = (at > self.high - n) & (at < self.low + n)
+        return np.asarray((inside | self.wraps).all(axis=1))
+
+    def clearest(self, edge: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """The clearest of waiting columns and places at the ``edge`` that prefer each other."""
         columns = np.flatnonzero(self.waiting)
         value = self.likely[np.ix_(edge, columns)]
         best = value.argmax(axis=1)
         top = value[np.arange(len(edge)), best]
-        mutual = value.argmax(axis=0)[best] == np.arange(len(edge))
-        margin = np.where(mutual, top - np.maximum(_second(value), 0), -np.inf)
-        elsewhere = np.maximum(_second(value[:, best].T), 0)
-        margin = np.minimum(margin, top - elsewhere)
-        which = int(margin.argmax())
-        return int(columns[best[which]]), int(edge[which])
+        mutual = np.flatnonzero(value.argmax(axis=0)[best] == np.arange(len(edge)))
+        margin = top[mutual] - np.maximum(_second(value[mutual]), 0)
+        elsewhere = np.maximum(_second(value[:, best[mutual]].T), 0)
+        margin = np.minimum(margin, top[mutual] - elsewhere)
+        order = np.argsort(-margin, kind="stable")
+        clear = order[margin[order] >= _AS_CLEAR * margin[order[0]]] if margin[order[0]] > 0 else []
+        return [
+            (int(columns[best[mutual[k]]]), int(edge[mutual[k]])) for k in (*order[:1], *clear[1:])
+        ]
 
     def places(self) -> NDArray[np.int64]:
         """Grid coordinates of all columns; those that found no room are at the middle."""

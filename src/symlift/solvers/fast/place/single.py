@@ -99,7 +99,8 @@ def _try_grid(
     hope = _promising(kind, halves, slots, settings, mixed)
     few = len(halves.rows.scores) < settings.few_rows
     result = search(S, slots, starts, rng, settings, 0.5 if few else 1.0, hope, grow)
-    return result.judged(_rated(halves, slots), settings.errors), result.returned
+    judged = result.judged(_rated(halves, slots), settings.errors, halves.both_ways_noise)
+    return judged, result.returned
 
 
 def _try_line(
@@ -142,7 +143,7 @@ def _try_line(
     if not mixed:
         result = result.with_turned(S, slots, settings)
     result = _with_parts(result, parts, S, slots, settings)
-    result = result.judged(_rated(halves, slots), settings.errors)
+    result = result.judged(_rated(halves, slots), settings.errors, halves.both_ways_noise)
     return result, parts.replicates(result.slot, slots.grid)
 
 
