@@ -383,6 +383,8 @@ def test_verdicts_follow_from_the_tests():
         verdict_of(named(**good | {"agreement_of_halves": (0.4, False)}), placed=True)
         is Verdict.UNIDENTIFIABLE
     )
+    # sure of the places, and not of the symmetry
+    assert verdict_of(named(**good | {"locality": (0.6, False)}), placed=True) is Verdict.ORDERED
     assert verdict_of(named(**good | {"settled": (0.4, False)}), placed=True) is Verdict.ABSENT
 
 
@@ -441,10 +443,14 @@ def test_other_pairs_predict_a_stationary_matrix_and_no_other(rng):
 
 def test_halves_are_blocks_or_stretches_of_time(rng):
     blocks = np.repeat([5, 1, 9, 2], 10)
-    first, second = halves_of(40, True, blocks, rng)
+    first, second = halves_of(40, 1.0, blocks, rng)
     assert not set(blocks[first]) & set(blocks[second])
     assert len(first) == len(second) == 20
-    first, second = halves_of(40, False, None, rng)
+    first, second = halves_of(4_000, 0.1, None, rng)
+    assert not set(first) & set(second)
+    # stretches of both halves in turn
+    assert np.array_equal(np.flatnonzero(np.diff(first) > 1), 200 * np.arange(1, 10) - 1)
+    first, second = halves_of(40, 0.1, None, rng)
     assert first.max() < second.min()
     walk = take_sample(np.cumsum(rng.normal(size=(500, 4)), axis=0))
     assert walk.halves[0].max() < walk.halves[1].min()

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.diagnosis.places import PlacedRows
-from symlift.search.criterion import Slots, make_slots
-from symlift.search.judge import explained_elsewhere
+from symlift.search.criterion import PairClasses, Slots, make_slots
+from symlift.search.judge import explained_elsewhere, held_out_score
 from symlift.search.schedule import search
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.screen import steps_apart
@@ -72,6 +72,9 @@ def alternatives(
 ) -> list[Alternative]:
     """How well each of ``grids`` explains the columns, placed on one half of the rows and judged on
     the other, as for the ``grid`` in use.
+
+    Columns between points are compared on plain and partial correlations together: partial ones
+    depend on how many columns are near, which distances do not tell.
     """
     several = isinstance(placed.slots, Slots) and placed.slots.depth > 1
     if not grids or grid.size > _MOST_COLUMNS or several:
@@ -80,21 +83,25 @@ def alternatives(
     S, held = placed.halves.partial
     c = placed.halves.correlations[0]
 
-    def share(other: Grid, slot: NDArray | None) -> float:
-        slots = make_slots(other)
-        if slot is None:
-            slot = search(S, slots, starts_from(c, other, rng, settings), rng, settings).slot
+    def explains(slot: NDArray, slots: PairClasses) -> float:
+        if placed.coordinates is not None:
+            return held_out_score(*placed.halves.target, slot, slots, settings.prior_pairs).share
         explained, ceiling, _ = explained_elsewhere(S, held, slot, slots, settings.prior_pairs)
         return explained / ceiling if ceiling > 0 else 0.0
 
-    here = share(grid, placed.slot)
+    def share(other: Grid) -> float:
+        slots = make_slots(other)
+        coordinates = starts_from(c, other, rng, settings)
+        return explains(search(S, slots, coordinates, rng, settings).slot, slots)
+
+    here = explains(placed.slot, placed.slots)
     if len(placed.column) > _SCREENED:
         # steps between columns in the graph of best partners are enough to exclude a grid
         p = partial_correlations(c, settings.start_ridge)
         own = steps_apart(p, grid, settings.edge)
         grids = [other for other in grids if steps_apart(p, other, settings.edge) < max(own, _NEAR)]
     return [
-        Alternative(other, share(other, None), here, cut=grid.is_ring and other.ndim == 1)
+        Alternative(other, share(other), here, cut=grid.is_ring and other.ndim == 1)
         for other in grids
         if other.size >= len(placed.column)
     ]

@@ -47,8 +47,8 @@ class Verdict(StrEnum):
 _WORDS = {
     Verdict.PRESENT: "an identifiable translation symmetry is present and stable",
     Verdict.ORDERED: (
-        "the columns are in their places, but the field is not stationary: translation is no"
-        " symmetry of it"
+        "the columns are in their places, but the field is not shown to be stationary: translation"
+        " may be no symmetry of it"
     ),
     Verdict.UNIDENTIFIABLE: (
         "a translation symmetry is present, but not identifiable from these data"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.core.rows import take_rows
 from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
+from symlift.search.rows import split_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Evidence, Solution
 from symlift.statistics.dependence import LOOKED_AT, effective_rank, independent_rows
@@ -26,6 +27,9 @@ _WIDE_ROWS = 2_000
 #: if the effective number of independent rows is a smaller share than this, rows depend on their
 #: neighbours in time
 DEPENDENT = 0.5
+# dependent rows are dealt to the halves in at most so many stretches, of at least so many
+# independent rows
+_DEALT, _LONG = 20, 4
 
 
 @dataclass(frozen=True)
@@ -92,21 +96,25 @@ def take_sample(
     filled = _without_gaps(np.asarray(few, dtype=np.float64))
     worth = independent_rows(filled) / max(len(filled), 1)
     rng = np.random.default_rng(seed)
-    halves = halves_of(len(raw), worth > DEPENDENT, None if blocks is None else blocks[chosen], rng)
+    halves = halves_of(len(raw), worth, None if blocks is None else blocks[chosen], rng)
     return Sample(raw, n, worth * n, halves)
 
 
 def halves_of(
-    n: int, independent: bool, blocks: NDArray | None, rng: np.random.Generator
+    n: int, worth: float, blocks: NDArray | None, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of two independent halves."""
+    """Rows of two independent halves; ``worth``: independent rows that one row counts for."""
+    independent = worth > DEPENDENT
     if blocks is not None:
         names = np.unique(blocks)
         chosen = np.isin(blocks, names[rng.permutation(len(names))[: max(1, len(names) // 2)]])
         if len(names) > 1:
             return np.flatnonzero(chosen), np.flatnonzero(~chosen)
         independent = False  # one block: it is split into two halves
-    order = rng.permutation(n) if independent else np.arange(n)
+    if not independent:
+        # stretches in turn, so that seasons and single events are in both halves
+        return split_rows(n, 0.5, int(np.clip(worth * n / _LONG, 2, _DEALT)))
+    order = rng.permutation(n)
     return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
 
 
@@ -131,6 +139,10 @@ def measure(
         model.mean,
     )
     places = None if placed is None else measure_places(placed, rng)
+    replicated = solution.evidence.replicated
+    if places is not None and replicated is not None and model.lattice.ndim == 1:
+        # two parts of the rows were searched from the beginning, which says the same and more
+        places = replace(places, settled=max(places.settled, replicated))
     return Measures(
         evidence=solution.evidence,
         grid=model.lattice,

@@ -246,7 +246,7 @@ def _settled(placed: PlacedRows, both: tuple[tuple[NDArray, NDArray], ...]) -> f
     how well the places agree that the two halves give.
     """
     if placed.coordinates is not None:
-        return agreement_of(*placed.halves.correlations, placed.coordinates.shape[1])[0]
+        return agreement_of(*placed.halves.correlations, placed.coordinates.shape[1])
     return float(np.mean([staying(a, b, placed.slot, placed.slots) for a, b in both]))
 
 

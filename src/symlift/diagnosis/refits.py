@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from symlift.core.angles import fundamentals
 from symlift.diagnosis.alternatives import Alternative, alternatives, other_shapes, simpler
 from symlift.diagnosis.contract import Refit
-from symlift.diagnosis.measures import DEPENDENT, Sample, halves_of
+from symlift.diagnosis.measures import Sample, halves_of
 from symlift.diagnosis.places import PlacedRows, controls, rows_in_places
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.verdict import Further
@@ -86,7 +86,7 @@ def rows_that_would_do(quarters: float, halves: float, n: int) -> float | None:
 
 
 def _part(half: NDArray, sample: Sample, rng: np.random.Generator) -> NDArray[np.int64]:
-    first, _ = halves_of(len(half), sample.independent > DEPENDENT * sample.rows, None, rng)
+    first, _ = halves_of(len(half), sample.independent / max(sample.rows, 1), None, rng)
     return np.asarray(half[first], dtype=np.int64)
 
 
@@ -134,9 +134,10 @@ def _controls(
 
 def _others(solution: Solution, placed: PlacedRows | None, thorough: bool) -> list[Alternative]:
     placement = solution.placement
-    # columns between the points fit no other grid's points either
-    if placement is None or placed is None or solution.evidence.carried_by == "distances":
+    if placement is None or placed is None:
         return []
     columns = int(((placement.point >= 0) & (placement.reason == "")).sum())
-    grids = (other_shapes if thorough else simpler)(placement.lattice, columns)
+    # columns between the points fit no other rectangle's points either
+    between = placed.coordinates is not None
+    grids = (other_shapes if thorough and not between else simpler)(placement.lattice, columns)
     return alternatives(placed, placement.lattice, grids)

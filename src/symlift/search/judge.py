@@ -55,6 +55,12 @@ class PlaceScore:
         """The part of what is real that is explained."""
         return self.explained / self.ceiling if self.ceiling > 0 else 0.0
 
+    @property
+    def significance(self) -> float:
+        """How far the part that is real is beyond chance, in standard deviations."""
+        statistics, d = len(self.noise), len(self.columns)
+        return self.ceiling / statistics * float(np.sqrt(d * (d - 1) / 2))
+
 
 def held_out_score(
     S: NDArray, held: NDArray, slot: NDArray, slots: PairClasses, prior: float = 4.0

@@ -266,7 +266,9 @@ def _column_sums(z: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.asarray(blocks.sum(axis=0, dtype=np.float64))
 
 
-def split_rows(n: int, share: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_rows(
+    n: int, share: float, stretches: int = _STRETCHES
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows to fit and held-out rows: contiguous stretches, dealt in turn.
 
     Held-out rows amid fitted ones would repeat them where rows depend on their neighbours in time,
@@ -276,7 +278,7 @@ def split_rows(n: int, share: float) -> tuple[NDArray[np.int64], NDArray[np.int6
     array([2, 7])
     """
     turn = max(round(1 / share), 2)
-    stretch = np.arange(n) * min(n, _STRETCHES // turn * turn) // n
+    stretch = np.arange(n) * min(n, max(stretches // turn, 1) * turn) // n
     held = stretch % turn == turn // 2
     if not held.any():  # two rows
         held = np.arange(n) % 2 == 1

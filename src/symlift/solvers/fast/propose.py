@@ -106,25 +106,46 @@ def propose_grid(
     Columns themselves are tried first (shuffled pixels), then the energies of independent
     components (dense mixing).
     """
-    best = _among_columns(
-        screen(X, rng, settings.place, settings.propose_rows, progress), settings.place
-    )
-    n, d = X.shape
-    if (
-        best is not None
-        or has_gaps(X)
-        or n < _ROWS_PER_COLUMN * d
-        or not _FEWEST <= d <= settings.propose_columns
-    ):
+    screened = screen(X, rng, settings.place, settings.propose_rows, progress)
+    best = _among_columns(screened, settings.place)
+    if best is not None:
         return best
+    n, d = X.shape
+    doubtful = _doubtful(screened, settings.place)
+    few = has_gaps(X) or n < _ROWS_PER_COLUMN * d
+    if few or not _FEWEST <= d <= settings.propose_columns:
+        return doubtful
     index = rng.permutation(len(X))[: 2 * settings.propose_rows]
     rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
     rows = rows - rows.mean(axis=0)
     fit, held = rows[::2], rows[1::2]
     U, _ = independent_components(fit, rng)
-    return _best(
+    mixed = _best(
         energy_similarities(fit @ U.T), energy_similarities(held @ U.T), rng, progress, settings
     )
+    return mixed or doubtful
+
+
+def _doubtful(screened: list[Screened], settings: PlaceSettings) -> Proposal | None:
+    """The simplest domain that explains about as much as any, where none is believed; None where
+    none explains more than mixtures are explained by chance.
+    """
+    able = [
+        one
+        for one in screened
+        if one.share > settings.believed and one.scores.all.significance > settings.significant
+    ]
+    if not able:
+        return None
+    chosen = min((one for one in able if one.as_good_as(able[0], settings)), key=_simplest)
+    return _proposal(
+        chosen.grid, 0.0, [(one.grid, one.share, one.scattered) for one in screened],
+        chosen.scattered,
+    )  # fmt: skip
+
+
+def _simplest(one: Screened) -> tuple[bool, int, int, int]:
+    return one.simplicity
 
 
 def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposal | None:
@@ -140,7 +161,7 @@ def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposa
     if free and not any(grid.as_good_as(one, settings) for grid in grids for one in free):
         best = free[0]
     able = [one for one in believed if one.as_good_as(best, settings)]
-    chosen = min(able, key=lambda one: one.simplicity)
+    chosen = min(able, key=_simplest)
     # what is less simple and explains less is no reason for doubt: a grid folded once more has
     # finer displacements, and always explains nearly as much
     rivals = (

@@ -5,14 +5,18 @@ monotone function. Shortest paths over near columns, stress majorisation and iso
 estimate both the places and the function. Example: 300 sensors at random places that observe smooth
 bumps give coordinates with R² = 0.9997 in a third of a second.
 
-How many near columns serve best differs from field to field: the number is taken for which two
-parts of the rows agree most on the places. Their agreement also distinguishes places from a plane
-that is only drawn through the data: stations of temperature 0.92 and 0.97, electrodes 1.00, roads,
-which have no plane, 0.6 to 0.76.
+How many near columns serve best differs from field to field. Few of them follow a field that is
+uneven, but their paths are noisy; many average noise, and bend what is uneven. Two parts of the
+rows show only the noise, so that places are the mean of those for all numbers on which the parts
+agree (stations of dust: R² 0.82, where the number of largest agreement has 0.74; 36 made arrays:
+0.985 in the median, and 0.98). The agreement also distinguishes places from a plane that is only
+drawn through the data: stations of temperature 0.92 and 0.97, electrodes 1.00, roads, which have no
+plane, 0.6 to 0.76.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +49,8 @@ __all__ = [
     "scattered_map",
 ]
 
+# agreement from which places for a number of near columns count
+_AGREED = 0.85
 # near columns whose distances are estimated, and rounds of distances and their monotone function
 _NEAR, _ROUNDS = (5, 8, 12, 20), 2
 #: fewer columns could be anywhere
@@ -97,11 +103,14 @@ def free_places(halves: Halves, dimension: int) -> FreePlaces | None:
     c, c_held = halves.correlations
     if len(c) < FEWEST:
         return None
-    agreed, near = agreement_of(c, c_held, dimension)
-    first = None if near is None else _places(c, near, dimension)
+    tried = _agreements(c, c_held, dimension)
+    agreed, near = max(tried, key=lambda one: one[0], default=(0.0, _NEAR[0]))
+    # few near columns follow the field, and many average noise: of those that two parts of the
+    # rows agree on, all count
+    both = [k for one, k in tried if one > _AGREED] or [near]
     share = len(halves.held) / max(len(halves.fit) + len(halves.held), 1)
     all_rows = (1 - share) * c + share * c_held
-    y = None if near is None else _places(all_rows, near, dimension)
+    first, y = (_mean_places(one, both, dimension) for one in (c, all_rows))
     if first is None or y is None:
         return None
     # places can be bent to any rows: what they explain is that of places from other rows alone
@@ -129,17 +138,37 @@ def in_own_box(places: FreePlaces, rng: np.random.Generator) -> tuple[Grid, InBo
     return Grid(tuple(int(n) for n in shape)), InBox(coordinates, np.full(len(shape), step), places)
 
 
-def agreement_of(c: NDArray, other: NDArray, dimension: int) -> tuple[float, int | None]:
+def agreement_of(c: NDArray, other: NDArray, dimension: int) -> float:
     """How well places from two correlation matrices (d, d) agree, for the number of near columns
-    for which they agree most; and that number, if there are places.
+    for which they agree most.
     """
-    best: tuple[float, int | None] = (0.0, None)
+    return max((agreed for agreed, _ in _agreements(c, other, dimension)), default=0.0)
+
+
+def _agreements(c: NDArray, other: NDArray, dimension: int) -> list[tuple[float, int]]:
+    """How well the places agree, for each number of near columns that gives places."""
+    agreed = []
     for near in (k for k in _NEAR if k < len(c) or k == _NEAR[0]):
         y, also = (_places(one, near, dimension) for one in (c, other))
-        agreed = 0.0 if y is None or also is None else agreement(y, also)
-        if y is not None and agreed >= best[0]:
-            best = (agreed, near)
-    return best
+        if y is not None and also is not None:
+            agreed.append((agreement(y, also), near))
+    return agreed
+
+
+def _mean_places(c: NDArray, numbers: Sequence[int], dimension: int) -> NDArray[np.float64] | None:
+    """The mean of the places (d, P) for several numbers of near columns, turned, mirrored and
+    scaled to fit the first.
+    """
+    found = [y for near in numbers if (y := _places(c, near, dimension)) is not None]
+    if not found:
+        return None
+    first = found[0] - found[0].mean(axis=0)
+    total = first.copy()
+    for y in found[1:]:
+        centred = y - y.mean(axis=0)
+        left, size, right = np.linalg.svd(centred.T @ first)
+        total += centred @ (left @ right) * float(size.sum() / max(np.sum(centred**2), 1e-300))
+    return total / len(found)
 
 
 def agreement(y: NDArray, other: NDArray) -> float:
