@@ -6,6 +6,7 @@ is opened but by those who check it.
 from __future__ import annotations
 
 import ast
+import errno
 import gzip
 import io
 import os
@@ -18,12 +19,14 @@ import h5py
 import numpy as np
 import pytest
 from bounded import bounded
+from commands import everything
 
 import symlift
 import symlift_paper
 from symlift.datasets import load_mnist, load_nwb_gratings, load_recording
 from symlift.ephys import read_kilosort
-from symlift.errors import InputError
+from symlift.ephys.kilosort import replace_kilosort_map
+from symlift.errors import InputError, SymliftError
 from symlift.storage.numpy_files import read_array
 from symlift.storage.sample_file import SamplesError, read_samples
 
@@ -205,6 +208,33 @@ def test_nothing_in_a_folder_of_kilosort_is_run(sorted_folder: Path) -> None:
     recording = read_kilosort(sorted_folder)
     assert recording.get_traces().shape == (1_000, 4)
     assert not Path("made").exists()
+
+
+def test_a_repaired_map_is_written_whole_or_not_at_all(
+    sorted_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording, out = read_kilosort(sorted_folder), tmp_path / "out"
+    really = os.fsync
+
+    def full(descriptor: int) -> None:
+        if len(left) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left.pop()
+        really(descriptor)
+
+    for first in (True, False):
+        before = everything(out)
+        for writes in range(1, 6):
+            left = [0] * writes
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "fsync", full)
+                with pytest.raises(SymliftError, match="out cannot be written"):
+                    replace_kilosort_map(recording, np.ones((4, 2)), out)
+            assert everything(out) == before
+            assert out.exists() != first
+        replace_kilosort_map(recording, np.zeros((4, 2)), out)
+        assert len(everything(out)) == (3 if first else 4)
+        (out / "notes.txt").write_text("mine")
 
 
 # -- data sets and kept samples --------------------------------------------------------------------

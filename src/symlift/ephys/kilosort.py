@@ -16,13 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import replace_files, write_atomically, write_error
 from symlift.storage.numpy_files import UNREADABLE, is_numeric, read_array
 from symlift.storage.plain_files import open_regular
 
-__all__ = ["KilosortFolder", "probe_dictionary", "read_kilosort", "write_kilosort_map"]
+__all__ = [
+    "KilosortFolder",
+    "probe_dictionary",
+    "read_kilosort",
+    "replace_kilosort_map",
+]
 
 _MAP, _POSITIONS, _PARAMETERS = "channel_map.npy", "channel_positions.npy", "params.py"
+_PROBE = "probe.json"
 #: of parameters, and beyond all of them
 _MOST_BYTES, _LARGEST = 1 << 16, 1e15
 
@@ -260,7 +266,24 @@ def probe_dictionary(recording: KilosortFolder, positions: NDArray) -> dict[str,
     }
 
 
-def write_kilosort_map(recording: KilosortFolder, positions: NDArray, folder: Path) -> None:
+def replace_kilosort_map(recording: KilosortFolder, positions: NDArray, folder: Path) -> None:
+    """The repaired map in a folder, new or not: all its files, or none."""
+    made = not folder.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        names = [name for name in (_MAP, _POSITIONS, _PROBE) if os.path.lexists(folder / name)]
+        with replace_files(folder / _PROBE, names) as new:
+            _write_map(recording, positions, new)
+    except BaseException as error:
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise write_error(folder, error, "give another name") from None
+        raise
+
+
+def _write_map(recording: KilosortFolder, positions: NDArray, folder: Path) -> None:
     """The repaired map in a folder that exists: channel_map.npy, channel_positions.npy, and
     Kilosort's probe.json.
     """
@@ -271,6 +294,6 @@ def write_kilosort_map(recording: KilosortFolder, positions: NDArray, folder: Pa
     ):
         with write_atomically(folder / name) as temporary, temporary.open("wb") as file:
             np.save(file, values)
-    with write_atomically(folder / "probe.json") as temporary:
+    with write_atomically(folder / _PROBE) as temporary:
         text = json.dumps(probe_dictionary(recording, positions), allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")
