@@ -53,13 +53,19 @@ class NpyHeader:
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        self.version = np.lib.format.read_magic(file)
-        if self.version == (1, 0):
-            self.shape, _, self.dtype = np.lib.format.read_array_header_1_0(file)
-        elif self.version == (2, 0):
-            self.shape, _, self.dtype = np.lib.format.read_array_header_2_0(file)
-        else:  # later versions differ in the names of fields only
-            raise ValueError(f"version {self.version[0]}.{self.version[1]} of the npy format")
+        first, second = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get((first, second))
+        if read is None:  # later versions differ in the names of fields only
+            raise ValueError(f"version {first}.{second} of the npy format")
+        try:
+            self.shape, _, self.dtype = read(file)
+        except (ValueError, OSError, EOFError):
+            raise
+        except Exception as error:  # it is parsed as Python, which fails in many ways
+            raise ValueError(f"{type(error).__name__} in the header") from None
         if any(s < 0 for s in self.shape):
             raise ValueError(f"shape {self.shape}")
         self.needed = math.prod(self.shape) * self.dtype.itemsize
