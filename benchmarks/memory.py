@@ -1,11 +1,11 @@
-"""Peak memory of fits: ``python benchmarks/memory.py [plan | rows]``.
+"""Peak memory of fits: ``python benchmarks/memory.py [plan [NAME ...] | rows]``.
 
 2,000,000 × 225 numbers in a memory map, single precision and bytes, with and without constant
 columns, each in a process of its own: the largest resident memory beyond that after the imports.
 Pages of the file count while they are mapped.
 
-With ``plan``, fifteen shapes of arrays in memory: the peak that is predicted before the fit begins,
-and the one that is measured.
+With ``plan``, nineteen shapes of arrays in memory, or those that are named: the peak that is
+predicted before the fit begins, and the one that is measured.
 """
 
 from __future__ import annotations
@@ -49,6 +49,14 @@ SHAPES: dict[str, tuple[int, tuple[int, ...], str, str, tuple[int, ...]]] = {
     "3,000 x 2,500, shuffled": (3_000, (50, 50), "permutation", "shuffled", (50, 50)),
 }
 
+#: rows, columns, the domain, and what the fit knows of its columns
+DOMAINS: dict[str, tuple[int, int, str, str]] = {
+    "1,000 x 300 on a sphere": (1_000, 300, "sphere", "shuffled"),
+    "1,200 x 300 behind a mixing of a sphere": (1_200, 300, "sphere", "linear"),
+    "1,000 x 900, scattered": (1_000, 900, "scattered", "shuffled"),
+    "500 x 600 in ten parts": (500, 600, "parts", "auto"),
+}
+
 CASES: dict[str, dict[str, Any]] = {
     "float32": {"dtype": "float32", "constant": 0},
     "float32, 9 constant columns": {"dtype": "float32", "constant": 9},
@@ -66,11 +74,19 @@ import symlift.diagnosis.examine, sklearn.isotonic
 def peak():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+from symlift import LatentDomains, Sphere
+import symlift.solvers.sphere.pipeline
 grid, mixing, mapped = json.loads(sys.argv[2])
 X = np.load(sys.argv[1], mmap_mode="r" if mapped else None)
 warnings.simplefilter("ignore")
 before, start = peak(), time.perf_counter()
-est = LatentDomain(tuple(grid), mixing=mixing, random_state=0).fit(X)
+if grid == "parts":
+    est = LatentDomains(mixing=mixing, random_state=0).fit(X).domains_[0]
+else:
+    # of a mixing, the lowest degree: its third moments are those of all columns anyway
+    of = Sphere(2) if (grid, mixing) == ("sphere", "linear") else grid
+    of = of if isinstance(grid, str) else tuple(grid)
+    est = LatentDomain(of, mixing=mixing, random_state=0).fit(X)
 seconds = round(time.perf_counter() - start, 1)
 memory = {"imports_mb": round(before), "fit_mb": round(peak() - before), "seconds": seconds}
 cpu = {"cpu_seconds": round(time.process_time(), 1)}
@@ -79,7 +95,7 @@ print(json.dumps(memory | cpu | evidence))
 """
 
 
-def fit_alone(path: Path, grid: tuple[int, ...], mixing: str, mapped: bool) -> dict[str, Any]:
+def fit_alone(path: Path, grid: tuple[int, ...] | str, mixing: str, mapped: bool) -> dict[str, Any]:
     """Fit the rows of a file in a process of its own; its peak memory and time."""
     child = subprocess.run(
         [sys.executable, "-c", _CHILD, str(path), json.dumps([grid, mixing, mapped])],
@@ -139,37 +155,81 @@ def overlapping(rows: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
     return (field.reshape(rows, size) @ turn).astype(np.float32)
 
 
-def compare() -> dict[str, Any]:
-    """Every shape: the peak that the plan names, and the one that a fit has."""
+def of_domain(rows: int, columns: int, domain: str, mixing: str) -> NDArray[np.float32]:
+    """Shuffled rows of a field on a sphere, between grid points, or on lines that know nothing of
+    each other; of a mixing, rows without any order, which nothing ends early.
+    """
+    rng = np.random.default_rng(0)
+    if mixing == "linear":
+        return rng.exponential(size=(rows, columns)).astype(np.float32)
+    if domain == "sphere":
+        u, bumps = (rng.normal(size=(size, 3)) for size in (columns, 300))
+        u, bumps = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (u, bumps))
+        X = rng.normal(size=(rows, len(bumps))) @ np.exp(6 * (bumps @ u.T - 1))
+    elif domain == "scattered":
+        side = int(np.ceil(np.sqrt(3 * columns)))
+        field = gaussian_filter(rng.normal(size=(rows, side, side)), (0, 2, 2))
+        X = field.reshape(rows, -1)[:, rng.choice(side**2, columns, replace=False)]
+    else:
+        lines = [gaussian_filter(rng.normal(size=(rows, 60)), (0, 2)) for _ in range(columns // 60)]
+        X = np.hstack(lines)
+    X = X / X.std() + 0.1 * rng.normal(size=X.shape)
+    return X[:, rng.permutation(columns)].astype(np.float32)
+
+
+def plan_of(rows: int, columns: int, domain: str, mixing: str) -> Any:
+    """What is said before such a fit begins."""
+    from symlift import Scattered, Sphere
+    from symlift.solvers.plan import plan_domain, plan_parts
+
+    if domain == "parts":
+        return plan_parts(rows, columns)
+    # as in the child
+    of = Scattered() if domain == "scattered" else Sphere(2 if mixing == "linear" else None)
+    return plan_domain(rows, columns, of, mixing=mixing)
+
+
+def compare(names: list[str]) -> dict[str, Any]:
+    """Every shape that is named: the peak that the plan names, and the one that a fit has."""
     from symlift.datasets import gsn
     from symlift.solvers.plan import plan_fit
 
     compared: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, (rows, field, transform, mixing, grid) in SHAPES.items():
-            path = Path(folder) / "x.npy"
-            X = (
-                overlapping(rows, field)
-                if transform == "overlaps"
-                else gsn(rows, field, transform=transform, random_state=0).X
-            )
-            np.save(path, X)
-            plan = plan_fit(rows, X.shape[1], int(np.prod(grid)), mixing=mixing)
+        path = Path(folder) / "x.npy"
+        for name in names:
+            grid: tuple[int, ...] | str
+            if name in DOMAINS:
+                rows, columns, grid, mixing = DOMAINS[name]
+                np.save(path, of_domain(rows, columns, grid, mixing))
+                plan = plan_of(rows, columns, grid, mixing)
+            else:
+                rows, field, transform, mixing, grid = SHAPES[name]
+                X = (
+                    overlapping(rows, field)
+                    if transform == "overlaps"
+                    else gsn(rows, field, transform=transform, random_state=0).X
+                )
+                np.save(path, X)
+                plan = plan_fit(rows, X.shape[1], int(np.prod(grid)), mixing=mixing)
+                del X
             predicted = {
                 "predicted_mb": round(plan.memory / 2**20),
                 "predicted_seconds": round(plan.seconds, 1),
             }
-            del X
             measured = fit_alone(path, grid, mixing, False)
             ratio = round(predicted["predicted_mb"] / measured["fit_mb"], 2)
-            compared[name] = measured | predicted | {"ratio": ratio}
+            compared[name] = measured | predicted | {"ratio": ratio, "made": _common.made()}
             print(f"{name}: {compared[name]}", flush=True)
     return compared
 
 
-def main_plan() -> None:
-    """Compare, print, keep."""
-    shapes = compare()
+def main_plan(named: list[str]) -> None:
+    """Compare, print, keep; records of shapes that are not named stay as they are."""
+    before: dict[str, Any] = {}
+    if named:
+        before = json.loads((_common.RESULTS / "memory_plan.json").read_text())["shapes"]
+    shapes = before | compare(named or [*SHAPES, *DOMAINS])
     worst = max(max(shape["ratio"], 1 / shape["ratio"]) for shape in shapes.values())
     print(f"worst: a factor of {worst:.2f} (limit {FACTOR})")
     _common.write("memory_plan", {"factor": FACTOR, "worst": round(worst, 2), "shapes": shapes})
@@ -178,8 +238,8 @@ def main_plan() -> None:
 
 def main() -> None:
     """Measure, print, keep."""
-    if sys.argv[1:] == ["plan"]:
-        main_plan()
+    if sys.argv[1:2] == ["plan"]:
+        main_plan(sys.argv[2:])
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     cases = measure(rows)
     worst = max(case["fit_mb"] for case in cases.values())

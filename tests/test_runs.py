@@ -561,7 +561,8 @@ def test_killed_at_twenty_moments_a_run_ends_the_same(here):
     assert kill_and_resume(here, 20).count("running") > 8
 
 
-def test_a_folder_that_was_removed_stays_removed(here, monkeypatch):
+@pytest.mark.parametrize("while_training", [False, True])
+def test_a_folder_that_was_removed_stays_removed(here, monkeypatch, while_training):
     import shutil
 
     out, fit_ = here / "run", LatentDomain.fit
@@ -569,11 +570,14 @@ def test_a_folder_that_was_removed_stays_removed(here, monkeypatch):
     def removing(self, *arguments, **options):
         fitted = fit_(self, *arguments, **options)
         shutil.rmtree(out)
+        if while_training:  # it finds no place for its checkpoint
+            raise FileNotFoundError(2, "No such file or directory", str(out / "training"))
         return fitted
 
     monkeypatch.setattr(LatentDomain, "fit", removing)
-    with pytest.raises(RunFailedError, match="was removed or replaced"):
+    with pytest.raises(RunFailedError, match="was removed or replaced") as caught:
         fit(here, out=out)
+    assert "--resume" not in str(caught.value)
     assert not out.exists()
 
 

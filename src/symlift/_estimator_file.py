@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +18,15 @@ from symlift.errors import InputError
 from symlift.solvers.contract import LEFT_OUT, REASONS, Evidence, Placement, Stage, Trace
 from symlift.solvers.registry import MIXINGS, SOLVERS, canonical
 from symlift.statistics.prediction import GapFiller
-from symlift.storage.atomic import write_atomically
-from symlift.storage.model_file import MODEL_FILES, save_model
-from symlift.storage.plain_files import NotPlainError, check_plain
-from symlift.storage.sample_file import Samples, write_samples
+from symlift.storage.atomic import replace_files, sweep, write_atomically
+from symlift.storage.model_file import HEADER, MODEL_FILES, PARTS_FILE, save_model
+from symlift.storage.plain_files import NotPlainError, check_plain, refuse_links
+from symlift.storage.sample_file import SAMPLES_FILE, Samples, write_samples
 from symlift.storage.strict_json import dumps, read_json
 
 __all__ = [
     "ESTIMATOR_FILE",
+    "FIT_FILES",
     "GAPS_FILE",
     "EstimatorRecord",
     "PlacementRecord",
@@ -38,6 +40,8 @@ __all__ = [
 
 ESTIMATOR_FILE = "estimator.json"
 GAPS_FILE = "gaps.safetensors"
+#: all files of a fit
+FIT_FILES = (*MODEL_FILES, ESTIMATOR_FILE, GAPS_FILE, SAMPLES_FILE)
 FORMAT_VERSION = 2
 
 _Index = Annotated[int, Field(ge=-1)]
@@ -169,17 +173,40 @@ def write_fit(
     folder: str | os.PathLike[str],
     overwrite: bool = False,
 ) -> None:
-    """Write all files of a fit into ``folder``; replace a model only with ``overwrite``."""
-    if not overwrite and any((Path(folder) / name).exists() for name in MODEL_FILES):
+    """Write all files of a fit into ``folder``; replace a model only with ``overwrite``.
+
+    All files of an earlier fit are replaced, or none.
+    """
+    folder = Path(folder)
+    sweep(folder)  # another save may have been killed half-way
+    if (folder / PARTS_FILE).exists():
+        raise InputError(f"{folder} holds saved domains of a table: choose another folder")
+    if not overwrite and any((folder / name).exists() for name in MODEL_FILES):
         raise InputError(
             f"{folder} holds a saved model: choose another folder, or give overwrite=True"
         )
-    save_model(model, folder)
-    write_estimator(record, folder)
-    if gaps is not None:
-        write_gaps(gaps, folder)
-    if samples is not None:
-        write_samples(samples, folder)
+
+    def write(place: Path) -> None:
+        save_model(model, place)
+        write_estimator(record, place)
+        if gaps is not None:
+            write_gaps(gaps, place)
+        if samples is not None:
+            write_samples(samples, place)
+
+    earlier = [name for name in FIT_FILES if os.path.lexists(folder / name)]
+    if earlier:
+        refuse_links(folder, earlier)
+        with replace_files(folder / HEADER, earlier) as new:
+            write(new)
+        return
+    try:
+        write(folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for name in FIT_FILES:
+                (folder / name).unlink(missing_ok=True)
+        raise
 
 
 def check_fits(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.errors import FitWarning, InputError
+from symlift.errors import CostWarning, FitWarning, InputError
 from symlift.solvers.contract import Progress
+from symlift.solvers.plan import plan_parts, say_cost
 
 if TYPE_CHECKING:
     from symlift.estimator import LatentDomain
@@ -56,6 +57,7 @@ def part_labels(rows: NDArray, parts: Any, rng: np.random.Generator) -> NDArray[
     """The part of each column of ``rows``."""
     if isinstance(parts, np.ndarray):
         return parts
+    say_cost(plan_parts(len(rows), rows.shape[1]), 5)
     from symlift.search.links import column_links
     from symlift.search.parts import column_parts, parts_of_number
     from symlift.search.rows import score_rows
@@ -78,17 +80,34 @@ def progress_of_part(watch: Progress, part: int, count: int) -> Progress:
 @contextmanager
 def naming_part(name: str) -> Iterator[None]:
     """Put a name in front of what is warned and refused inside."""
-    with warnings.catch_warnings(record=True) as caught:
+    caught: list[tuple[Warning | str, type[Warning], str, int]] = []
+    with warnings.catch_warnings():
         warnings.simplefilter("always", FitWarning)
+        shown = warnings.showwarning
+
+        def keep(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            *_: Any,
+            **__: Any,
+        ) -> None:
+            if issubclass(category, CostWarning):  # before the work, not after it
+                shown(category(f"{name}: {message}"), category, filename, lineno)
+            else:
+                caught.append((message, category, filename, lineno))
+
+        warnings.showwarning = keep
         try:
             yield
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    for one in caught:
-        if issubclass(one.category, FitWarning):
-            warnings.warn(f"{name}: {one.message}", FitWarning, stacklevel=4)
+    for message, category, file, line in caught:
+        if issubclass(category, FitWarning):
+            warnings.warn(f"{name}: {message}", FitWarning, stacklevel=4)
         else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(message, category, file, line)
 
 
 def surer_fit(one: LatentDomain, other: LatentDomain) -> LatentDomain:

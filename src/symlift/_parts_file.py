@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from symlift._estimator_file import ESTIMATOR_FILE, GAPS_FILE
+from symlift._estimator_file import FIT_FILES
 from symlift.errors import InputError
 from symlift.solvers.registry import MIXINGS, SOLVERS, canonical
-from symlift.storage.atomic import write_atomically
-from symlift.storage.model_file import MODEL_FILES
+from symlift.storage.atomic import replace_files, write_atomically
+from symlift.storage.model_file import PARTS_FILE
 from symlift.storage.plain_files import NotPlainError, check_plain, refuse_links
-from symlift.storage.sample_file import SAMPLES_FILE
 from symlift.storage.strict_json import dumps, read_json
 
 __all__ = [
@@ -30,13 +30,14 @@ __all__ = [
     "read_maps",
     "read_parts",
     "remove_parts",
+    "replaced_parts",
     "write_maps",
     "write_parts",
 ]
 
-PARTS_FILE, MAPS_FILE, PARTS = "parts.json", "maps.safetensors", "parts"
+MAPS_FILE, PARTS = "maps.safetensors", "parts"
 #: what the folder of a part can hold
-PART_FILES = (*MODEL_FILES, ESTIMATOR_FILE, GAPS_FILE, SAMPLES_FILE, "report.html")
+PART_FILES = (*FIT_FILES, "report.html")
 FORMAT_VERSION = 1
 
 _Part = Annotated[int, Field(ge=-1, lt=2**31)]
@@ -146,15 +147,31 @@ def read_maps(
     return mean, maps
 
 
-def remove_parts(folder: Path) -> None:
-    """Remove the files of earlier parts, and no others; then the folders that are empty."""
+def _files_of_parts(folder: Path) -> list[str]:
+    """Names of the files of earlier parts below ``folder``, and of no others."""
     refuse_links(folder, (PARTS_FILE, MAPS_FILE, PARTS))
-    for name in (PARTS_FILE, MAPS_FILE):
-        (folder / name).unlink(missing_ok=True)
     places = sorted((folder / PARTS).glob("[0-9]*"))
-    for place in places:
-        for name in PART_FILES:
-            (place / name).unlink(missing_ok=True)
-    for place in (*places, folder / PARTS):
+    names = [PARTS_FILE, MAPS_FILE]
+    names += [f"{PARTS}/{place.name}/{name}" for place in places for name in PART_FILES]
+    return [name for name in names if os.path.lexists(folder / name)]
+
+
+@contextlib.contextmanager
+def replaced_parts(folder: Path) -> Iterator[Path]:
+    """Yield a folder to write parts into: they take the place of those in ``folder``, or none."""
+    with replace_files(folder / PARTS_FILE, _files_of_parts(folder)) as new:
+        yield new
+    _remove_empty_parts(folder)
+
+
+def _remove_empty_parts(folder: Path) -> None:
+    for place in (*sorted((folder / PARTS).glob("[0-9]*")), folder / PARTS):
         with contextlib.suppress(OSError):
             place.rmdir()
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the files of earlier parts, and no others; then the folders that are empty."""
+    for name in _files_of_parts(folder):
+        (folder / name).unlink(missing_ok=True)
+    _remove_empty_parts(folder)

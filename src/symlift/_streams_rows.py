@@ -78,11 +78,17 @@ class StreamsRows:
         FitWarning
             If columns have exchanged places.
         """
+        # on a copy, as `fit`: rows that end in an error, or in Ctrl-C, have not been added
+        added = copy.copy(self)
+        added._add(X, half_life)
+        self.__dict__ = added.__dict__
+        return self
+
+    def _add(self, X: ArrayLike, half_life: float | None) -> None:
         self._check_settings()
         rows = self._array(X, reset=not hasattr(self, "n_features_in_"))
         check_finite(rows, False, self._names)
         check_largest(rows, self._names)
-        # a copy: rows that end in an error, or Ctrl-C, have not been added
         before_them = getattr(self, "stream_", None)
         stream = Stream.of(rows.shape[1]) if before_them is None else before_them.copy()
         rng = np.random.default_rng(
@@ -90,19 +96,21 @@ class StreamsRows:
         )
         exchange = stream.add(np.asarray(rows, dtype=float_type(rows.dtype)), rng, half_life)
         if exchange is not None:
-            warnings.warn(exchange.words(self._names), FitWarning, stacklevel=2)
+            warnings.warn(exchange.words(self._names), FitWarning, stacklevel=3)
         # rows of the last fit, and what it found for columns in their first places
         before, first = getattr(self, "_streamed", None) or self._fitted_before()
         enough = self._places or len(stream.sample) > 1.25 * rows.shape[1] + 1
         if enough and len(stream.sample) >= 2 * before:
-            again = copy.copy(self).fit(stream.sample, names=self._names)
-            before, first = len(stream.sample), again.solution_
-            again._adopt(reordered(first, stream.role))
-            self.__dict__ = again.__dict__
+            self.fit(stream.sample, names=self._names)
+            before, first = len(stream.sample), self.solution_
+            self._adopt(reordered(first, stream.role))
         elif exchange is not None and first is not None:
             self._adopt(reordered(first, stream.role))
         self.stream_, self._streamed = stream, (before, first)
-        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # the first rows fix the columns, and may be too few for a fit
+        return hasattr(self, "model_")
 
     def _fitted_before(self) -> tuple[int, Solution | None]:
         """Number of rows of a fit before the first batch, and its solution."""

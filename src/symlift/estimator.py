@@ -20,7 +20,6 @@ from symlift._parameters import by_keyword, check_known_options, check_parameter
 from symlift._streams_rows import StreamsRows
 from symlift._watch import refit_words, watching
 from symlift.core.domain import Domain, TakenColumns
-from symlift.core.grid import Grid
 from symlift.core.linalg import of_one_direction
 from symlift.core.model import LiftedModel
 from symlift.core.rows import (
@@ -36,10 +35,10 @@ from symlift.core.rows import (
 from symlift.core.sphere import Sphere
 from symlift.core.tabular import column_names
 from symlift.diagnosis import Asked, Diagnosis, Level
-from symlift.errors import CostWarning, FitWarning, InputError
+from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
-from symlift.solvers.plan import plan_fit
+from symlift.solvers.plan import plan_domain, say_cost
 from symlift.solvers.registry import TRAINED, canonical, get_solver
 from symlift.statistics.prediction import GapFiller
 
@@ -228,7 +227,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
                 )
         single = self._places and self.channels in ("auto", 1)
         asked = asked_domain(self.grid, self.periodic, single)
-        self._say_cost(len(given), seen, asked)
+        solver, width = canonical(self.solver), seen.rows.dtype.itemsize
+        say_cost(plan_domain(len(given), usable, asked, solver, self.mixing, seen.gaps, width), 3)
         grid, candidates = choose_grid(
             asked, self.periodic, seen.rows, varies,
             self._places or canonical(self.solver) == "ring", rng, watch,
@@ -259,21 +259,6 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         self.diagnosis_: Diagnosis | None = None
         if doubts:
             warnings.warn(doubts, FitWarning, stacklevel=3)
-
-    def _say_cost(self, rows: int, seen: Survey, grid: Domain | None) -> None:
-        """Warn of a fit that may take much memory or time; refuse one that cannot be made here."""
-        plan = plan_fit(
-            rows,
-            int(seen.varies.sum()),
-            grid.size if isinstance(grid, Grid) else None,
-            canonical(self.solver),
-            self.mixing,
-            seen.gaps,
-            seen.rows.dtype.itemsize,
-        )
-        line = plan.say()
-        if line:
-            warnings.warn(line, CostWarning, stacklevel=4)
 
     def _asked(self) -> Asked:
         return Asked(

@@ -16,6 +16,7 @@ from symlift.core.rows import survey
 from symlift.errors import InputError
 from symlift.estimator import LatentDomain
 from symlift.solvers.contract import GridCandidate, Placement
+from symlift.solvers.plan import plan_fit, say_cost
 
 __all__ = ["place", "propose", "unmix"]
 
@@ -110,6 +111,8 @@ def propose(X: ArrayLike, *, random_state: Any = None) -> tuple[GridCandidate, .
     seen = survey(given_rows(LatentDomain(), X, reset=True), rng, True, None)
     if seen.varies.sum() < 2:
         raise InputError("X has fewer than 2 columns that vary: a grid needs at least 2")
+    width = seen.rows.dtype.itemsize
+    say_cost(plan_fit(len(seen.rows), int(seen.varies.sum()), None, width=width), 2)
     proposed = propose_grid(seen.rows[:, seen.varies], rng)
     return () if proposed is None else proposed.candidates
 

@@ -22,7 +22,7 @@ from symlift._parts_file import (
     PARTS_FILE,
     PartsRecord,
     part_folder,
-    remove_parts,
+    replaced_parts,
     write_maps,
     write_parts,
 )
@@ -37,6 +37,7 @@ from symlift.estimator import LatentDomain
 from symlift.solvers.contract import Progress
 from symlift.solvers.registry import canonical
 from symlift.statistics.gather import each_block, is_dask
+from symlift.storage.atomic import sweep
 from symlift.storage.model_file import MODEL_FILES
 
 __all__ = ["LatentDomains"]
@@ -393,6 +394,7 @@ class LatentDomains(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         folder = Path(folder)
+        sweep(folder)
         if any((folder / name).exists() for name in MODEL_FILES):
             raise InputError(f"{folder} holds the model of one domain: choose another folder")
         if (folder / PARTS_FILE).exists() and not overwrite:
@@ -400,13 +402,12 @@ class LatentDomains(TransformerMixin, BaseEstimator):
                 f"{folder} holds saved domains: choose another folder, or give overwrite=True"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        remove_parts(folder)
-        for k, domain in enumerate(self.domains_):
-            domain.save(part_folder(folder, k), samples=samples)
-        if self.maps_ is not None and self.mean_ is not None:
-            write_maps(self.mean_, self.maps_, folder)
-        # last: without it, nothing here is read
-        write_parts(self._record(), folder)
+        with replaced_parts(folder) as new:
+            for k, domain in enumerate(self.domains_):
+                domain.save(part_folder(new, k), samples=samples)
+            if self.maps_ is not None and self.mean_ is not None:
+                write_maps(self.mean_, self.maps_, new)
+            write_parts(self._record(), new)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a page about all parts, and one page for each next to it.

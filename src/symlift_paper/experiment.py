@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -26,6 +24,7 @@ from symlift.datasets import (
 from symlift.errors import InputError
 from symlift.estimator import LatentDomain
 from symlift.solvers.registry import check_solver
+from symlift.storage.numpy_files import UNREADABLE, read_arrays
 
 __all__ = ["Experiment", "PaperValues", "Printed", "Training"]
 
@@ -277,16 +276,8 @@ class Experiment(_Frozen):
             )
         path = Path(str(self.options.get("path", "")))
         try:
-            arrays = _stored_arrays(path, ("X", "latent", "transform"))
-        except (
-            OSError,
-            ValueError,
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            NotImplementedError,
-            MemoryError,
-        ) as error:
+            arrays = read_arrays(path, ("X", "latent", "transform"), 8 * MAX_NUMBERS)
+        except UNREADABLE as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(
                 f"experiment {self.name!r}: {path} cannot be read ({reason}): give options: {{path:"
@@ -328,13 +319,3 @@ class Experiment(_Frozen):
             wrong = "a transform with NaN or infinity"
         if wrong:
             raise InputError(f"experiment {self.name!r}: {path} holds {wrong}: write it again")
-
-
-def _stored_arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray]:
-    """Read those of the named arrays that an ``.npz`` holds, after a check of their sizes."""
-    with zipfile.ZipFile(path) as archive:
-        declared = {i.filename.removesuffix(".npy"): i.file_size for i in archive.infolist()}
-    if sum(declared.get(name, 0) for name in names) > 8 * MAX_NUMBERS:
-        raise ValueError("its arrays are too large")
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: np.asarray(stored[name]) for name in names if name in stored}

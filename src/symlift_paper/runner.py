@@ -20,6 +20,7 @@ from symlift.errors import FitWarning, InputError
 from symlift.estimator import LatentDomain
 from symlift.metrics import circular_correlation, generator_similarity, signal_recovery
 from symlift.solvers.registry import TRAINED_MAP
+from symlift.storage.numpy_files import read_array
 from symlift_paper.baselines import Baseline, choose, get_baseline, try_all
 from symlift_paper.baselines.tuning import SCORED
 from symlift_paper.registry import Experiment
@@ -285,7 +286,7 @@ def _before_closing(
         return {f"{key}_before_closing": ended[key] for key in ("r", "r_paper")}
     from symlift.solvers.neural.coarse_to_fine import coarse_grid
 
-    W = np.load(path, allow_pickle=False)
+    W = read_array(path)
     if len(W) != data.grid.size:
         small = coarse_grid(data.grid, data.X.shape[1])
         data = replace(data, grid=small, latent=_slow_waves(data.latent, data.grid, small))

@@ -31,6 +31,7 @@ from symlift_paper.results import one_experiment
 
 FORMATS = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 SETTINGS = ("--grid", "9", "--solver", "random", "--no-check", "--no-report")
+TWO = ("--parts", "2", "--grid", "6", "--solver", "random", *SETTINGS[4:], "--signals")
 KINDS = {"full": errno.ENOSPC, "broken": errno.EIO, "denied": errno.EACCES, "killed": 0}
 ROWS = "- {name: mine, title: t, source: gsn, shape: [9], n: 60, seeds: [0], solver: random}"
 
@@ -54,6 +55,10 @@ def training() -> None:
     )
 
 
+def save() -> None:
+    load("seed1").save("model", overwrite=True)
+
+
 def experiment() -> None:
     one_experiment(read_experiments(ROWS, "rows.yaml")["mine"], "random", cache=Path("cache"))
 
@@ -64,6 +69,9 @@ WORKS: dict[str, Callable[[], object]] = {
         "recover", "x.npy", "--out", "seed0", "--seed", "1", "--overwrite", "--signals", *SETTINGS
     ),
     "report": command("report", "seed0"),
+    "save": save,
+    "parts": command("recover", "two.npy", "--out", "parts0", "--seed", "1", "--overwrite", *TWO),
+    "report of parts": command("report", "parts0"),
     "training": training,
     "experiment": experiment,
     **{
@@ -109,6 +117,9 @@ def temporaries(folder: Path) -> list[str]:
 @functools.cache
 def _before(made: Path, suffix: str) -> list[np.ndarray]:
     """What may be found: as it was, or as it was asked for."""
+    if suffix == "parts":
+        two = np.load(made / "two.npy")
+        return [load(made / f"parts{seed}").transform(two) for seed in (0, 1)]
     if not suffix:
         return [load(made / f"seed{seed}").lifting_map_ for seed in (0, 1)]
     return [read(place / f"y{suffix}").rows for place in (made, made / "new")]
@@ -119,6 +130,12 @@ def check_nothing_lost(name: str, here: Path, made: Path) -> None:
     for seed in (0, 1):
         found = load(here / f"seed{seed}").lifting_map_
         assert any(np.array_equal(found, one) for one in _before(made, "")), f"seed{seed}"
+    if "parts" in name:
+        found = load(here / "parts0").transform(np.load(made / "two.npy"))
+        assert any(np.array_equal(found, one) for one in _before(made, "parts")), "parts0"
+    if name == "save":
+        found = load(here / "model").lifting_map_
+        assert any(np.array_equal(found, one) for one in _before(made, "")), "model"
     suffix = Path(name).suffix
     if suffix:
         rows = read(here / f"y{suffix}").rows
@@ -129,8 +146,11 @@ def prepare(made: Path) -> None:
     """Make what every work begins with."""
     os.chdir(made)
     np.save("x.npy", gsn(60, (9,), random_state=0).X)
+    lines = [gsn(200, (6,), transform="permutation", random_state=seed).X for seed in (0, 1)]
+    np.save("two.npy", np.hstack(lines))
     (made / "new").mkdir()
     commands = [("recover", "x.npy", "--out", f"seed{s}", "--seed", s, *SETTINGS) for s in "01"]
+    commands += [("recover", "two.npy", "--out", f"parts{s}", "--seed", s, *TWO) for s in "01"]
     for seed, place in (("0", ""), ("1", "new/")):
         commands += [
             ("transform", f"seed{seed}", "x.npy", "--out", f"{place}y{suffix}")
@@ -139,6 +159,7 @@ def prepare(made: Path) -> None:
     for arguments in commands:
         code, said = forked(made, command(*arguments), lambda: None)
         assert code == 0, said
+    shutil.copytree("seed0", "model", ignore=shutil.ignore_patterns("run.json", "placement.csv"))
 
 
 def attack(name: str, made: Path, step: int) -> int:
@@ -159,7 +180,10 @@ def attack(name: str, made: Path, step: int) -> int:
             assert "Traceback" not in said, where
             assert code in (0, 1, 2, -signal.SIGKILL), where
             # a run that is whole in .next or .swap is moved by the next command that writes there
-            if not any((here / "seed0" / place).exists() for place in (".next", ".swap")):
+            runs = [here / run for run in ("seed0", "parts0")]
+            moving = any((run / place).exists() for run in runs for place in (".next", ".swap"))
+            # a fit that is saved over another one may be half-way, and the next save moves it
+            if not moving and not (name == "save" and list((here / "model").glob(".*"))):
                 check_nothing_lost(name, here, made)
             again = work
             if name == "recover" and (here / "run" / "run.json").exists():

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 import torch
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from symlift import Grid, InputError, LatentDomain, LatentDomains, Sphere
 from symlift.core.group import TranslationGroup
@@ -348,6 +349,19 @@ def test_rows_that_are_refused_are_not_kept() -> None:
         assert est.stream_.rows == 100
         assert np.array_equal(est.stream_.moments.scatter, before)
         assert est.partial_fit(X).stream_.rows == 400
+
+
+def test_first_rows_that_are_refused_or_too_few_are_no_fit(tmp_path: Path) -> None:
+    """Else a later call says `AttributeError`, and other columns cannot be given any more."""
+    est = LatentDomain((9,), mixing="linear", random_state=0)
+    with pytest.raises(InputError, match="NaN"):
+        est.partial_fit(changed(1, 1, np.nan))
+    assert est.__dict__ == LatentDomain((9,), mixing="linear", random_state=0).__dict__
+    est.partial_fit(X[:4])
+    for use in (est.transform, est.score, est.diagnose, est.report, est.save):
+        with pytest.raises(NotFittedError):
+            use(tmp_path / "it" if use in (est.report, est.save) else X)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_parts_of_a_handful_of_rows_are_no_division_by_zero() -> None:

@@ -30,13 +30,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from symlift import load
+from symlift._parts_file import read_maps, write_maps
 from symlift.datasets import gsn
+from symlift.ephys import read_kilosort
 from symlift.errors import FitWarning, InputError
 from symlift.estimator import LatentDomain
 from symlift.runs.record import open_run
 from symlift.runs.recover import recover
+from symlift.several import LatentDomains
 from symlift.storage.atomic import sha256_of
 from symlift.storage.model_check import digest_of
+from symlift.storage.sample_file import Samples, SamplesError, read_samples, write_samples
 from symlift.storage.strict_json import loads
 from symlift_paper.jobs import Job
 from symlift_paper.registry import read_experiments
@@ -130,7 +134,58 @@ def _use_yaml(folder: Path) -> None:
             json.dumps(Job(experiment=experiment, kind="solver", method="random").key)
 
 
+def _parts(folder: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        LatentDomains([0] * 5 + [1] * 4, random_state=0, solver="random", grid="4").fit(X).save(
+            folder
+        )
+
+
+def _use_parts(folder: Path) -> None:
+    found = load(folder)
+    assert np.isfinite(found.transform(X)).all()
+    assert len(found.get_feature_names_out()) == found.n_outputs_
+
+
+def _maps(folder: Path) -> None:
+    write_maps(X.mean(axis=0), [np.eye(9)[:, :5], np.eye(9)[:, 5:]], folder)
+
+
+def _samples(folder: Path) -> None:
+    write_samples(Samples.draw(X), folder)
+
+
+def _use_samples(folder: Path) -> None:
+    try:
+        assert np.isfinite(read_samples(folder, 9).observed).all()
+    except SamplesError as error:
+        raise InputError(str(error)) from None
+
+
+def _sorted(folder: Path) -> None:
+    np.save(folder / "channel_map.npy", np.arange(4, dtype=np.int32))
+    np.save(folder / "channel_positions.npy", np.arange(8.0).reshape(4, 2))
+    np.random.default_rng(0).integers(1, 255, 8_000).astype("u1").tofile(folder / "raw.dat")
+    (folder / "params.py").write_text(
+        "dat_path = 'raw.dat'\nn_channels_dat = 4\ndtype = 'int16'\noffset = 0\n"
+        "sample_rate = 30000.\nhp_filtered = False\n"
+    )
+
+
+def _use_sorted(folder: Path) -> None:
+    recording = read_kilosort(folder)
+    assert recording.get_traces(0, 0, 10).dtype.kind in "iuf"
+    assert np.isfinite(recording.positions).all()
+
+
 LOADERS = {
+    "parts": Loader(_parts, ("parts.json",), _use_parts),
+    "maps": Loader(_maps, ("maps.safetensors",), lambda folder: read_maps(folder, 9, [5, 4])),
+    "samples": Loader(_samples, ("samples.npz",), _use_samples),
+    "Kilosort": Loader(
+        _sorted, ("params.py", "channel_map.npy", "channel_positions.npy"), _use_sorted
+    ),
     "model header": Loader(_model, ("model.json",), _use_model),
     "model tensors": Loader(_model, ("model.safetensors",), _use_model),
     "model, sealed": Loader(_model, ("model.json", "model.safetensors"), _seal_and_use),

@@ -39,6 +39,7 @@ NAMES = (
 WORST = (LOCK, NEXT, SWAP, TRAINING, RECORD, "model.json", f"{NEXT}/{TRAINING}")
 OVERWRITE = ("--grid", "9", "--solver", "random", "--no-check", "--no-report", "--overwrite")
 COMMANDS = {
+    "recover": ("recover", "x.npy", "--out", "run"),
     "overwrite": ("recover", "x.npy", "--out", "run", *OVERWRITE),
     "resume": ("recover", "x.npy", "--out", "run", "--resume"),
     "transform": ("transform", "run", "x.npy", "--out", "y.npy"),

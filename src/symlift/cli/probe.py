@@ -200,11 +200,10 @@ def _anchors(recording: Any, given: list[str] | None) -> dict[Any, int] | None:
 
 def _write_repaired(recording: Any, positions: NDArray, out: Path) -> None:
     """A folder like Kilosort's, or a probe wired in the order of channels."""
-    from symlift.ephys.kilosort import KilosortFolder, write_kilosort_map
+    from symlift.ephys.kilosort import KilosortFolder, replace_kilosort_map
 
     if isinstance(recording, KilosortFolder):
-        out.mkdir(exist_ok=True)
-        write_kilosort_map(recording, positions, out)
+        replace_kilosort_map(recording, positions, out)
         return
     from probeinterface import Probe
 

@@ -6,7 +6,7 @@ import functools
 import gzip
 import math
 import os
-import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +18,13 @@ from symlift.core.grid import Grid
 from symlift.datasets.observations import TEMPORARY, Observations, check_count, observe
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError
+from symlift.storage.numpy_files import UNREADABLE, read_arrays
+from symlift.storage.plain_files import open_regular
 
 __all__ = ["Digits", "fetch_mnist", "image_crops", "load_mnist"]
 
+#: ten times all digits of MNIST
+_MOST_BYTES = 1 << 29
 NPZ_KEYS = ("x_train", "x_test", "y_train", "y_test")
 IDX_FILES = (
     "train-images-idx3-ubyte",
@@ -273,17 +277,18 @@ def _digits(images: NDArray[Any], labels: NDArray[Any], source: str) -> Digits:
 
 def _read_npz(path: Path) -> Digits:
     try:
-        # the file is opened here because numpy leaves a broken one open
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            inside = list(data.files)
-            lacking = [key for key in NPZ_KEYS if key not in inside]
-            if lacking:
-                raise InputError(
-                    f"{path} lacks {', '.join(lacking)} (it holds"
-                    f" {', '.join(inside) or 'nothing'}): give MNIST as Keras stores it"
-                )
-            parts = [data[key] for key in NPZ_KEYS]
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        stored = read_arrays(path, most=_MOST_BYTES)
+        inside = list(stored)
+        lacking = [key for key in NPZ_KEYS if key not in inside]
+        if lacking:
+            raise InputError(
+                f"{path} lacks {', '.join(lacking)} (it holds"
+                f" {', '.join(inside) or 'nothing'}): give MNIST as Keras stores it"
+            )
+        parts = [stored[key] for key in NPZ_KEYS]
+    except InputError:
+        raise
+    except (*UNREADABLE, TypeError, AttributeError) as error:
         raise InputError(
             f"{path} cannot be read as an .npz file ({error}): download it again"
         ) from None
@@ -319,8 +324,11 @@ def _read_idx_file(folder: Path, name: str) -> NDArray[np.uint8]:
             f"{folder} has neither mnist.npz nor {name}[.gz]: put MNIST's four idx files there"
         )
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+        with os.fdopen(open_regular(path), "rb") as file:
+            # of what is packed, no more is unpacked than such a file can hold
+            packed = path.suffix == ".gz"
+            raw = (gzip.GzipFile(fileobj=file) if packed else file).read(_MOST_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error}): download it again") from None
     if raw[:3] != b"\0\0\x08" or len(raw) < 4:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from symlift.datasets.observations import Observations
 from symlift.datasets.recordings import angles_of, z_scores
 from symlift.errors import InputError
+from symlift.runs.readers.hdf5 import check_dataset, open_hdf5, within
+from symlift.storage.bounds import check_size
 
 __all__ = ["load_nwb_gratings"]
 
@@ -23,6 +26,8 @@ QUALITY = {
     "presence_ratio": (">", 0.9),
 }
 _TABLES = "_presentations"
+#: texts that are read at a time
+_TEXTS = 16
 
 
 def load_nwb_gratings(
@@ -86,24 +91,23 @@ def load_nwb_gratings(
         raise InputError(f"window = {window} s must be positive")
     if most_units is not None and most_units < 2:
         raise InputError(f"most_units = {most_units}: keep at least 2, or None for all")
-    try:
-        import h5py
-    except ImportError:
-        raise InputError("reading NWB needs h5py: pip install 'symlift[data]'") from None
     source = Path(path)
     if not source.is_file():
         raise InputError(f"{source} does not exist: give an NWB file")
     try:
-        file = h5py.File(source, "r")
-    except OSError:
+        with open_hdf5(source) as opened:
+            file = _Group(source, opened)
+            trains = _spike_trains(file, source, structure)
+            onsets, degrees = _presentations(file, source, stimulus, spatial_frequency)
+            counts = _counts(trains, onsets + latency, window)
+            spontaneous = _spontaneous_rates(file, source, trains) if unit == "z-scores" else None
+    except InputError:
+        raise
+    # what h5py says of files that are none, and numpy of tables that do not fit each other
+    except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError):
         raise InputError(
-            f"{source} is not an HDF5 file, or is truncated: get the NWB file again"
+            f"{source} is not an HDF5 file, or is damaged: get the NWB file again"
         ) from None
-    with file:
-        trains = _spike_trains(file, source, structure)
-        onsets, degrees = _presentations(file, source, stimulus, spatial_frequency)
-        counts = _counts(trains, onsets + latency, window)
-        spontaneous = _spontaneous_rates(file, source, trains) if unit == "z-scores" else None
     X = counts / window if unit == "rates" else counts
     if spontaneous is not None:
         X = z_scores(counts, spontaneous * window)
@@ -114,34 +118,76 @@ def load_nwb_gratings(
     )
 
 
+class _Group:
+    """A group of the file, in which links are not followed and sizes are checked."""
+
+    def __init__(self, source: Path, group: Any) -> None:
+        self.source, self.group = source, group
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.group)
+
+    def inside(self, *names: str) -> _Group | None:
+        """The group that has this path; None where there is none."""
+        group = self.group
+        for name in names:
+            group = within(self.source, group, name)
+            if group is None:
+                return None
+        return _Group(self.source, group)
+
+    def dataset(self, name: str) -> Any:
+        """A column of a table, not read yet."""
+        item = within(self.source, self.group, name)
+        check_dataset(self.source, item, f"the column {name}")
+        return item
+
+    def column(self, name: str) -> NDArray:
+        """A column of a table: numbers or texts."""
+        item = self.dataset(name)
+        if item.dtype.kind != "O":
+            return np.asarray(item[()])
+        # any number of entries may be one text that is stored once
+        texts: list[Any] = []
+        size = 0
+        for start in range(0, len(item), _TEXTS):
+            texts += item[start : start + _TEXTS].tolist()
+            size += sum(map(len, texts[start:]))
+            check_size(self.source, size, self.source.stat().st_size, what="shorter texts")
+        return np.array(texts, dtype=object)
+
+
 def _names(values: Any) -> list[str]:
     return [v.decode() if isinstance(v, bytes) else str(v) for v in values]
 
 
-def _spike_trains(file: Any, source: Path, structure: str) -> list[NDArray[np.float64]]:
+def _spike_trains(file: _Group, source: Path, structure: str) -> list[NDArray[np.float64]]:
     """Spike times of each good unit whose peak channel lies in ``structure``."""
-    units = file.get("units")
+    units = file.inside("units")
     if units is None or "spike_times" not in units or "spike_times_index" not in units:
         raise InputError(
             f"{source} has no units table with spike times: it holds"
             f" {', '.join(sorted(file)) or 'nothing'}"
         )
-    electrodes = file.get("general/extracellular_ephys/electrodes")
+    electrodes = file.inside("general", "extracellular_ephys", "electrodes")
     if electrodes is None or "location" not in electrodes or "peak_channel_id" not in units:
         raise InputError(
             f"{source} does not say where its units are: it needs electrodes with a location and"
             " peak_channel_id"
         )
     places = dict(
-        zip(electrodes["id"][()].tolist(), _names(electrodes["location"][()]), strict=True)
+        zip(electrodes.column("id").tolist(), _names(electrodes.column("location")), strict=True)
     )
-    where = np.array([places.get(int(channel), "") for channel in units["peak_channel_id"][()]])
+    where = np.array([places.get(int(channel), "") for channel in units.column("peak_channel_id")])
     good = np.ones(len(where), dtype=bool)
     if "quality" in units:
-        good &= np.array(_names(units["quality"][()])) == "good"
+        good &= np.array(_names(units.column("quality"))) == "good"
     for column, (relation, limit) in QUALITY.items():
         if column in units:
-            values = np.asarray(units[column][()], dtype=np.float64)
+            values = np.asarray(units.column(column), dtype=np.float64)
             good &= values < limit if relation == "<" else values > limit
     chosen = np.flatnonzero(good & (where == structure))
     if not len(chosen):
@@ -154,29 +200,31 @@ def _spike_trains(file: Any, source: Path, structure: str) -> list[NDArray[np.fl
             f"{source} has one good unit in {structure!r}: a ring needs several; choose another"
             " structure"
         )
-    ends = units["spike_times_index"][()].astype(np.int64)
+    ends, times = units.column("spike_times_index").astype(np.int64), units.dataset("spike_times")
     starts = np.concatenate([[0], ends[:-1]])
-    return [np.sort(units["spike_times"][starts[i] : ends[i]]) for i in chosen]
+    return [np.sort(times[starts[i] : ends[i]]) for i in chosen]
 
 
 def _presentations(
-    file: Any, source: Path, stimulus: str, spatial_frequency: float | None
+    file: _Group, source: Path, stimulus: str, spatial_frequency: float | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Onset and orientation in degrees of each presentation that has one."""
-    tables = file.get("intervals", {})
-    table = tables.get(stimulus + _TABLES)
+    tables = file.inside("intervals")
+    table = None if tables is None else tables.inside(stimulus + _TABLES)
     if table is None or "orientation" not in table:
         gratings = sorted(
-            name.removesuffix(_TABLES) for name in tables if "orientation" in tables[name]
+            name.removesuffix(_TABLES)
+            for name in tables or ()
+            if "orientation" in (file.inside("intervals", name) or ())
         )
         raise InputError(
             f"{source} has no presentations of {stimulus!r}: gratings there are"
             f" {', '.join(gratings) or 'none'}"
         )
-    onsets, degrees = _numbers(table["start_time"]), _numbers(table["orientation"])
+    onsets, degrees = _numbers(table, "start_time"), _numbers(table, "orientation")
     shown = np.isfinite(degrees)  # blank sweeps have none
     if spatial_frequency is not None and "spatial_frequency" in table:
-        frequencies = _numbers(table["spatial_frequency"])
+        frequencies = _numbers(table, "spatial_frequency")
         wanted = shown & np.isclose(frequencies, spatial_frequency)
         if not wanted.any():
             known = (
@@ -197,9 +245,9 @@ def _presentations(
     return onsets[shown], degrees[shown]
 
 
-def _numbers(column: Any) -> NDArray[np.float64]:
+def _numbers(table: _Group, name: str) -> NDArray[np.float64]:
     """Column of numbers; some files store it as text with "null" for a missing one."""
-    values = column[()]
+    values = table.column(name)
     if values.dtype.kind in "OSU":
         return np.array([_number(text) for text in _names(values)])
     return np.asarray(values, dtype=np.float64)
@@ -221,18 +269,18 @@ def _counts(
 
 
 def _spontaneous_rates(
-    file: Any, source: Path, trains: list[NDArray[np.float64]]
+    file: _Group, source: Path, trains: list[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Mean rate of each unit in hertz while nothing was shown."""
-    tables = file.get("intervals", {})
-    table = tables.get("spontaneous" + _TABLES)
+    tables = file.inside("intervals")
+    table = None if tables is None else tables.inside("spontaneous" + _TABLES)
     if table is None:
-        intervals = ", ".join(sorted(name.removesuffix(_TABLES) for name in tables)) or "none"
+        intervals = ", ".join(sorted(name.removesuffix(_TABLES) for name in tables or ())) or "none"
         raise InputError(
             f"{source} has no spontaneous activity, which z-scores need (intervals: {intervals}):"
             " use unit='counts'"
         )
-    starts, stops = _numbers(table["start_time"]), _numbers(table["stop_time"])
+    starts, stops = _numbers(table, "start_time"), _numbers(table, "stop_time")
     seconds = float(np.sum(stops - starts))
     if not seconds > 0:
         raise InputError(f"{source} has spontaneous intervals of no length: use unit='counts'")

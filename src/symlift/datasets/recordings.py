@@ -8,7 +8,6 @@ to spike counts.
 from __future__ import annotations
 
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from symlift.core.grid import Grid
 from symlift.datasets.observations import Observations, check_count
 from symlift.datasets.randomness import RandomState, generator
 from symlift.errors import InputError, MissingDataError
+from symlift.storage.numpy_files import UNREADABLE, read_arrays
 
 __all__ = ["load_recording", "mix_samples", "ring_population", "z_scores"]
 
@@ -218,9 +218,13 @@ def load_recording(name: str, folder: str | os.PathLike[str] | None = None) -> O
             f"{path} does not exist: put it there, or set SYMLIFT_DATA to its folder"
         )
     try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            X, angles, period = file["X"], file["angles"], float(file["period"])
-    except (KeyError, OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        stored = read_arrays(path, ("X", "angles", "period"))
+        X, angles, period = stored["X"], stored["angles"], float(stored["period"])
+        if X.ndim != 2 or angles.shape != X.shape[:1] or not period > 0:
+            raise ValueError("shapes")
+    except InputError:
+        raise
+    except (*UNREADABLE, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is damaged or lacks X, angles or period ({error}): get it again"
         ) from None

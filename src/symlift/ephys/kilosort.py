@@ -5,19 +5,32 @@ written anew.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.storage.atomic import write_atomically
+from symlift.storage.atomic import replace_files, write_atomically, write_error
+from symlift.storage.numpy_files import UNREADABLE, is_numeric, read_array
+from symlift.storage.plain_files import open_regular
 
-__all__ = ["KilosortFolder", "probe_dictionary", "read_kilosort", "write_kilosort_map"]
+__all__ = [
+    "KilosortFolder",
+    "probe_dictionary",
+    "read_kilosort",
+    "replace_kilosort_map",
+]
 
 _MAP, _POSITIONS, _PARAMETERS = "channel_map.npy", "channel_positions.npy", "params.py"
+_PROBE = "probe.json"
+#: of parameters, and beyond all of them
+_MOST_BYTES, _LARGEST = 1 << 16, 1e15
 
 
 @dataclass(frozen=True)
@@ -142,12 +155,14 @@ def read_kilosort(folder: str | Path) -> KilosortFolder:
             raise InputError(f"{folder} has no {name}: give a folder that Kilosort or phy wrote")
     channels, positions = (_array(folder / name) for name in (_MAP, _POSITIONS))
     channels = channels.ravel()
+    if not len(channels):
+        raise InputError(f"{folder / _MAP} names no channels: give a run that has some")
     if positions.shape != (len(channels), 2):
         raise InputError(
             f"{folder / _POSITIONS} has the shape {positions.shape}, but {_MAP} has"
             f" {len(channels)} channels: they have to be of one run"
         )
-    if not np.isfinite(positions).all():
+    if not (np.abs(positions) < _LARGEST).all():
         raise InputError(f"{folder / _POSITIONS} holds NaN or infinity: write the positions anew")
     known = _assigned(folder / _PARAMETERS)
     raw = _raw_file(folder, known)
@@ -156,50 +171,70 @@ def read_kilosort(folder: str | Path) -> KilosortFolder:
         raise InputError(f"{folder / _PARAMETERS}: n_channels_dat or sample_rate is not possible")
     if channels.dtype.kind not in "iuf" or (channels != np.rint(channels)).any():
         raise InputError(f"{folder / _MAP} does not hold numbers of channels")
-    ids = channels.astype(np.int64)
-    if len(np.unique(ids)) < len(ids) or ids.min(initial=0) < 0 or ids.max(initial=0) >= count:
+    if channels.min() < 0 or channels.max() >= count or len(np.unique(channels)) < len(channels):
         raise InputError(
             f"{folder / _MAP} names channels twice, or such as are not among the {int(count)} of"
-            f" {raw.name}"
+            f" {raw.name!r}"
         )
+    samples = _mapped(raw, _kind(folder, known), _number(known, "offset", 0.0), int(count))
+    ids = channels.astype(np.int64).tolist()
+    return KilosortFolder(folder, samples, rate, ids, positions.astype(np.float64))
+
+
+def _kind(folder: Path, known: dict[str, object]) -> np.dtype[Any]:
+    """The type of a sample: of objects, the raw file's bytes would be taken for addresses."""
+    named = known.get("dtype", "int16")
     try:
-        kind = np.dtype(str(known.get("dtype", "int16")))
-    except TypeError as error:
-        raise InputError(f"{folder / _PARAMETERS}: dtype {known['dtype']!r} is none") from error
-    offset = int(_number(known, "offset", 0.0))
-    rows = (raw.stat().st_size - offset) // (kind.itemsize * int(count))
+        kind = np.dtype(named) if isinstance(named, str) else None
+    except (TypeError, ValueError, SyntaxError):
+        kind = None
+    if kind is None or not is_numeric(kind):
+        raise InputError(
+            f"{folder / _PARAMETERS}: dtype {named!r:.60} is no type of numbers: give one such as"
+            " 'int16'"
+        )
+    return kind
+
+
+def _mapped(raw: Path, kind: np.dtype[Any], offset: float, count: int) -> NDArray:
+    """The raw file from ``offset`` on, in rows of ``count`` samples."""
+    size = raw.stat().st_size
+    if not 0 <= offset <= size or offset != int(offset):
+        raise InputError(
+            f"{_PARAMETERS}: offset {offset:g} does not lie in {raw.name!r}: give bytes to skip"
+        )
+    rows = (size - int(offset)) // (kind.itemsize * count)
     if rows < 1:
         raise InputError(f"{raw} is empty: give the recording that was sorted")
-    samples = np.memmap(raw, dtype=kind, mode="r", offset=offset, shape=(rows, int(count)))
-    return KilosortFolder(folder, samples, rate, ids.tolist(), positions.astype(np.float64))
+    return np.memmap(raw, dtype=kind, mode="r", offset=int(offset), shape=(rows, count))
 
 
 def _array(path: Path) -> NDArray:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        return read_array(path)
+    except UNREADABLE as error:
         raise InputError(f"{path} is no array of numbers: write it anew with numpy") from error
 
 
 def _assigned(path: Path) -> dict[str, object]:
     """Names and literal values that a file of Python assigns; nothing is run."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError) as error:
+        with os.fdopen(open_regular(path), "rb") as file:
+            tree = ast.parse(file.read(_MOST_BYTES).decode("utf-8"))
+    # what is nested too deeply is a MemoryError or a RecursionError
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise InputError(f"{path} is not what phy writes: name = value in each line") from error
     values: dict[str, object] = {}
     for line in tree.body:
         if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
-            try:
+            with contextlib.suppress(ValueError, TypeError, MemoryError, RecursionError):
                 values[line.targets[0].id] = ast.literal_eval(line.value)
-            except ValueError:
-                continue
     return values
 
 
 def _number(known: dict[str, object], name: str, usual: float | None = None) -> float:
     value = known.get(name, usual)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST:
         raise InputError(f"{_PARAMETERS} has no number {name}: add a line such as {name} = 1")
     return float(value)
 
@@ -210,8 +245,13 @@ def _raw_file(folder: Path, known: dict[str, object]) -> Path:
     if not isinstance(first, str):
         raise InputError(f"{folder / _PARAMETERS} names no raw file, or several: dat_path = 'FILE'")
     raw = Path(first) if Path(first).is_absolute() else folder / first
-    if not raw.is_file():
-        raise InputError(f"{raw} does not exist: {_PARAMETERS} names it as dat_path")
+    try:
+        exists = raw.is_file()
+    except OSError:  # a name that no file can have
+        exists = False
+    if not exists:
+        escaped = repr(str(raw))[1:-1][:300]  # the name comes from the file
+        raise InputError(f"{escaped} does not exist: {_PARAMETERS} names it as dat_path")
     return raw
 
 
@@ -226,17 +266,34 @@ def probe_dictionary(recording: KilosortFolder, positions: NDArray) -> dict[str,
     }
 
 
-def write_kilosort_map(recording: KilosortFolder, positions: NDArray, folder: Path) -> None:
+def replace_kilosort_map(recording: KilosortFolder, positions: NDArray, folder: Path) -> None:
+    """The repaired map in a folder, new or not: all its files, or none."""
+    made = not folder.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        names = [name for name in (_MAP, _POSITIONS, _PROBE) if os.path.lexists(folder / name)]
+        with replace_files(folder / _PROBE, names) as new:
+            _write_map(recording, positions, new)
+    except BaseException as error:
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise write_error(folder, error, "give another name") from None
+        raise
+
+
+def _write_map(recording: KilosortFolder, positions: NDArray, folder: Path) -> None:
     """The repaired map in a folder that exists: channel_map.npy, channel_positions.npy, and
     Kilosort's probe.json.
     """
-    kind = np.load(recording.folder / _POSITIONS, mmap_mode="r", allow_pickle=False).dtype
+    kind = _array(recording.folder / _POSITIONS).dtype
     for name, values in (
         (_MAP, _array(recording.folder / _MAP)),
         (_POSITIONS, np.asarray(positions).astype(kind)),
     ):
         with write_atomically(folder / name) as temporary, temporary.open("wb") as file:
             np.save(file, values)
-    with write_atomically(folder / "probe.json") as temporary:
+    with write_atomically(folder / _PROBE) as temporary:
         text = json.dumps(probe_dictionary(recording, positions), allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from symlift._parts_file import MAPS_FILE, PARTS, PARTS_FILE, remove_parts
 from symlift.errors import InputError
 from symlift.runs.record import RECORD, Run, Status, open_run
 from symlift.solvers.registry import TRAINING_FILES
-from symlift.storage.atomic import remove_left, sweep, write_atomically, write_error
+from symlift.storage.atomic import is_mark, remove_left, sweep, write_atomically, write_error
 from symlift.storage.lock import Lock
 from symlift.storage.plain_files import NotPlainError, is_plain_file, is_plain_folder, refuse_links
 
@@ -178,7 +178,7 @@ def _is_temporary(path: Path) -> bool:
     ours = path.name == LOCK or any(
         path.name.startswith(f".{name}.") for name in (RECORD, *OUTPUTS)
     )
-    return ours and is_plain_file(path)
+    return ours and (is_plain_file(path) or (is_mark(path.name) and is_plain_folder(path)))
 
 
 def _settle(folder: Path) -> None:

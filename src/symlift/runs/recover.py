@@ -340,10 +340,7 @@ def _run(
         judged = time.perf_counter()
         progress("writing", None)
         if not claim.is_there:  # whoever removed it does not want it back
-            raise RunFailedError(
-                f"{claim.folder} was removed or replaced while the run was at work: nothing is"
-                " written; start the run again"
-            )
+            raise _removed(claim)
         claim.clear()
         _write_results(run, estimator, table.rows, progress)
         written = time.perf_counter()
@@ -355,6 +352,8 @@ def _run(
     except RunFailedError:
         raise
     except Exception as error:
+        if not claim.is_there:  # as a training finds when it writes a checkpoint
+            raise _removed(claim) from error
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         run.record = run.record.model_copy(
             update={"status": Status.FAILED, "ended": now(), "error": reason}
@@ -396,6 +395,13 @@ def _run(
             f"the run in {claim.folder} is done, but could not be moved into place ({reason}): "
             "fix that and continue with --resume"
         ) from error
+
+
+def _removed(claim: Claim) -> RunFailedError:
+    return RunFailedError(
+        f"{claim.folder} was removed or replaced while the run was at work: nothing is written;"
+        " start the run again"
+    )
 
 
 def _domain_of(estimator: LatentDomain | LatentDomains, settings: RunSettings) -> dict[str, Any]:

@@ -7,16 +7,21 @@ core.  Both are upper ends: columns that are set aside, or found in their places
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 
+from symlift.core.domain import Domain, Scattered
+from symlift.core.grid import Grid
 from symlift.core.rows import sample_size
-from symlift.errors import InputError
+from symlift.core.sphere import MAX_DEGREE, Sphere
+from symlift.errors import CostWarning, InputError
 from symlift.search.wide_rows import rows_used
 from symlift.solvers.fast.settings import DEFAULT, MOMENT_BATCH
 from symlift.solvers.registry import TRAINED
 from symlift.storage.free_memory import available_memory, free_swap, size_of
 
-__all__ = ["Plan", "plan_fit"]
+__all__ = ["Plan", "plan_domain", "plan_fit", "plan_parts", "say_cost"]
 
 _MATRIX = 8  # bytes of an entry
 _BASE = 15 << 20
@@ -28,6 +33,10 @@ _SURE = 1.5
 _WINDOW = 150 << 20
 #: numbers up to which training copies its rows
 _COPIED = 250_000_000
+#: products of pairs of columns that third moments on a sphere take at a time, and its tensors
+_BLOCK, _TENSORS = 4_000_000, 7.5
+#: by what memory grows → how many more columns fit into more memory, and into more time
+_POWERS = {1: (1.0, 0.5), 2: (0.5, 1 / 3), 3: (1 / 3, 1 / 3)}
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,13 @@ most about 11,000), or use a machine with more memory'
     seconds: float
     #: whether time and memory go into undoing a mixing, which is not tried for shuffled columns
     unmixes: bool
-    #: whether only near pairs of columns are looked at, and whether a grid has to be proposed first
-    near: bool = False
+    #: memory grows with columns (near pairs alone), their squares or their cubes
+    power: int = 2
+    #: whether a grid has to be proposed first, and whether parts are looked for
     proposes: bool = False
+    parts: bool = False
+    #: columns that can be placed at most, where that is known
+    most: int | None = None
 
     def say(self, free: int | None = None) -> str:
         """Return one line on a fit that takes much, empty for others; refuse what cannot be.
@@ -92,7 +105,7 @@ most about 11,000), or use a machine with more memory'
     def _what(self) -> str:
         if self._wide:
             return f"a grid of {self.points:,} points and {self.columns:,} columns"
-        return f"{self.columns:,} columns"
+        return f"{'parts of ' if self.parts else ''}{self.columns:,} columns"
 
     def _remedy(self, free: int) -> str:
         if self._wide:
@@ -102,11 +115,12 @@ most about 11,000), or use a machine with more memory'
                 'give mixing "shuffled" if columns are points, fewer columns, or let it run on a'
                 " larger machine"
             )
-        # memory and time of all pairs, or of near ones
-        memory, time = (1.0, 0.5) if self.near else (0.5, 1 / 3)
+        memory, time = _POWERS[self.power]
         share = min(1.0, (_MUCH * free / self.memory) ** memory, (_LONG / self.seconds) ** time)
         most = int(share * self.columns)
         most -= most % 10 ** max(len(str(most)) - 2, 0)
+        if self.most is not None and self.most <= most:  # more of them are refused anywhere
+            return f"give fewer columns (at most {self.most:,})"
         fewer = f"fewer columns (at most about {most:,}), or use a machine with more memory"
         if self.proposes:
             return f"give the grid, whose columns then need no matrix of all pairs, or {fewer}"
@@ -161,6 +175,7 @@ def plan_fit(
         memory = _BASE + copied + 6 * _MATRIX * columns**2
         return Plan(columns, points, memory, memory, 0.0, False)
     near = many and not proposes
+    power = 1 if near else 2
     memory, seconds = (
         _placing_many(rows, columns, points) if near else _placing(rows, columns, points, gaps)
     )
@@ -170,7 +185,65 @@ def plan_fit(
     if solver == "fast" and mixed:
         more, longer = _unmixing(rows, columns, points)
         return Plan(columns, points, memory, max(memory, more), seconds + longer, True)
-    return Plan(columns, points, memory, memory, seconds, False, near, proposes)
+    return Plan(columns, points, memory, memory, seconds, False, power, proposes)
+
+
+def plan_domain(
+    rows: int,
+    columns: int,
+    domain: Domain | None,
+    solver: str = "fast",
+    mixing: str = "auto",
+    gaps: bool = False,
+    width: int = 4,
+) -> Plan:
+    """Estimate what a fit on ``domain`` takes, None to be proposed; `plan_fit` has the rest.
+
+    >>> plan_domain(20_000, 2_000, Sphere(5), mixing="linear").memory >> 30
+    448
+    """
+    if isinstance(domain, Sphere):
+        return _plan_sphere(rows, columns, domain, mixing, width)
+    if isinstance(domain, Scattered):
+        memory, seconds = _placing(rows, columns, columns, gaps)
+        memory += width * sample_size(rows, columns)
+        most = DEFAULT.place.dense
+        return Plan(columns, columns, memory, memory, seconds, False, most=most)
+    points = domain.size if isinstance(domain, Grid) else None
+    return plan_fit(rows, columns, points, solver, mixing, gaps, width)
+
+
+def plan_parts(rows: int, columns: int) -> Plan:
+    """Estimate what looking for parts among columns takes, before any of them is fitted."""
+    r = min(rows, DEFAULT.place.rows)
+    memory = _BASE + 20 * r * columns + 20 * _MATRIX * columns**2
+    return Plan(columns, columns, memory, memory, 1 + 6e-10 * columns**3, False, parts=True)
+
+
+def say_cost(plan: Plan, stacklevel: int) -> None:
+    """Warn of a fit that may take much memory or time; refuse one that cannot be made here."""
+    line = plan.say()
+    if line:
+        warnings.warn(line, CostWarning, stacklevel=stacklevel + 1)
+
+
+def _plan_sphere(rows: int, d: int, sphere: Sphere, mixing: str, width: int) -> Plan:
+    """All pairs of columns by their angles; or third moments, of which there are d³."""
+    memory = seconds = 0.0
+    power, most = 2, None
+    if mixing in ("auto", "shuffled"):
+        memory, seconds = _placing(rows, d, d, False)
+        seconds += 6e-5 * d**2
+        most = DEFAULT.place.dense
+    if mixing != "shuffled" and rows >= 4 * d:
+        degree = min(math.isqrt(d) - 1, MAX_DEGREE) if sphere.degree is None else sphere.degree
+        tensors = _TENSORS * _MATRIX * d**3 + 3 * _MATRIX * min(_BLOCK, rows * d**2 // 2)
+        more = _BASE + 3 * _MATRIX * rows * d + int(tensors)
+        if more > memory:
+            memory, power, most = more, 3, None
+        seconds += 1 + 4e-7 * d**3 + 5e-8 * (degree + 1) ** 2 * d**3
+    memory = int(memory) + width * sample_size(rows, d)
+    return Plan(d, d, memory, memory, seconds, False, power, most=most)
 
 
 def _placing_many(rows: int, d: int, points: int) -> tuple[int, float]:
@@ -179,7 +252,7 @@ def _placing_many(rows: int, d: int, points: int) -> tuple[int, float]:
     # what is made of the scores, and judged in a window, or else what belongs to each column
     scores = int(3.2 * r * d) + min(_WINDOW, 33 * r * d)
     memory = 4 * r * d + max(scores, 8_000 * d) + 2_000 * max(points - d, 0)
-    return _BASE + memory, 2 + 1.4e-7 * r * d + 6e-13 * r * d**2
+    return _BASE + memory, 1.5 + 7e-5 * d + 1.1e-7 * r * d + 4e-13 * r * d**2
 
 
 def _placing(rows: int, d: int, points: int, gaps: bool) -> tuple[int, float]:

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
@@ -24,7 +25,9 @@ from symlift.storage.owner import OWNER, Lockable, Owner, locking, try_lock
 from symlift.storage.plain_files import is_plain_folder, open_plain
 
 __all__ = [
+    "is_mark",
     "remove_left",
+    "replace_files",
     "sha256_of",
     "sweep",
     "write_atomically",
@@ -36,6 +39,8 @@ __all__ = [
 _TEMPORARY = re.compile(rf"\..+\.({OWNER})-[^.]{{8}}")
 _LONGEST = 120
 _NEW, _OLD = "new", "old"
+# earlier files that wait to be put back; new ones, once all earlier ones are aside
+_ASIDE, _READY = "aside", "ready"
 # reasons for which the user can do nothing about the input
 _FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ENOMEM, errno.ESTALE)
 
@@ -188,6 +193,73 @@ class write_folder_atomically(_Temporary):  # noqa: N801 - used like a function
         _remove_folder(self.temporary)
 
 
+class replace_files(_Temporary):  # noqa: N801 - used like a function
+    """``with replace_files(folder / head, names) as new``: what the block writes into the folder
+    ``new`` takes the place of the files ``names`` in ``folder``, all of them or none.
+
+    Other files in ``folder`` stay as they are.  ``head`` is the file without which the others are
+    not read: it goes first and comes last.  A process that is killed in between leaves either all
+    earlier files aside or all new ones ready, and the next writer moves those into place.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], names: Iterable[str]) -> None:
+        super().__init__(path)
+        self.names = sorted(names, key=lambda name: name != self.path.name)
+
+    def __enter__(self) -> Path:
+        self._reserve(folder=True)
+        new = self.temporary / _NEW
+        try:
+            new.mkdir()
+        except BaseException as error:
+            self.__exit__(type(error), error)
+            raise
+        return new
+
+    def _keep(self) -> None:
+        new, folder = self.temporary / _NEW, self.path.parent
+        _flush(new)
+        for place in [*map(Path, self.names), *_inside(new)]:
+            _check_place(folder, place)
+        for name in self.names:
+            _move(folder / name, self.temporary / _ASIDE / name)
+        new.rename(self.temporary / _READY)
+        _move_all(self.temporary / _READY, folder, self.path.name)
+
+    def _remove(self) -> None:
+        _remove_folder(self.temporary)
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.replace(target)
+
+
+def _move_all(source: Path, target: Path, last: str | None = None) -> None:
+    """Move all files below one folder to the same names below another, that of ``last`` last."""
+    for name in sorted(_inside(source), key=lambda path: (str(path) == last, path)):
+        _move(source / name, target / name)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Names of all files below a folder."""
+    return [
+        Path(place, name).relative_to(folder)
+        for place, _, names in os.walk(folder)
+        for name in names
+    ]
+
+
+def _check_place(folder: Path, name: Path) -> None:
+    """Refuse a folder where a file is to be, and a file where its folder is to be."""
+    wrong = errno.EISDIR if is_plain_folder(folder / name) else 0
+    for parent in name.parents[:-1]:
+        if os.path.lexists(folder / parent) and not is_plain_folder(folder / parent):
+            wrong, name = errno.ENOTDIR, parent
+    if wrong:
+        raise OSError(wrong, os.strerror(wrong), str(folder / name))
+
+
 def _umask() -> int:
     umask = os.umask(0)
     os.umask(umask)
@@ -218,11 +290,23 @@ def _exchange(one: Path, other: Path) -> bool:
 def _remove_folder(temporary: Path) -> None:
     """Remove a temporary folder, after putting back what was moved aside into it."""
     with contextlib.suppress(OSError):
+        for place in (_READY, _ASIDE):
+            if is_plain_folder(temporary / place):
+                _move_all(temporary / place, temporary.parent, _head(temporary))
+                # first: without new ones that are ready, earlier ones would be put back
+                shutil.rmtree(temporary / _ASIDE, ignore_errors=True)
+                break
         for aside in (temporary / _OLD).iterdir() if is_plain_folder(temporary / _OLD) else ():
             home = temporary.parent / aside.name
             if not os.path.lexists(home):
                 aside.rename(home)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _head(temporary: Path) -> str:
+    """Return the name that a temporary folder, ``.NAME.OWNER-RANDOM``, is made for."""
+    parts = _TEMPORARY.fullmatch(temporary.name)
+    return "" if parts is None else temporary.name[1 : parts.start(1) - 1]
 
 
 def _is_gone(path: Path, lock: Lockable) -> bool | None:
@@ -240,6 +324,11 @@ def _is_gone(path: Path, lock: Lockable) -> bool | None:
     if alive is not None:
         return not alive
     return True if lock is Lockable.HELD else None
+
+
+def is_mark(name: str) -> bool:
+    """Whether this is the name of a temporary file or folder of this version."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def remove_left(path: Path, alone: bool = False) -> None:
@@ -262,7 +351,7 @@ def sweep(folder: Path) -> None:
     """Remove what killed processes left in ``folder``, where they are provably gone."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
-            if _TEMPORARY.fullmatch(entry.name):
+            if is_mark(entry.name):
                 remove_left(Path(entry.path))
 
 

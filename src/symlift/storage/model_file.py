@@ -30,9 +30,12 @@ from symlift.storage.model_check import (
 from symlift.storage.plain_files import NotPlainError
 from symlift.storage.strict_json import read_json
 
-__all__ = ["FORMAT_VERSION", "MODEL_FILES", "load_model", "save_model"]
+__all__ = ["FORMAT_VERSION", "HEADER", "MODEL_FILES", "PARTS_FILE", "load_model", "save_model"]
 
-MODEL_FILES = ("model.safetensors", "model.json")
+HEADER = "model.json"
+MODEL_FILES = ("model.safetensors", HEADER)
+#: what a folder has instead of a model, where it holds those of several parts
+PARTS_FILE = "parts.json"
 _MOST_HEADER = 2**20
 
 

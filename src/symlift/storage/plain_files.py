@@ -21,13 +21,12 @@ __all__ = [
     "is_plain_file",
     "is_plain_folder",
     "open_plain",
+    "open_regular",
     "refuse_links",
 ]
 
 # without waiting: the open of a pipe would wait for its other end
-_CAREFULLY = (
-    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-)
+_CAREFULLY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class NotPlainError(InputError):
@@ -68,10 +67,18 @@ def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     if _is_link(path):  # also where the system cannot refuse it by itself
         raise _linked(path)
     try:
-        descriptor = os.open(path, flags | _CAREFULLY, mode)
+        return open_regular(path, flags | getattr(os, "O_NOFOLLOW", 0), mode)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):  # made a link in the meantime
             raise _linked(path) from None
+        raise
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+    """Open a regular file, also through a link: one that the user has named, not found."""
+    try:
+        descriptor = os.open(path, flags | _CAREFULLY, mode)
+    except OSError as error:
         if error.errno == errno.ENXIO:  # a pipe or a socket without another end
             raise _odd(path) from None
         raise

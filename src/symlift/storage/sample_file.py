@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.storage.atomic import write_atomically
-from symlift.storage.plain_files import is_plain_file
+from symlift.storage.numpy_files import UNREADABLE, read_arrays
+from symlift.storage.plain_files import is_plain_file, open_plain
 
 __all__ = ["SAMPLES_FILE", "Samples", "SamplesError", "read_samples", "write_samples"]
 
@@ -83,26 +82,13 @@ def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
     if not is_plain_file(path) or path.stat().st_size > _MOST_BYTES:
         raise SamplesError(f"no samples were kept with this run ({path.name} is missing)")
     try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
-                raise ValueError("too large")
-        with np.load(path, allow_pickle=False) as archive:
-            values = np.asarray(archive["observed"])
-            numbers = np.asarray(archive["row"]) if "row" in archive else np.arange(len(values))
-            total = np.asarray(archive["total"]) if "total" in archive else np.array(0)
-            labels = np.asarray(archive["label"]) if "label" in archive else None
+        known = read_arrays(path, ("observed", "row", "total", "label"), _MOST_BYTES, open_plain)
+        values = known["observed"]
+        numbers = known["row"] if "row" in known else np.arange(len(values))
+        total, labels = known.get("total", np.array(0)), known.get("label")
         if numbers.shape != values.shape[:1] or numbers.dtype.kind not in "iu":
             numbers = np.arange(len(values))
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        ValueError,
-        TypeError,
-        KeyError,
-        OSError,
-        EOFError,
-        NotImplementedError,
-    ):
+    except (*UNREADABLE, TypeError, KeyError):
         raise SamplesError(f"the kept samples cannot be read ({path.name} is damaged)") from None
     if values.ndim != 2 or values.shape[1] != d or values.dtype.kind not in "fiub":
         raise SamplesError(
@@ -117,5 +103,5 @@ def read_samples(folder: str | os.PathLike[str], d: int) -> Samples:
     label = labels[:_MOST_ROWS][sound].astype(np.float64) if labels is not None and usable else None
     if label is not None and not np.isfinite(label).all():
         label = None
-    known = int(total) if total.shape == () and total.dtype.kind in "iu" else 0
-    return Samples(values[sound], numbers[:_MOST_ROWS][sound].astype(np.int64), known, label)
+    count = int(total) if total.shape == () and total.dtype.kind in "iu" else 0
+    return Samples(values[sound], numbers[:_MOST_ROWS][sound].astype(np.int64), count, label)

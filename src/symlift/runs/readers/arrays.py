@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.inflate import PACKERS, check_packed
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet, check_rows, choose_key, extra
+from symlift.storage.bounds import check_size
+from symlift.storage.numpy_files import NpyHeader
 from symlift.storage.plain_files import is_plain_file, is_plain_folder
 
 __all__ = ["read_npy", "read_npz", "read_zarr"]
@@ -49,23 +50,12 @@ _CODECS = frozenset(
 
 def _check_npy_header(path: Path, file: IO[bytes], size: int) -> None:
     """Look at the header only, so that nothing is allocated for a file that cannot be right."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # later versions differ in the names of fields only
+    header = NpyHeader(file, size)
+    check_rows(path, header.shape, header.dtype)
+    if header.available < header.needed:
         raise InputError(
-            f"{path} has version {version[0]}.{version[1]} of the npy format: save a plain array of"
-            " numbers"
-        )
-    if any(s < 0 for s in shape):
-        raise ValueError(f"shape {shape}")
-    check_rows(path, shape, dtype)
-    needed, available = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if available < needed:
-        raise InputError(
-            f"{path} is truncated: {available} of {needed} bytes of data are there; write it again"
+            f"{path} is truncated: {header.available} of {header.needed} bytes of data are there;"
+            " write it again"
         )
 
 

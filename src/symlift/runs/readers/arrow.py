@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.inflate import arrow_sizes
 from symlift.runs.readers.options import ReadOptions, column_name
 from symlift.runs.readers.table import Other, Sheet, extra
+from symlift.storage.bounds import check_size
 
 __all__ = ["read_arrow", "read_parquet"]
 

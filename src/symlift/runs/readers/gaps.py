@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from symlift.core.rows import row_batches
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import column_name
 from symlift.runs.readers.table import Table
+from symlift.storage.bounds import check_size
 
 __all__ = ["count_gaps", "without_gaps"]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.inflate import check_packed
 from symlift.runs.readers.options import ReadOptions, listed
 from symlift.runs.readers.table import SeveralError, Sheet, check_rows, extra
+from symlift.storage.bounds import check_size
 
 __all__ = [
     "check_dataset",

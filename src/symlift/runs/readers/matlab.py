@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.hdf5 import read_mat73
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet, check_rows, choose_key
+from symlift.storage.bounds import check_size
 
 __all__ = ["read_mat"]
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.hdf5 import check_dataset, datasets_of, open_hdf5, read_dataset, within
 from symlift.runs.readers.options import ReadOptions, listed
 from symlift.runs.readers.table import SeveralError, Sheet
+from symlift.storage.bounds import check_size
 
 __all__ = ["read_nwb"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.fields import entry_kind, seconds_of_dates
 from symlift.runs.readers.options import ReadOptions, column_name, listed, positions
 from symlift.runs.readers.table import Sheet, Table
+from symlift.storage.bounds import check_size
 
 __all__ = ["select"]
 

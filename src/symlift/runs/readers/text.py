@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.columns import Columns
 from symlift.runs.readers.fields import entry_kind, find_decimal
 from symlift.runs.readers.header import is_header, is_units
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet
+from symlift.storage.bounds import check_size
 from symlift.storage.csv_cells import plain_cell
 
 __all__ = ["layout_of", "read_text", "sheet_of"]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from symlift.errors import InputError
-from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.options import ReadOptions
 from symlift.runs.readers.table import Sheet, choose_key, extra
 from symlift.runs.readers.text import layout_of, sheet_of
+from symlift.storage.bounds import check_size
 
 __all__ = ["read_xlsx"]
 
