@@ -12,7 +12,7 @@ from symlift.errors import InputError
 from symlift.runs.readers.bounds import check_size
 from symlift.runs.readers.fields import entry_kind, seconds_of_dates
 from symlift.runs.readers.options import ReadOptions, column_name, listed, positions
-from symlift.runs.readers.table import Sheet, Table
+from symlift.runs.readers.table import LeftOut, Sheet, Table
 
 __all__ = ["select"]
 
@@ -65,7 +65,29 @@ def select(
         notes.append(
             "rows have names, and columns numbers: where each row is a channel, give --transpose"
         )
-    return Table(rows, names, tuple(notes))
+    left_out = () if options.transpose else _left_out(sheet, columns, chosen, label)
+    return Table(rows, names, tuple(notes), left_out)
+
+
+def _left_out(
+    sheet: Sheet, columns: list[int], chosen: list[int], label: int | None
+) -> tuple[LeftOut, ...]:
+    """Return every column of the sheet that is not among ``columns``, and why."""
+    taken, asked = set(columns), set(chosen)
+    out = []
+    for i in range(sheet.width) if len(taken) < sheet.width else ():
+        if i in taken:
+            continue
+        other = sheet.others.get(i)
+        if i == label:
+            reason = "labels"
+        elif i not in asked:
+            reason = "not asked for"
+        else:  # numbers that are not taken count the rows
+            reason = "index" if other is None else other.kind
+        name = "" if sheet.names is None else sheet.names[i]
+        out.append(LeftOut(name or f"column {i + 1}", reason))
+    return tuple(out)
 
 
 def _one(option: str, text: str, sheet: Sheet) -> int:
