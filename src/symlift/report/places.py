@@ -232,12 +232,12 @@ def _without_numbers(run: RunContents) -> list[dict[str, str]]:
     left_out = [] if run.record is None else run.record.input.left_out
     words = {"dates": "dates", "text": "text", "empty": "empty", "index": _REASONS["index"]}
     out = []
-    for reason, said in words.items():
+    for reason, content in words.items():
         names = [cut(one.name, 24) for one in left_out if one.reason == reason]
         if names:
             more = ", …" if len(names) > _MOST_NAMED else ""
             listed = ", ".join(names[:_MOST_NAMED]) + more
-            out.append({"count": f"{len(names):,}", "words": said, "names": listed})
+            out.append({"count": f"{len(names):,}", "words": content, "names": listed})
     return out
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.rows import row_batches
+from symlift.errors import InputError
 from symlift.runs.accounts import units_in_words
 from symlift.runs.readers import ReadOptions, Table, read_table
 from symlift.runs.readers.gaps import count_gaps
@@ -30,6 +31,7 @@ from symlift.storage.free_memory import size_of
 
 __all__ = ["Inspection", "inspect"]
 
+_KEYS = 12  # arrays of a file that are tried
 _SAMPLED, _NUMBERS = 20_000, 20_000_000  # largest numbers of rows and entries that are sorted
 
 
@@ -150,7 +152,7 @@ def inspect(
     try:
         table = read_table(path, options=options)
     except SeveralError as error:
-        words = ["--key", error.names[0].split(" (")[0]]
+        words = ["--key", _readable_key(path, options, error.names)]
         return Inspection(
             str(path if shown is None else shown),
             contents=error.names,
@@ -203,6 +205,19 @@ def inspect(
         problems=tuple(problems),
         command="" if hopeless else _command("recover", name, options, nan, remedy),
     )
+
+
+def _readable_key(path: Path, options: ReadOptions, names: tuple[str, ...]) -> str:
+    """Return the first of several arrays that is a table of numbers; a size may follow its name."""
+    for name in names[:_KEYS]:
+        for key in (name, name.rpartition(" (")[0]):
+            try:
+                rows = read_table(path, key, options).rows if key else np.empty((0, 0))
+            except InputError:
+                continue
+            if min(rows.shape) > 1:
+                return key
+    return names[0].rpartition(" (")[0] or names[0]
 
 
 def _command(what: str, name: str, options: ReadOptions, nan: str | None, remedy: list[str]) -> str:

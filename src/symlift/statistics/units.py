@@ -94,8 +94,8 @@ def far_out(values: NDArray) -> NDArray[np.bool_]:
 def odd_units(X: NDArray, judged: NDArray[np.bool_] | None = None) -> list[OddUnit]:
     """Find the columns of a table whose level or spread is alien to the others.
 
-    The spread counts as a ratio, and so does the level where all levels are positive: rates and
-    counts differ by factors, and are no units.  A level is alien only if most of the column's
+    The spread counts as a ratio, and so does the level where none is negative: rates and counts
+    differ by factors in one unit.  A level is alien only if most of the column's
     values are beyond those of a typical column.  Columns that rest at one value most of the time
     are not judged.
 
@@ -138,8 +138,8 @@ def odd_units(X: NDArray, judged: NDArray[np.bool_] | None = None) -> list[OddUn
 
 def _alien(level: NDArray, spread: NDArray, typical: tuple[float, float]) -> NDArray[np.bool_]:
     levels = far_out(level) & (np.abs(level - typical[0]) > spread)
-    if (level > 0).all():
-        levels &= far_out(np.log(level))
+    if (level >= 0).all():
+        levels &= far_out(np.log(level + typical[1]))
     return levels | far_out(np.log(spread))
 
 

@@ -60,7 +60,7 @@ def known_marks(rows: NDArray) -> Counter[str]:
         block = rows[part]
         low = np.fmin(low, np.fmin.reduce(block, axis=0))
         high = np.fmax(high, np.fmax.reduce(block, axis=0))
-    found: Counter[str] = Counter()
+    marks: Counter[str] = Counter()
     for ends in (low, high):
         for column in np.flatnonzero(np.isin(ends, [*_KNOWN])).tolist():
             mark = float(ends[column])
@@ -68,8 +68,8 @@ def known_marks(rows: NDArray) -> Counter[str]:
             count = int(np.sum(values == mark))
             others = values[(values != mark) & np.isfinite(values)][:_LOOKED_AT]
             if count and len(others) >= 2 and _is_far(mark, others):
-                found[f"{mark:.17g}"] += count
-    return found
+                marks[repr(mark).removesuffix(".0")] += count
+    return marks
 
 
 def _is_far(mark: float, others: NDArray) -> bool:
@@ -78,11 +78,11 @@ def _is_far(mark: float, others: NDArray) -> bool:
     return bool(high > low and not low - reach <= mark <= high + reach)
 
 
-def marks_in_words(found: Counter[str]) -> str:
+def marks_in_words(marks: Counter[str]) -> str:
     """The findings as a sentence, with the option that reads them as gaps."""
     entries = ", ".join(
         f"{count:,} {'entry is' if count == 1 else 'entries are'} {mark}"
-        for mark, count in found.items()
+        for mark, count in marks.items()
     )
-    options = " ".join(f"--gap {mark}" for mark in found)
+    options = " ".join(f"--gap {mark}" for mark in marks)
     return f"{entries}, far from all others: if that stands for a gap, give {options}"

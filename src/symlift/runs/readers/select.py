@@ -76,7 +76,7 @@ def _left_out(
     taken, asked = set(columns), set(chosen)
     out = []
     for i in range(sheet.width) if len(taken) < sheet.width else ():
-        if i in taken:
+        if i in taken or _is_ghost(sheet, i):
             continue
         other = sheet.others.get(i)
         if i == label:
@@ -137,6 +137,14 @@ def _holds(sheet: Sheet, i: int) -> str:
     return "nothing" if other.kind == "empty" else f"{other.kind} ({other.example!r})"
 
 
+def _is_ghost(sheet: Sheet, i: int) -> bool:
+    """Whether a column is only what a separator at the end of all lines leaves."""
+    nameless = sheet.names is None or not sheet.names[i]
+    return (
+        i == sheet.width - 1 and nameless and i in sheet.others and sheet.others[i].kind == "empty"
+    )
+
+
 def _readable(
     sheet: Sheet, chosen: list[int], options: ReadOptions, label: int | None
 ) -> tuple[list[int], list[str]]:
@@ -149,7 +157,7 @@ def _readable(
             left.append(f"{column_name(None, i)} (counts the rows)")
         elif other is None or (options.keep and other.kind == "dates"):
             columns.append(i)
-        else:
+        elif not _is_ghost(sheet, i):
             left.append(f"{column_name(sheet.names, i)} ({other.kind})")
     if not left:
         return columns, []
