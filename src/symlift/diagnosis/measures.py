@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.rows import take_rows
+from symlift.diagnosis.closed import coverage_of
 from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Evidence, Solution
@@ -68,6 +69,7 @@ class Measures:
     freedom: int
     held_out: HeldOut
     places: PlaceMeasures | None
+    covered: float | None = None  # of a ring of tuned channels
 
     @property
     def stationarity(self) -> float:
@@ -141,7 +143,16 @@ def measure(
         freedom=freedom(model.lattice),
         held_out=held_out,
         places=places,
+        covered=_covered(solution, sample),
     )
+
+
+def _covered(solution: Solution, sample: Sample) -> float | None:
+    """How the rows cover the ring of a tuned population; None for any other result."""
+    model = solution.model
+    if solution.evidence.carried_by != "angles" or not model.grid.is_ring:
+        return None
+    return coverage_of(model, sample.filled)
 
 
 def freedom(grid: Grid) -> int:
