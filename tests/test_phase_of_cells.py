@@ -188,9 +188,11 @@ def test_the_page_runs_as_it_is_printed(tmp_path, capsys):
     assert "\n0.96\n" in said
     assert "False ['covered'" in said
     adata = names["adata"]
+    # names of cells that pandas makes from version 3 on
+    anndata.settings.allow_write_nullable_strings = True
     adata.write_h5ad(tmp_path / "cells.h5ad")
     again = anndata.read_h5ad(tmp_path / "cells.h5ad")
     assert np.array_equal(again.obs["phase"], adata.obs["phase"])
     assert again.uns["symlift"]["verdict"] == adata.uns["symlift"]["verdict"]
     assert [*again.uns["symlift"]["genes"]] == [*adata.uns["symlift"]["genes"]]
-    phase(again[again.obs["phase"] < 5].copy())  # of part of the cells
+    assert phase(again[::2].copy()).believed  # of part of the cells

@@ -70,6 +70,7 @@ class Measures:
     held_out: HeldOut
     places: PlaceMeasures | None
     covered: float | None = None  # of a ring of tuned channels
+    placed: float = 1.0  # share of the columns with a place, of those that should have one
 
     @property
     def stationarity(self) -> float:
@@ -144,7 +145,16 @@ def measure(
         held_out=held_out,
         places=places,
         covered=_covered(solution, sample),
+        placed=_placed(solution),
     )
+
+
+def _placed(solution: Solution) -> float:
+    """Of columns that belong to the domain, or may do so, the share that has a place."""
+    if solution.placement is None:
+        return 1.0
+    without = int(np.sum(solution.placement.reason == "unplaced"))
+    return 1 - without / max(without + int(np.sum(~solution.placement.left_out)), 1)
 
 
 def _covered(solution: Solution, sample: Sample) -> float | None:

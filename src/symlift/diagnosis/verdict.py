@@ -228,7 +228,8 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         for test in tests
         if test.name in _BARRING or test.name.startswith("locality_on_")
     )
-    sure = probability(measures)
+    # what has no place cannot be in its place
+    sure = min(probability(measures), measures.placed)
     # halves that were fitted for this, or parts of the rows in which the search has looked itself
     for agreement in (further.agreement, measures.evidence.replicated):
         if agreement is not None:
