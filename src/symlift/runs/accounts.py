@@ -39,6 +39,8 @@ def add_left_out(path: Path, left_out: Iterable[LeftOut]) -> None:
 def units_note(estimator: LatentDomain | LatentDomains, table: Table) -> str:
     """Which columns have other units than the rest of their domain, in one line; "" for none."""
     if isinstance(estimator, LatentDomains):
+        if estimator.maps_:  # parts are mixtures of all columns
+            return ""
         parts = [estimator.labels_ == part for part in range(len(estimator.domains_))]
     elif estimator.placement_ is not None:
         parts = [~estimator.placement_.left_out]
