@@ -61,6 +61,7 @@ def test_a_notebook_does_what_its_script_does(page):
         node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node is not main
     ]
     assert [n.name for n in cells.body if isinstance(n, ast.FunctionDef)] == helpers
+    assert "out.mkdir(" in "\n".join(code_of(page))
     assert "argparse" not in "\n".join(code_of(page))
     assert "arguments." not in "\n".join(code_of(page))
 
