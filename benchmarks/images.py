@@ -7,7 +7,7 @@ Windows of scikit-image's colour photographs (grey where there is one channel), 
 mirrored, as single precision; pixels and channels are shuffled together. Every fit has a process of
 its own: processor seconds of the fit with its quick check, the largest resident memory with all
 imports, the share of the columns at their points, up to the symmetries of the grid, and for several
-channels the share of pairs at one point whose channels are told apart as the photographs have them.
+channels the share of pairs at one point whose channels are those of the photographs.
 What is refused is there with the seconds until then.
 """
 
