@@ -32,7 +32,8 @@ from symlift.report.signals import gallery_panel, shown_samples
 from symlift.report.spectrum import generators_panel
 from symlift.runs.answer import command as repeated
 from symlift.runs.readers import READABLE, ReadOptions
-from symlift.runs.readers.marks import known_marks
+from symlift.runs.readers.marks import known_marks, with_marks
+from symlift.runs.readers.table import Table
 from symlift.runs.record import open_run
 from symlift.statistics.units import odd_units, shared_range
 
@@ -519,6 +520,11 @@ def test_numbers_that_only_look_like_marks_are_data():
     assert not known_marks(rows)
     rows[7, 3] = 99999
     assert known_marks(rows) == {"99999": 1}
+    rows[5, 0], rows[9:12, 0] = 0, 999.9
+    assert known_marks(rows.astype(np.float32)) == {"99999": 1, "999.9": 3}
+    table = with_marks(Path("x"), Table(rows.astype(np.float32)), ("999.9", "99999"))
+    assert np.isnan(table.rows).sum() == 4
+    assert table.notes == ("4 entries are 999.9 or 99999, and read as gaps",)
 
 
 # -- units -----------------------------------------------------------------------------------------

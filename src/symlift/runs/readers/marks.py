@@ -60,15 +60,18 @@ def known_marks(rows: NDArray) -> Counter[str]:
         block = rows[part]
         low = np.fmin(low, np.fmin.reduce(block, axis=0))
         high = np.fmax(high, np.fmax.reduce(block, axis=0))
+    # as the numbers of the table have them: 999.9 in single precision is another number
+    kind = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
+    known = {float(kind.type(mark)): mark for mark in _KNOWN}
     marks: Counter[str] = Counter()
     for ends in (low, high):
-        for column in np.flatnonzero(np.isin(ends, [*_KNOWN])).tolist():
+        for column in np.flatnonzero(np.isin(ends, [*known])).tolist():
             mark = float(ends[column])
             values = np.asarray(rows[:, column], dtype=np.float64)
             count = int(np.sum(values == mark))
             others = values[(values != mark) & np.isfinite(values)][:_LOOKED_AT]
             if count and len(others) >= 2 and _is_far(mark, others):
-                marks[repr(mark).removesuffix(".0")] += count
+                marks[repr(known[mark]).removesuffix(".0")] += count
     return marks
 
 
