@@ -39,7 +39,7 @@ NAME = "block_faults"
 LARGE, SMALL = ("shanks4x16", "array8x12", "neuropixels96"), ("linear32", "array8x8")
 SEEDS = (60, 61, 62)
 #: of the small probes, whose maps are right; of a map that changes; of one more ranking of layouts
-MORE_SEEDS, WINDOW_SEEDS, LAYOUT_SEED = (63, 64, 65), range(60, 70), 66
+MORE_SEEDS, WINDOW_SEEDS, LAYOUT_SEEDS = (64, 65, 66), range(60, 70), (63, 67)
 ORDERS = 3
 MINUTES, CHANGES = 6, 3
 
@@ -282,7 +282,7 @@ def main(names: list[str]) -> None:
     jobs = [("faults", probe, seed) for seed in SEEDS for probe in (*LARGE, *SMALL)]
     jobs += [("faults", probe, seed) for seed in MORE_SEEDS for probe in SMALL]
     jobs += [("windows", "linear32", seed) for seed in WINDOW_SEEDS]
-    jobs += [("layouts", probe, LAYOUT_SEED) for probe in (*LARGE, *SMALL)]
+    jobs += [("layouts", probe, seed) for seed in LAYOUT_SEEDS for probe in (*LARGE, *SMALL)]
     measured = {"faults": faults, "windows": windows, "layouts": candidates}
     for kind, probe, seed in jobs:
         key = f"{kind}/{probe}/{seed}"
