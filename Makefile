@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-ephys test-eeg test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-ephys test-eeg test-cells test-notebooks test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -44,6 +44,26 @@ test-eeg: .venv-eeg/.ready
 	.venv-eeg/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
 	.venv-eeg/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[eeg]' pytest
 	touch .venv-eeg/.ready
+
+# phases of cells with AnnData itself, in an environment of its own
+test-cells: .venv-cells/.ready
+	.venv-cells/$(PROGRAMS)/python -m pytest -q --noconftest tests/test_phase_of_cells.py
+
+.venv-cells/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-cells
+	.venv-cells/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
+	.venv-cells/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[cells]' pytest
+	touch .venv-cells/.ready
+
+# each tutorial as a notebook, run from top to bottom, in notebooks; in an environment of its own
+test-notebooks: .venv-notebooks/.ready
+	.venv-notebooks/$(PROGRAMS)/python docs/_notebooks.py $(NAMES)
+
+.venv-notebooks/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-notebooks
+	.venv-notebooks/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools
+	.venv-notebooks/$(PROGRAMS)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[train,data,paper,ephys,eeg,cells]' scikit-image pandas 'nbclient>=0.9' 'nbformat>=5.9' 'ipykernel>=6.29'
+	touch .venv-notebooks/.ready
 
 # reports and documentation in headless Chromium, on a phone and a screen, light and dark; fails where there is no Chromium
 test-pages: $(READY)
@@ -138,4 +158,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-ephys .venv-eeg .venv-wheel .venv-release build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov
+	rm -rf .venv .venv-ephys .venv-eeg .venv-cells .venv-notebooks notebooks .venv-wheel .venv-release build dist demo site .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov

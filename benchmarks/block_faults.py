@@ -1,7 +1,7 @@
 """Blocks of channels at the wrong contacts: SpikeInterface's generator, maps that are wrong in the
 ways in which maps are, and maps that are right.
 
-    python benchmarks/block_faults.py [faults] [windows]   (both without a name)
+    python benchmarks/block_faults.py [faults] [windows] [layouts]   (all without a name)
 
 Needs the extras ``ephys`` and ``paper``. Recordings as in `benchmarks/ephys.py` (60 s, as many
 units as contacts, a tenth dead, a twentieth noisy). ``faults``: three probes, three seeds; a bank
@@ -38,6 +38,8 @@ from symlift.ephys.wiring import Channels
 NAME = "block_faults"
 LARGE, SMALL = ("shanks4x16", "array8x12", "neuropixels96"), ("linear32", "array8x8")
 SEEDS = (60, 61, 62)
+#: of the small probes, whose maps are right; of a map that changes; of one more ranking of layouts
+MORE_SEEDS, WINDOW_SEEDS, LAYOUT_SEEDS = (64, 65, 66), range(60, 70), (63, 67)
 ORDERS = 3
 MINUTES, CHANGES = 6, 3
 
@@ -205,6 +207,14 @@ def ranked(recording: Any, name: str, key: str) -> dict[str, Any]:
     }
 
 
+def candidates(name: str, seed: int) -> dict[str, Any]:
+    """Only the ranking of layouts, of one more recording."""
+    probe = probe_named(name)
+    traces, _ = recordings.traces_of(probe, seed)
+    recording = recordings.recording_of(traces, probe, np.arange(probe.get_contact_count()))
+    return {"layouts": ranked(recording, name, f"{name}/{seed}")}
+
+
 def windows(name: str, seed: int) -> dict[str, Any]:
     """A bank of eight is mirrored after so many minutes."""
     from spikeinterface.core import NumpyRecording, generate_ground_truth_recording
@@ -270,8 +280,10 @@ def main(names: list[str]) -> None:
     path = RESULTS / f"{NAME}.json"
     cases = json.loads(path.read_text())["cases"] if path.is_file() else {}
     jobs = [("faults", probe, seed) for seed in SEEDS for probe in (*LARGE, *SMALL)]
-    jobs += [("windows", "linear32", seed) for seed in SEEDS]
-    measured = {"faults": faults, "windows": windows}
+    jobs += [("faults", probe, seed) for seed in MORE_SEEDS for probe in SMALL]
+    jobs += [("windows", "linear32", seed) for seed in WINDOW_SEEDS]
+    jobs += [("layouts", probe, seed) for seed in LAYOUT_SEEDS for probe in (*LARGE, *SMALL)]
+    measured = {"faults": faults, "windows": windows, "layouts": candidates}
     for kind, probe, seed in jobs:
         key = f"{kind}/{probe}/{seed}"
         if key in cases or (names and kind not in names):

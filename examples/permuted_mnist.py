@@ -56,6 +56,7 @@ def main(
         " reach are right"
     )
     if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
         few = shuffled[test][:8]
         shown = {"shuffled": few, "recovered": est.transform(few), "original": X[test][:8]}
         save_figure(

@@ -90,4 +90,5 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=60.0, help="length of the recording")
     parser.add_argument("--out", type=Path, help="folder for the figure")
     arguments = parser.parse_args()
-    main(*simulated(arguments.seconds), arguments.out)
+    recording, probe = simulated(arguments.seconds)
+    main(recording, probe, arguments.out)

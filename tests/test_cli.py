@@ -276,7 +276,9 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
     found = Diagnosis(
         Verdict.UNIDENTIFIABLE,
         0.875,
-        next_steps=(NextStep("fit a ring instead", {}, "symlift recover DATA --periodic"),),
+        next_steps=(
+            NextStep("fit a ring instead", {"periodic": True}, "symlift recover DATA --periodic"),
+        ),
     )
     monkeypatch.setattr(LatentDomain, "score", lambda self, X: 0.25, raising=False)
     monkeypatch.setattr(LatentDomain, "diagnose", lambda self, X, **_: found, raising=False)
@@ -287,7 +289,8 @@ def test_verdict_and_score_are_told(here, call, monkeypatch):
     assert out.endswith(
         "\nThe 12 columns show signs of a 3 × 4 grid, but these data do not single out one answer;"
         f" confidence 0.88\nverdict: {Verdict.UNIDENTIFIABLE.words} (confidence 0.88)\nnext: fit a"
-        " ring instead (symlift recover DATA --periodic)\nreport: x-symlift/report.html\n"
+        " ring instead\nnext: symlift recover x.npy --grid 3x4 --periodic --solver random --seed 0"
+        " --out x-symlift-2\nreport: x-symlift/report.html\n"
     )
 
 

@@ -258,6 +258,7 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
         "locality_on_a_ring",
         "locality_on_4x6",
         "ahead",
+        "covered",
         "gaps",
         "repeated",  # behind dense mixings
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -535,3 +536,20 @@ def test_a_sparse_model_has_a_fixed_layer(rng):
     X = rng.normal(size=(4, 12))
     found = model.to_torch(trainable=False)(torch.from_numpy(X).float())
     assert np.allclose(found.numpy().reshape(4, 12), model.lift(X), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # newer versions call TorchScript deprecated
+def test_layers_go_through_torchscript_and_export(rng):
+    """The block that is printed for TorchScript, and `torch.export` of both modules."""
+    X = rng.normal(size=(40, 12)).astype(np.float32)
+    model = LiftedModel.from_lifting_map(np.eye(12)[rng.permutation(12)], Grid((3, 4))).to(
+        np.float32
+    )
+    page = Path(__file__).parents[1] / "docs" / "image-data.md"
+    (block,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    few, batch = torch.from_numpy(X[:4]), torch.from_numpy(X)
+    for undo in (model.to_torch(trainable=False), model.to_torch().eval()):
+        exec(block, {"torch": torch, "undo": undo, "few": few, "batch": batch})  # noqa: S102
+        shapes = ({0: torch.export.Dim("n")},)
+        program = torch.export.export(undo, (few,), dynamic_shapes=shapes)
+        assert torch.allclose(program.module()(batch), undo(batch), atol=1e-6)

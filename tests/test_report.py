@@ -301,7 +301,7 @@ def test_tests_have_number_threshold_and_reading(runs: dict[str, Path]) -> None:
         "Effective rank 11.93",
         (
             "What to do next A ring fits as well: try it LatentDomain(grid=(31,), periodic=True)"
-            " symlift recover DATA"
+            " symlift recover data.npy --grid 31 --periodic"
         ),
     ):
         assert words in page.text

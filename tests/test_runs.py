@@ -69,6 +69,7 @@ def test_a_run_holds_what_its_user_needs(here):
         "reading": record["input"]["reading"],
         "columns": None,
         "notes": [],
+        "left_out": [],
     }
     assert record["settings"] == {
         "grid": "3x4",
@@ -81,6 +82,7 @@ def test_a_run_holds_what_its_user_needs(here):
         "budget": None,
         "signals": True,
         "check": True,
+        "level": "quick",
         "nan": "refuse",
     }
     assert "trace" not in record  # it is in estimator.json

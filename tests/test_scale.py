@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 import warnings
 
@@ -213,9 +214,33 @@ def test_several_columns_at_each_point_are_refused_at_once():
     X = np.zeros((20, 64 * 64 * 3), dtype=np.float32)
     X[::2] = 1
     X[1] = np.arange(X.shape[1])
-    for options in ({"channels": 3}, {}):
-        with pytest.raises(InputError, match="12,288 columns"):
-            LatentDomain((64, 64), mixing="shuffled", random_state=0, **options).fit(X)
+    begin = time.process_time()
+    for options in (
+        {"channels": 3},
+        {"mixing": "shuffled", "channels": 3},
+        {"mixing": "shuffled"},
+        {},
+    ):
+        with pytest.raises(InputError, match="12,288 columns") as caught:
+            LatentDomain((64, 64), random_state=0, **options).fit(X)
+        assert "\n" not in str(caught.value)
+    assert time.process_time() - begin < 4  # a second for each; 0.02 is usual
+
+
+def test_no_confidence_is_above_the_share_of_columns_that_have_a_place():
+    X = field(1_500, (12, 12))
+    rng = np.random.default_rng(0)
+    # as many columns again that vary with the field, and are no points of it
+    mixed = X @ rng.normal(size=(144, 60)) / 12 + 0.3 * rng.normal(size=(1_500, 60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain((12, 12), mixing="shuffled", random_state=0).fit(np.c_[X, mixed])
+    diagnosis = est.diagnose(np.c_[X, mixed])
+    unplaced = np.sum(est.placement_.reason == "unplaced")
+    share = 1 - unplaced / (unplaced + np.sum(~est.placement_.left_out))
+    assert share < 0.9
+    assert diagnosis.confidence <= share + 1e-4
+    assert est.evidence_.confidence <= share + 1e-4
 
 
 def test_nothing_of_the_size_of_all_pairs_is_made(tmp_path):

@@ -164,7 +164,11 @@ def test_an_engineer_with_a_sensor_log(here):
     answer = json.loads(out)
     assert (answer["n"], answer["verdict"]) == (2500 - seen["gaps"], "present")
     rows = places("log-symlift")
-    line = sorted(rows, key=lambda name: float(rows[name]["axis0"]))
+    assert (rows["Zeit"]["reason"], rows["Status"]["reason"]) == ("dates", "text")
+    line = sorted(
+        (name for name in rows if int(rows[name]["point"]) >= 0),
+        key=lambda name: float(rows[name]["axis0"]),
+    )
     assert line in (truth, truth[::-1])
     # another file of the same kind is read as that one was
     assert run_command("transform", "log-symlift", "log.csv", "--out", "signals.parquet")[0] == 0

@@ -10,19 +10,19 @@ from symlift._estimator_file import EstimatorRecord, read_estimator
 from symlift._watch import diagnosis_lines, trace_lines
 from symlift.core.grid import Grid
 from symlift.errors import InputError
-from symlift.runs.answer import answer, parts_answer
+from symlift.runs.answer import answer, command, parts_answer
 from symlift.runs.record import Run, RunRecord
 from symlift.solvers.contract import Placement
 
 __all__ = ["last_lines", "numbers"]
 
 
-def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
-    """Yield a summary of a run; the answer comes last, where a terminal is read."""
+def last_lines(run: Run, summary: dict[str, Any], data: str) -> Iterator[str]:
+    """Yield a summary of a run of ``data``; the answer comes last, where a terminal is read."""
     record = run.record
     state = "in" if run.fresh else "was done already, in"
     yield (
-        f"{record.input.shape[0]} rows of {record.input.shape[1]} columns: solver {record.solver},"
+        f"{record.input.shape[0]} rows of {record.input.counted} columns: solver {record.solver},"
         f" seed {record.settings.seed}, {state} {record.timings.total:.1f} s"
     )
     if record.parts is not None:
@@ -35,7 +35,7 @@ def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
     yield f"run: {summary['run']}"
     yield ""
     placement = _placement(run.folder, Grid(record.grid, record.periodic))
-    yield answer(record.domain, record.input.shape[1], placement, record.diagnosis)
+    yield answer(record.domain, record.input.counted, placement, record.diagnosis)
     for name in ("placement", "signals"):
         if summary.get(name) is not None:
             yield f"{name}: {summary[name]}"
@@ -44,9 +44,19 @@ def last_lines(run: Run, summary: dict[str, Any]) -> Iterator[str]:
         if record.diagnosis.tests:
             yield f"tests: {record.diagnosis.tally}"
         for step in record.diagnosis.next_steps:
-            yield f"next: {step.text}{f' ({step.command})' if step.command else ''}"
+            yield f"next: {step.text}"
+            if step.command:  # a line of its own, to be copied whole
+                yield f"next: {command(record, data, step.params, _free_folder(run.folder))}"
     if summary["report"] is not None:
         yield f"report: {summary['report']}"
+
+
+def _free_folder(folder: Path) -> str:
+    """A name for another run next to this one."""
+    number = 2
+    while folder.with_name(f"{folder.name}-{number}").exists():
+        number += 1
+    return str(folder.with_name(f"{folder.name}-{number}"))
 
 
 def _parts(record: RunRecord, summary: dict[str, Any]) -> Iterator[str]:
@@ -59,7 +69,7 @@ def _parts(record: RunRecord, summary: dict[str, Any]) -> Iterator[str]:
         shape = _shape(part.grid, part.periodic)
         yield f"part {k}: {part.columns} columns, grid {shape}{verdict}"
     placed = sum(part.columns for part in parts)
-    yield parts_answer(record.input.shape[1], len(parts), max(record.input.shape[1] - placed, 0))
+    yield parts_answer(record.input.counted, len(parts), max(record.input.counted - placed, 0))
     for name in ("placement", "signals", "report"):
         if summary.get(name) is not None:
             yield f"{name}: {summary[name]}"

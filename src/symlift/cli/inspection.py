@@ -12,10 +12,12 @@ from symlift.cli.reading import (
     Decimal,
     Delimiter,
     Drop,
+    Gap,
     Header,
     IndexCol,
     Keep,
     Key,
+    Nan,
     Transpose,
     reading_of,
 )
@@ -30,7 +32,9 @@ def inspect(
     drop: Drop = None,
     index_col: IndexCol = None,
     transpose: Transpose = False,
+    nan: Nan = None,
     keep: Keep = False,
+    gap: Gap = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     header: Header = None,
@@ -42,13 +46,13 @@ def inspect(
     Example: symlift inspect log.csv
     """
     reading = reading_of(
-        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
+        key, columns, drop, index_col, transpose, keep, gap, delimiter, decimal, header, width
     )
     from symlift.runs.inspect import inspect as look
     from symlift.runs.readers.kinds import local_file
 
     with local_file(data) as file:
-        inspection = look(file, reading, data)
+        inspection = look(file, reading, nan, data)
     if as_json:
         print_json({**asdict(inspection), "fit": inspection.fit})
         return

@@ -17,6 +17,7 @@ __all__ = [
     "Decimal",
     "Delimiter",
     "Drop",
+    "Gap",
     "Header",
     "IndexCol",
     "Keep",
@@ -76,6 +77,14 @@ Keep = Annotated[
     bool,
     typer.Option("--keep", help="Keep dates (as seconds) and row numbers.", rich_help_panel=_PANEL),
 ]
+Gap = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="A number that stands for gaps, such as -9999.",
+        rich_help_panel=_PANEL,
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -130,6 +139,7 @@ def reading_of(
     index_col: str | None,
     transpose: bool,
     keep: bool,
+    gap: list[str] | None,
     delimiter: str | None,
     decimal: str | None,
     header: bool | None,
@@ -143,6 +153,7 @@ def reading_of(
         index_col,
         transpose,
         keep,
+        tuple(gap or ()),
         delimiter,
         decimal,
         header,

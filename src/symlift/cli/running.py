@@ -29,6 +29,7 @@ from symlift.cli.reading import (
     Decimal,
     Delimiter,
     Drop,
+    Gap,
     Header,
     IndexCol,
     Keep,
@@ -41,6 +42,7 @@ from symlift.cli.reading import (
 from symlift.errors import FitWarning, InputError, SymliftError
 
 if TYPE_CHECKING:
+    from symlift.diagnosis.contract import Level
     from symlift.runs.record import PartRecord, Run
 
 __all__ = ["InterruptedRunError", "demo", "recover", "report", "transform"]
@@ -125,6 +127,7 @@ def recover(
     transpose: Transpose = False,
     nan: Nan = None,
     keep: Keep = False,
+    gap: Gap = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     header: Header = None,
@@ -146,6 +149,14 @@ def recover(
     no_report: Annotated[
         bool, typer.Option("--no-report", help="Do not write report.html.")
     ] = False,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="How thorough the diagnosis is: quick, or full (several more fits).",
+            show_default="quick",
+        ),
+    ] = None,
     no_check: Annotated[bool, typer.Option("--no-check", help="Leave out the diagnosis.")] = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 3 if there is no evidence.")
@@ -160,8 +171,9 @@ def recover(
         raise InputError(
             "--exit-code reports the verdict, and --no-check leaves it out: give one of them"
         )
+    level = _level(check, no_check)
     reading = reading_of(
-        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
+        key, columns, drop, index_col, transpose, keep, gap, delimiter, decimal, header, width
     )
     _check_early(data, grid, periodic, solver, resume)
     from symlift.cli.ending import last_lines, numbers
@@ -189,6 +201,7 @@ def recover(
                 reading=reading,
                 signals=signals,
                 check=not no_check,
+                level=level,
                 preset=preset,
                 budget=None if budget is None else seconds_of(budget),
                 overwrite=overwrite,
@@ -221,7 +234,7 @@ def recover(
     if as_json:
         print_json(_summary(run, report))
     elif not quiet:
-        for line in last_lines(run, _summary(run, report)):
+        for line in last_lines(run, _summary(run, report), _typed(data, resume)):
             echo(line)
     if exit_code and all(one.verdict.value == "absent" for one in run.record.diagnoses):
         raise typer.Exit(3)
@@ -243,6 +256,7 @@ def transform(
     transpose: Transpose = False,
     nan: Nan = None,
     keep: Keep = False,
+    gap: Gap = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     header: Header = None,
@@ -257,7 +271,7 @@ def transform(
     Example: symlift transform run images.npy --out signals.npy
     """
     reading = reading_of(
-        key, columns, drop, index_col, transpose, keep, delimiter, decimal, header, width
+        key, columns, drop, index_col, transpose, keep, gap, delimiter, decimal, header, width
     )
     from symlift.runs import signals
     from symlift.runs.readers.kinds import local_file
@@ -301,6 +315,20 @@ def report(
         print_json({"report": str(path)})
     elif not quiet:
         echo(f"report: {path}")
+
+
+def _level(check: str | None, no_check: bool) -> Level | None:
+    """How thorough the diagnosis is; None where that was not said."""
+    if check is None:
+        return None
+    if no_check:
+        raise InputError("--check and --no-check contradict each other: give one of them")
+    from symlift.diagnosis.contract import LEVELS
+
+    for level in LEVELS:
+        if check == level:
+            return level
+    raise InputError(f"--check {check} is unknown: give quick or full")
 
 
 def _check_early(
@@ -359,6 +387,7 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "status": record.status.value,
         "n": record.input.shape[0],
         "d": record.input.shape[1],
+        "columns": record.input.counted,
         "grid": str(record.domain) if record.scattered else record.grid,
         "periodic": record.periodic,
         "solver": record.solver,
@@ -384,6 +413,15 @@ def _part(part: PartRecord) -> dict[str, Any]:
         "verdict": None if part.diagnosis is None else part.diagnosis.verdict.value,
         "confidence": None if part.diagnosis is None else part.diagnosis.confidence,
     }
+
+
+def _typed(data: Path, resume: bool) -> str:
+    """The data as typed; those of the run, where the run folder was given to go on."""
+    if not (resume and data.is_dir() and data.suffix != ".zarr"):
+        return str(data)
+    from symlift.runs.folder import find_input
+
+    return str(find_input(data))
 
 
 def _silent(_: str) -> None:

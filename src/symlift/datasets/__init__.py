@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from symlift.datasets.bits import ScrambledBits, bit_planes, from_bit_planes, scrambled_bits
+from symlift.datasets.cycling import cycling_cells
 from symlift.datasets.images import (
     Digits,
     fetch_mnist,
@@ -40,6 +41,7 @@ __all__ = [
     "Observations",
     "ScrambledBits",
     "bit_planes",
+    "cycling_cells",
     "dst1",
     "fetch_mnist",
     "from_bit_planes",

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from symlift._notebook import diagnosis_html
 from symlift.solvers.contract import Reach, Solution
 
-__all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
+__all__ = ["LEVELS", "Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
 
 #: cost of a diagnosis: less than the fit, or several more fits
 Level = Literal["quick", "full"]
+LEVELS: tuple[Level, ...] = ("quick", "full")
 #: refit(rows, seed, reach) → a solution on the same grid from other rows; the fast solver in place
 #: of one that trains
 Refit = Callable[[NDArray, int, Reach | None], Solution]

@@ -71,6 +71,14 @@ def next_steps(
         steps.append(_gaps(gaps, names))
     steps += _columns(solution.placement, names)
     steps += _enough_rows(by_name, further, len(rows))
+    if not _passed(by_name, "covered"):
+        steps.append(
+            NextStep(
+                "a part of the ring has hardly any rows: an arc, a track or separate groups look"
+                " like this when they are closed to a ring; give rows of what lies between, or"
+                " leave groups out that differ in more than the angle"
+            )
+        )
     if asked.solver == "ring":
         steps += _other_domain(solution)
     tuned = looks_tuned(rows) if asked.solver == "fast" else ""

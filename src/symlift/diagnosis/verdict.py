@@ -132,6 +132,12 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 " likelihood",
             ),
         ]
+        if measures.covered is not None:
+            reading = (
+                "rows in the emptiest twelfth of the ring, as a share of an even spread; 0 where an"
+                " arc, a track or separate groups were closed to a ring"
+            )
+            tests.append(_at_least("covered", measures.covered, settings.covered, reading))
     elif places is None:
         reading = (
             "how much of the components' energies displacements on the grid explain, on held-out"
@@ -222,7 +228,8 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         for test in tests
         if test.name in _BARRING or test.name.startswith("locality_on_")
     )
-    sure = probability(measures)
+    # what has no place cannot be in its place
+    sure = min(probability(measures), measures.placed)
     # halves that were fitted for this, or parts of the rows in which the search has looked itself
     for agreement in (further.agreement, measures.evidence.replicated):
         if agreement is not None:
@@ -240,7 +247,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
 #: tests that must be passed, in addition to the probability, for a symmetry
-_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps")
+_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps", "covered")
 
 
 def further_probability(sure: float, agreement: float) -> float:

@@ -21,6 +21,7 @@ from symlift.plotting.pieces import (
     value_scale,
 )
 from symlift.solvers.contract import Placement
+from symlift.statistics.units import shared_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,11 +81,12 @@ def plot_signals(
         parts = [flat_picture(field.ravel(), grid, down=True) for field in fields]
         gap = np.full((parts[0].shape[0], 1), np.nan)
         picture = np.concatenate([part for field in parts for part in (field, gap)][:-1], axis=1)
-        image = axes.imshow(picture, cmap="gray")
+        low, high = shared_range(fields.reshape(len(fields), -1))
+        image = axes.imshow(picture, cmap="gray", vmin=low, vmax=high)
         value_scale(axes, image, "recovered value")
         axes.set(xlabel=f"{len(fields)} signals, side by side", xticks=[], ylabel="axis 1")
         return axes
-    step = 1.1 * float(np.ptp(fields)) or 1.0
+    step = 1.1 * float(np.ptp(shared_range(fields.reshape(len(fields), -1)))) or 1.0
     along = np.arange(grid.size) * (360 / grid.size if grid.is_ring else 1.0)
     for number, field in enumerate(fields):
         axes.plot(along, field - number * step, linewidth=1)
@@ -100,7 +102,7 @@ def _at_places(axes: Axes, placement: Placement, fields: NDArray) -> Axes:
     """Signals (n, k) as colours of the columns at their places, side by side."""
     y, x = placement.coordinates[~placement.left_out, :2].T
     step = 1.2 * float(np.ptp(x)) or 1.0
-    limit = float(np.abs(fields).max()) or 1.0
+    limit = float(np.abs(shared_range(fields.reshape(len(fields), -1))).max()) or 1.0
     for number, field in enumerate(fields):
         dots = axes.scatter(
             x + number * step, y, c=field, cmap="gray", vmin=-limit, vmax=limit, edgecolors="0.5"

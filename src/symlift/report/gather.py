@@ -80,6 +80,17 @@ class RunContents:
         return None if self.samples is None else self.samples.observed
 
     @property
+    def counted(self) -> int:
+        """The number of columns that every sentence counts: with those that hold no numbers."""
+        return self.model.n_features if self.record is None else self.record.input.counted
+
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        """The columns that pictures show: those that have a place, all where none has."""
+        every = np.arange(self.model.n_features)
+        return every if self.placement is None else every[~self.placement.left_out]
+
+    @property
     def rows(self) -> NDArray[np.int64]:
         """Row numbers of the saved samples in the data, (k,)."""
         return np.zeros(0, dtype=np.int64) if self.samples is None else self.samples.row

@@ -14,6 +14,7 @@ from symlift.core.group import TranslationGroup, plane_basis, spread_filter
 from symlift.report import draw
 from symlift.report.gather import RunContents
 from symlift.report.signals import shown_samples
+from symlift.statistics.units import shared_range
 
 __all__ = ["move_panel", "move_payload", "plane_coordinates"]
 
@@ -80,7 +81,10 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         "ink": _bytes(draw.GREY),
         "pixels": _pixels(draw.pixel_map(grid.size, grid.shape)) if kind == "image" else None,
         "observation": None,
+        # columns in other units do not set the scale of the rest
+        "span": None if run.observed is None else [*shared_range(run.signals[chosen])],
     }
+    seen = run.seen
     # the first of several channels does not determine the values of the columns
     if (
         run.observed is not None
@@ -88,16 +92,15 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         and model.n_features * D <= _MOST_OBSERVATION_NUMBERS
     ):
         E = model.E.astype(np.float64)
-        back = model.scale * (np.linalg.pinv(E, rcond=1e-10) @ group.Q)
+        back = (model.scale * (np.linalg.pinv(E, rcond=1e-10) @ group.Q))[seen]
         unit = float(np.abs(back).max()) / 32767 or 1.0
         payload["observation"] = {
-            "size": model.n_features,
+            "size": len(seen),
             "unit": unit,
             "matrix": _bytes(np.round(back / unit).astype("<i2")),
-            "mean": _floats(model.mean),
-            "pixels": _pixels(draw.pixel_map(model.n_features, grid.shape))
-            if kind == "image"
-            else None,
+            "mean": _floats(model.mean[seen]),
+            "span": [*shared_range(run.observed[chosen][:, seen])],
+            "pixels": _pixels(draw.pixel_map(len(seen), grid.shape)) if kind == "image" else None,
         }
     return payload
 

@@ -143,7 +143,7 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
 
 
 def _header(run: RunContents) -> dict[str, Any]:
-    n_features = f"{facts.show(run.model.n_features)} columns"
+    n_features = f"{facts.show(run.counted)} columns"
     entries = [
         ("Domain", _shape(run.domain)),
         (
@@ -154,7 +154,7 @@ def _header(run: RunContents) -> dict[str, Any]:
         ("Solver", _solver(run)),
         ("Time to fit", None if run.seconds is None else _duration(run.seconds)),
     ]
-    sentence = answer(run.domain, run.model.n_features, run.placement, run.diagnosis)
+    sentence = answer(run.domain, run.counted, run.placement, run.diagnosis)
     return {
         "name": facts.cut(run.name, 200),
         "answer": sentence,

@@ -55,9 +55,9 @@ def places_panel(run: RunContents) -> dict[str, Any] | None:
         "scattered": _scattered(placement, names, len(prefix)),
         "picture": None if named else _confidence_map(placement),
         "placed": int(np.sum(~placement.left_out)),
-        "columns": len(names),
-        "left_out": int(np.sum(placement.left_out)),
-        "reasons": _reasons(placement, names),
+        "columns": run.counted,
+        "left_out": run.counted - int(np.sum(~placement.left_out)),
+        "reasons": _reasons(placement, names) + _without_numbers(run),
         "empty": empty,
         "unsure": any(cell["unsure"] for cell in cells),
         "several": any(cell["more"] for cell in cells),
@@ -225,6 +225,20 @@ def _confidence_map(placement: Placement) -> dict[str, Any]:
         "slices": grid.ndim == 3,
         "alt": f"Confidence of the columns' places at the {grid.size} points of the grid {grid}",
     }
+
+
+def _without_numbers(run: RunContents) -> list[dict[str, str]]:
+    """The columns of the file that hold nothing to place, by what they hold."""
+    left_out = [] if run.record is None else run.record.input.left_out
+    words = {"dates": "dates", "text": "text", "empty": "empty", "index": _REASONS["index"]}
+    out = []
+    for reason, content in words.items():
+        names = [cut(one.name, 24) for one in left_out if one.reason == reason]
+        if names:
+            more = ", …" if len(names) > _MOST_NAMED else ""
+            listed = ", ".join(names[:_MOST_NAMED]) + more
+            out.append({"count": f"{len(names):,}", "words": content, "names": listed})
+    return out
 
 
 def _reasons(placement: Placement, names: list[str]) -> list[dict[str, str]]:

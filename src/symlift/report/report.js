@@ -166,15 +166,18 @@
   }
 
   const widest = (list) => { const [a, b] = list.map(range).reduce(([a, b], [c, d]) => [Math.min(a, c), Math.max(b, d)]); return [Math.min(a, 0), Math.max(b, 0)]; };
-  const span = data.kind === "image" ? null : widest(rest);
+  // a column in other units does not set the scale of all others
+  const within = (wide, common) => (common ? [Math.max(wide[0], common[0]), Math.min(wide[1], common[1])] : wide);
+  const zeroIn = (common) => common && [Math.min(common[0], 0), Math.max(common[1], 0)];
+  const span = data.kind === "image" ? null : within(widest(rest), zeroIn(data.span));
   const room = span && [span[0] - 0.06 * (span[1] - span[0]), span[1] + 0.06 * (span[1] - span[0])];
-  const roomSeen = seen && data.kind !== "image" ? widest(restSeen) : null;
+  const roomSeen = seen && data.kind !== "image" ? within(widest(restSeen), zeroIn(seen.span)) : null;
 
   function draw() {
     const s = state.sample, y = lifted(s, state.t), x = seen && observation(s, state.t);
     if (data.kind === "image") {
-      picture(canvas, data.pixels, maps[0], y, range(rest[s]));
-      if (x) picture(other, seen.pixels, maps[1], x, range(restSeen[s]));
+      picture(canvas, data.pixels, maps[0], y, within(range(rest[s]), data.span));
+      if (x) picture(other, seen.pixels, maps[1], x, within(range(restSeen[s]), seen.span));
     } else {
       if (data.kind === "ring") circle(canvas, y, rest[s], span); else line(canvas, y, rest[s], room);
       if (x) bars(other, x, roomSeen);

@@ -12,6 +12,7 @@ from symlift.core.angles import fundamental
 from symlift.report import draw
 from symlift.report.gather import RunContents
 from symlift.report.ring import ring_panel, stratified
+from symlift.statistics.units import shared_range
 
 __all__ = ["gallery_panel", "moments_panel", "ring_of", "shown_samples"]
 
@@ -44,13 +45,15 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
     grid, model = run.model.grid, run.model
     chosen = shown_samples(run)
     channels = min(model.channels, _MOST_CHANNELS) if grid.ndim == 2 else 1
-    observed, recovered = run.observed[chosen].astype(np.float64), run.fields[chosen]
+    # columns without a place are in no picture: a row number would set the scale of all others
+    observed = run.observed[chosen][:, run.seen].astype(np.float64)
+    recovered = run.fields[chosen]
     if run.placement is not None:
         # columns in their places are shown as measured: with the mean, which lifting subtracts
         recovered = recovered + model.lift(2 * model.mean[None, :]).reshape(recovered.shape[1:])
     recovered = recovered[..., :channels]
-    spans = [(float(part.min()), float(part.max())) for part in (observed, recovered)]
-    pixels = [draw.pixel_map(model.n_features, grid.shape), _side_by_side(grid.shape, channels)]
+    spans = [shared_range(part.reshape(len(part), -1)) for part in (observed, recovered)]
+    pixels = [draw.pixel_map(len(run.seen), grid.shape), _side_by_side(grid.shape, channels)]
     pairs = []
     for index, raw, signal in zip(run.rows[chosen].tolist(), observed, recovered, strict=True):
         labels = f"Row {index} as observed", f"Row {index} recovered"
@@ -130,7 +133,7 @@ def moments_panel(run: RunContents) -> dict[str, Any]:
         return {"pictures": [], "kept": count, "needed": _ENOUGH_FOR_MOMENTS}
     pictures = []
     for rows, words, name in (
-        (run.observed, "observed", "column"),
+        (run.observed[:, run.seen], "observed", "column"),
         (run.signals, "recovered", "grid point"),
     ):
         some = rows[:, :: -(-rows.shape[1] // _MOST_COLUMNS)].astype(np.float64)

@@ -32,7 +32,7 @@ def generators_panel(run: RunContents) -> list[dict[str, Any]]:
         pictures = []
         carried = W @ L @ inverse
         for matrix, words, name in (
-            (L, "in the order of the columns", "column"),
+            (L[np.ix_(run.seen, run.seen)], "in the order of the columns", "column"),
             (carried, "on the grid", "grid point"),
         ):
             folded = draw.fold(matrix)

@@ -33,7 +33,7 @@ def take_panel(run: RunContents) -> dict[str, Any]:
                 "placement.csv",
                 "Placement",
                 "where each column sits, how sure that is",
-                _places(run.placement),
+                _places(run.placement, run),
             )
         )
     if run.observed is not None and (shown := _signals(run)):
@@ -73,9 +73,15 @@ def _link(name: str, title: str, words: str, text: str) -> dict[str, str]:
     return {"name": name, "title": title, "words": words, "uri": f"data:text/csv;base64,{data}"}
 
 
-def _places(placement: Placement) -> str:
+def _places(placement: Placement, run: RunContents) -> str:
     table = placement.columns()
-    return _csv([tuple(table), *zip(*table.values(), strict=True)])
+    left_out = [] if run.record is None else run.record.input.left_out
+    none = {"column": -1, "point": -1, "channel": -1}
+    rest = [
+        tuple({**none, "name": one.name, "reason": one.reason}.get(key) for key in table)
+        for one in left_out
+    ]
+    return _csv([tuple(table), *zip(*table.values(), strict=True), *rest])
 
 
 def _signals(run: RunContents) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -12,6 +13,8 @@ from symlift.core.grid import Grid
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
 from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import RunContents, number
+from symlift.runs.answer import command
+from symlift.runs.record import RunRecord
 
 __all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
@@ -79,10 +82,10 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
         "steps": [],
         "tally": "",
     }
-    return panel if diagnosis is None else panel | _diagnosed(diagnosis)
+    return panel if diagnosis is None else panel | _diagnosed(diagnosis, run.record)
 
 
-def _diagnosed(diagnosis: Diagnosis) -> dict[str, Any]:
+def _diagnosed(diagnosis: Diagnosis, record: RunRecord | None) -> dict[str, Any]:
     words, sure = diagnosis.verdict.words, number(diagnosis.confidence)
     tests = diagnosis.tests[:_MOST_TESTS]
     return {
@@ -91,7 +94,7 @@ def _diagnosed(diagnosis: Diagnosis) -> dict[str, Any]:
         "tally": cut(diagnosis.tally, _MOST_WORDS),
         "deciding": [_test(test) for test in tests if test.threshold is not None],
         "informing": [_test(test) for test in tests if test.threshold is None],
-        "steps": [_step(step) for step in diagnosis.next_steps[:_MOST_STEPS]],
+        "steps": [_step(step, record) for step in diagnosis.next_steps[:_MOST_STEPS]],
     }
 
 
@@ -132,12 +135,17 @@ def evidence_bar(test: Test) -> Markup:
     ).format(label, f"{length:.1f}", Markup(arrow), f"{tick:.1f}")  # noqa: S704 - our own
 
 
-def _step(step: NextStep) -> dict[str, str]:
+def _step(step: NextStep, record: RunRecord | None) -> dict[str, str]:
     text = cut(step.text, _MOST_WORDS)
     return {
         "text": text[:1].upper() + text[1:],
         "call": _call(step.params),
-        "command": cut(step.command, _MOST_WORDS),
+        "command": cut(
+            step.command
+            if record is None or not step.command
+            else command(record, params=step.params, out=f"{Path(record.input.name).stem}-2"),
+            _MOST_WORDS,
+        ),
     }
 
 

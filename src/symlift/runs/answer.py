@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from symlift.core.domain import Domain, Scattered, domain_words
 from symlift.core.grid import grid_words
 from symlift.core.sphere import Sphere
 from symlift.diagnosis import Diagnosis, Verdict
-from symlift.runs.readers.options import ReadOptions
+from symlift.runs.readers.options import ReadOptions, as_typed, path_as_typed
 from symlift.runs.record import RunRecord, RunSettings
 from symlift.solvers.contract import Placement
 
@@ -110,9 +111,27 @@ def _name(placement: Placement, column: int) -> str:
     return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
-def command(record: RunRecord) -> str:
+def command(
+    record: RunRecord,
+    data: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    out: str | None = None,
+) -> str:
     """Return the command line that repeats this run, with all options that are not the default.
 
+    Parameters
+    ----------
+    record : RunRecord
+        The run.
+    data : str, optional
+        Where the data are, as typed; the name that the record has when None.
+    params : mapping, optional
+        Parameters of `LatentDomain` that replace those of the run, as `NextStep` has them.
+    out : str, optional
+        The run folder.
+
+    Examples
+    --------
     >>> record = RunRecord.model_validate({
     ...     "status": "done", "started": "",
     ...     "input": {"name": "my data.csv", "sha256": "", "shape": (5, 3)},
@@ -120,35 +139,36 @@ def command(record: RunRecord) -> str:
     ... })
     >>> command(record)
     "symlift recover 'my data.csv' --grid 12x20 --periodic --seed 7 --no-check"
+    >>> command(record, "../a.csv", {"grid": (15,), "mixing": "shuffled"}, "b")
+    'symlift recover ../a.csv --grid 15 --mixing shuffled --seed 7 --no-check --out b'
     """
-    words = ["symlift", "recover", record.input.name]
     reading, read_by_default = asdict(record.input.reading), asdict(ReadOptions())
-    words += _flags(
+    words = ["symlift", "recover", path_as_typed(record.input.name if data is None else data)]
+    words += as_typed(
         {name: value for name, value in reading.items() if value != read_by_default[name]}
     )
     usual = RunSettings().model_dump()
-    settings = record.settings.model_dump()
-    words += _flags(
-        {name: value for name, value in settings.items() if value != usual[name] or name == "seed"}
+    settings = record.settings.model_dump() | _as_settings(params or {})
+    given = {name: value for name, value in settings.items() if value != usual[name]}
+    given["seed"] = settings["seed"]
+    words += as_typed(
+        {"check" if name == "level" else name: given[name] for name in settings if name in given}
     )
-    return shlex.join(words)
+    return shlex.join([*words, *([] if out is None else ["--out", path_as_typed(out)])])
 
 
-def _flags(given: dict[str, Any]) -> list[str]:
-    """Return options as they are typed: bools as flags, columns as one option for each."""
-    words: list[str] = []
-    for name, value in given.items():
-        flag = f"--{name.replace('_', '-')}"
-        if isinstance(value, bool):
-            words.append(flag if value else f"--no-{name}")
-        elif name in ("columns", "drop"):
-            words += [word for one in value for word in (flag, str(one))]
-        elif value is not None:
-            words += [
-                flag,
-                ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value),
-            ]
-    return words
+def _as_settings(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of `LatentDomain` as settings of a run."""
+    changed = {name: params[name] for name in ("mixing", "solver") if name in params}
+    if "solver" in params:  # what was said of a training
+        changed |= {"preset": None, "budget": None}
+    if "grid" in params:
+        grid = params["grid"]
+        changed["grid"] = grid if isinstance(grid, str) else "x".join(map(str, grid))
+        changed["periodic"] = False
+    if "periodic" in params:
+        changed["periodic"] = bool(np.any(params["periodic"]))
+    return changed
 
 
 def python_call(grid: Domain, estimator: EstimatorRecord) -> str:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
+from shlex import join
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.rows import row_batches
+from symlift.errors import InputError
+from symlift.runs.accounts import units_in_words
 from symlift.runs.readers import ReadOptions, Table, read_table
 from symlift.runs.readers.gaps import count_gaps
-from symlift.runs.readers.options import column_name, listed
+from symlift.runs.readers.marks import known_marks, marks_in_words, with_marks
+from symlift.runs.readers.options import (
+    as_typed,
+    column_given,
+    column_name,
+    listed,
+    path_as_typed,
+)
 from symlift.runs.readers.table import SeveralError
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.dependence import effective_rank, independent_rows
@@ -22,6 +31,7 @@ from symlift.storage.free_memory import size_of
 
 __all__ = ["Inspection", "inspect"]
 
+_KEYS = 12  # arrays of a file that are tried
 _SAMPLED, _NUMBERS = 20_000, 20_000_000  # largest numbers of rows and entries that are sorted
 
 
@@ -38,6 +48,8 @@ class Inspection:
         then empty.
     rows, columns : int
         Shape of the table.
+    left_out : dict of str to str
+        Columns of the file that are not in the table, and what they hold.
     dtype : str
         Type of its numbers.
     names : tuple of str, optional
@@ -52,6 +64,8 @@ class Inspection:
         Number of infinite entries.
     constant, index_like, alike : tuple of str
         Columns that do not vary, that count the rows, and that repeat an earlier one.
+    odd_units : str
+        Which columns differ from the rest in unit or kind, as a sentence; "" if none do.
     duplicate_rows : int
         Rows that repeat another one, among the first 20,000 (fewer if there are many columns).
     independent : float, optional
@@ -62,13 +76,14 @@ class Inspection:
     problems : tuple of str
         What has to be corrected first; empty if the file is fit for recovery.
     command : str
-        What to run next.
+        What to run next; "" if nothing can be fitted to the file as it is.
     """
 
     file: str
     contents: tuple[str, ...] = ()
     rows: int = 0
     columns: int = 0
+    left_out: dict[str, str] = field(default_factory=dict)
     dtype: str = ""
     names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
@@ -78,6 +93,7 @@ class Inspection:
     constant: tuple[str, ...] = ()
     index_like: tuple[str, ...] = ()
     alike: tuple[str, ...] = ()
+    odd_units: str = ""
     duplicate_rows: int = 0
     independent: float | None = None
     rank: float | None = None
@@ -94,7 +110,11 @@ class Inspection:
         if self.contents:
             return [f"{self.file} holds {listed(self.contents, 100)}", f"next: {self.command}"]
         size = size_of(self.rows * self.columns * np.dtype(self.dtype).itemsize)
-        out = [f"{self.file}: {self.rows:,} rows of {self.columns:,} columns, {self.dtype}, {size}"]
+        every = self.columns + len(self.left_out)
+        numbers = f", {self.columns:,} of them numbers" if self.left_out else ""
+        out = [
+            f"{self.file}: {self.rows:,} rows of {every:,} columns{numbers}, {self.dtype}, {size}"
+        ]
         out += [f"names: {listed(self.names, 8)}"] if self.names is not None else []
         out += [f"note: {line}" for line in self.notes]
         worst = sorted(self.columns_with_gaps.items(), key=lambda item: -item[1])[:3]
@@ -108,6 +128,7 @@ class Inspection:
             ("repeated", self.alike),
         ):
             out += [f"{kind}: columns {listed(columns, 8)}"] if columns else []
+        out += [f"note: {self.odd_units}"] if self.odd_units else []
         out += [f"repeated rows: {self.duplicate_rows:,}"] if self.duplicate_rows else []
         if self.independent is not None and self.rank is not None:
             dependent = (
@@ -116,52 +137,93 @@ class Inspection:
             out.append(f"rows are worth {self.independent:,.0f} independent ones{dependent}")
             out.append(f"columns use {self.rank:.1f} directions")
         out += [f"problem: {problem}" for problem in self.problems]
-        out.append(f"{'fit' if self.fit else 'not yet fit'} for recovery; next: {self.command}")
+        if not self.command:
+            return [*out, "not fit for recovery"]
+        out.append(f"{'fit' if self.fit else 'not yet fit'} for recovery")
+        out.append(f"next: {self.command}")
         return out
 
 
-def inspect(path: Path, options: ReadOptions, shown: Path | None = None) -> Inspection:
+def inspect(
+    path: Path, options: ReadOptions, nan: str | None = None, shown: Path | None = None
+) -> Inspection:
     """Describe a data file; ``shown`` is its name in the output, if that differs from ``path``."""
-    name = path if shown is None else shown
+    name = path_as_typed(str(path if shown is None else shown))
     try:
         table = read_table(path, options=options)
     except SeveralError as error:
-        key = quote(error.names[0].split(" (")[0])
+        words = ["--key", _readable_key(path, options, error.names)]
         return Inspection(
-            str(name),
+            str(path if shown is None else shown),
             contents=error.names,
-            command=f"symlift inspect {quote(str(name))} --key {key}",
+            command=_command("inspect", name, options, nan, words),
         )
+    marks = known_marks(table.rows)
+    table = with_marks(path, table, (*marks,))
     gaps, of_column = count_gaps(table.rows)
     constant, infinite = _extremes(table.rows)
     sample = _sample(table.rows)
     varying = np.flatnonzero(~constant)
-    few = sample[:, varying]
-    index = varying[_ramps(few)]
+    ramps = _ramps(sample[:, varying])
+    index, measured = varying[ramps], varying[~ramps]
+    judged = np.zeros(len(constant), dtype=bool)
+    judged[measured] = True
     counts: dict[str, Any] = {
         "rows": table.rows.shape[0],
         "columns": table.rows.shape[1],
+        "left_out": {one.name: one.reason for one in table.left_out if not one.asked_away},
         "dtype": str(table.rows.dtype),
         "names": table.names,
         "notes": table.notes,
         "gaps": int(gaps.sum()),
-        "infinite": infinite,
+        "infinite": int(infinite.sum()),
         "columns_with_gaps": {
             _name(table, int(i)): int(of_column[i]) for i in np.flatnonzero(of_column)
         },
         "constant": _names(table, np.flatnonzero(constant)),
         "index_like": _names(table, index),
         "alike": _names(table, _repeated(sample)),
+        "odd_units": units_in_words(table.rows, table.names, [judged]),
         "duplicate_rows": _duplicates(sample),
     }
-    if len(varying) and not infinite:
+    if len(measured) and not counts["infinite"]:
+        few = sample[:, measured]
         counts |= {
             "independent": independent_rows(few) * table.rows.shape[0] / len(few),
             "rank": effective_rank(few),
         }
-    problems, remedy = _problems(counts, len(varying))
-    command = f"symlift recover {quote(str(name))}{_as_typed(options)}{remedy}"
-    return Inspection(str(name), **counts, problems=tuple(problems), command=command)
+    problems, remedy = _problems(counts, len(measured), nan)
+    if marks:
+        problems.insert(0, marks_in_words(marks))
+        remedy += [word for mark in marks for word in ("--gap", mark)]
+    for i in np.flatnonzero(infinite):
+        remedy += ["--drop", column_given(table.names, int(i))]
+    hopeless = len(measured) < 2 or np.sum(infinite[measured] == 0) < 2
+    return Inspection(
+        str(path if shown is None else shown),
+        **counts,
+        problems=tuple(problems),
+        command="" if hopeless else _command("recover", name, options, nan, remedy),
+    )
+
+
+def _readable_key(path: Path, options: ReadOptions, names: tuple[str, ...]) -> str:
+    """Return the first of several arrays that is a table of numbers; a size may follow its name."""
+    for name in names[:_KEYS]:
+        for key in (name, name.rpartition(" (")[0]):
+            try:
+                rows = read_table(path, key, options).rows if key else np.empty((0, 0))
+            except InputError:
+                continue
+            if min(rows.shape) > 1:
+                return key
+    return names[0].rpartition(" (")[0] or names[0]
+
+
+def _command(what: str, name: str, options: ReadOptions, nan: str | None, remedy: list[str]) -> str:
+    """Return a command on the file, with the options that were given and those that help."""
+    given = [] if nan is None else ["--nan", nan]
+    return join(["symlift", what, name, *as_typed(options.given()), *given, *remedy])
 
 
 def _name(table: Table, i: int) -> str:
@@ -174,20 +236,20 @@ def _names(table: Table, which: NDArray) -> tuple[str, ...]:
     return tuple(_name(table, i) for i in which.tolist())
 
 
-def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], int]:
-    """Return which columns (d,) are constant, and the number of infinite entries.
+def _extremes(rows: NDArray) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which columns (d,) are constant, and the number of infinite entries of each.
 
     A memory map is read in batches, never copied whole.
     """
     low = high = np.full(rows.shape[1], np.nan)
-    infinite = 0
+    infinite = np.zeros(rows.shape[1], dtype=np.int64)
     for part in row_batches(*rows.shape):
         block = rows[part]
         low, high = (
             np.fmin(low, np.fmin.reduce(block, axis=0)),
             np.fmax(high, np.fmax.reduce(block, axis=0)),
         )
-        infinite += int(np.isinf(block).sum()) if block.dtype.kind == "f" else 0
+        infinite += np.isinf(block).sum(axis=0) if block.dtype.kind == "f" else 0
     return ~(np.nan_to_num(high) > np.nan_to_num(low)), infinite
 
 
@@ -229,15 +291,18 @@ def _duplicates(sample: NDArray) -> int:
     return len(rows) - len({hashlib.sha256(row).digest() for row in rows})
 
 
-def _problems(counts: dict[str, Any], varying: int) -> tuple[list[str], str]:
+def _problems(counts: dict[str, Any], varying: int, nan: str | None) -> tuple[list[str], list[str]]:
     """Return the obstacles to a fit, and the options that avoid them."""
     n, d = counts["rows"], counts["columns"]
-    problems, remedy = [], ""
+    problems, remedy = [], []
     if counts["infinite"]:
-        problems.append(f"{counts['infinite']:,} entries are infinite: correct them in the file")
-    if counts["gaps"]:
+        problems.append(
+            f"{counts['infinite']:,} entries are infinite: correct them in the file, or leave their"
+            " columns out"
+        )
+    if counts["gaps"] and nan in (None, "refuse"):
         complete = n - counts["gaps"]
-        remedy = " --nan drop" if complete > max(0.5 * n, 2 * d) else " --nan pairwise"
+        remedy = ["--nan", "drop" if complete > max(0.5 * n, 2 * d) else "pairwise"]
         problems.append(
             f"{counts['gaps']:,} of {n:,} rows have gaps: --nan drop keeps {complete:,} rows, "
             "--nan pairwise uses the entries that are present"
@@ -245,25 +310,9 @@ def _problems(counts: dict[str, Any], varying: int) -> tuple[list[str], str]:
     if varying < 2:
         problems.append(f"{varying} of {d} columns vary: a grid needs at least 2")
     if n < 2 or d > n:
-        remedy += " --transpose" if d > 4 * n else ""
+        remedy += ["--transpose"] if d > 4 * n else []
         problems.append(
             f"there are more columns than rows ({d:,} and {n:,}): where each row is a channel, give"
             " --transpose"
         )
     return problems, remedy
-
-
-def _as_typed(options: ReadOptions) -> str:
-    """Return the reading options as they are typed on the command line."""
-    words = []
-    for name, value in options.given().items():
-        flag = "--" + name.replace("_", "-")
-        if name == "header":
-            words.append("--header" if value else "--no-header")
-        elif value is True:
-            words.append(flag)
-        else:
-            words += [
-                f"{flag} {quote(str(v))}" for v in (value if isinstance(value, tuple) else (value,))
-            ]
-    return "".join(f" {word}" for word in words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from symlift.core.rows import varying
 from symlift.diagnosis import Diagnosis
 from symlift.errors import FitWarning
-from symlift.runs.record import PartRecord
+from symlift.runs.accounts import add_left_out
+from symlift.runs.readers.table import LeftOut
+from symlift.runs.record import PartRecord, RunSettings
 from symlift.several import LatentDomains
 from symlift.solvers.contract import Progress
 from symlift.storage.atomic import write_atomically
@@ -35,7 +37,11 @@ class PartsLift:
 
 
 def judged_parts(
-    estimator: LatentDomains, rows: NDArray, check: bool, notes: list[str], progress: Progress
+    estimator: LatentDomains,
+    rows: NDArray,
+    settings: RunSettings,
+    notes: list[str],
+    progress: Progress,
 ) -> list[PartRecord]:
     """What was found in each part; if the check fails, a note is added and the fit is kept."""
 
@@ -43,11 +49,11 @@ def judged_parts(
         progress(f"checking: {stage}", share)
 
     diagnoses: list[Diagnosis | None] = [None] * len(estimator.domains_)
-    if check:
+    if settings.check:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (FitWarning, UserWarning))
             try:
-                diagnoses = [*estimator.diagnose(rows, progress=watch)]
+                diagnoses = [*estimator.diagnose(rows, level=settings.level, progress=watch)]
             except Exception as error:
                 notes.append(
                     f"diagnosis failed ({' '.join(f'{type(error).__name__}: {error}'.split())})"
@@ -63,17 +69,18 @@ def judged_parts(
     ]
 
 
-def write_placements(estimator: LatentDomains, rows: NDArray, path: Path) -> None:
+def write_placements(
+    estimator: LatentDomains, rows: NDArray, left_out: Sequence[LeftOut], path: Path
+) -> None:
     """Write where each column is: its part, and its place there; nothing if no part has places."""
     if all(domain.placement_ is None for domain in estimator.domains_) or estimator.maps_:
         return
-    with (
-        write_atomically(path) as temporary,
-        temporary.open("w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file)
-        for row in _table(estimator, varying(rows)):
-            writer.writerow([safe_cell(value) for value in row])
+    with write_atomically(path) as temporary:
+        with temporary.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            for row in _table(estimator, varying(rows)):
+                writer.writerow([safe_cell(value) for value in row])
+        add_left_out(temporary, left_out)
 
 
 def _table(estimator: LatentDomains, varies: NDArray[np.bool_]) -> Iterator[list[Any]]:

@@ -35,8 +35,10 @@ from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
 from symlift.core.sphere import Sphere
 from symlift.diagnosis import Diagnosis, Test, Verdict
+from symlift.diagnosis.contract import Level
 from symlift.errors import InputError
 from symlift.runs.readers.options import DEFAULT, ReadOptions
+from symlift.runs.readers.table import LeftOut
 from symlift.solvers.registry import TRAINED, canonical, check_mixing, check_solver
 from symlift.storage.atomic import write_atomically
 from symlift.storage.strict_json import dumps, read_json
@@ -84,6 +86,13 @@ class InputRecord(_Part):
     reading: ReadOptions = DEFAULT
     columns: list[str] | None = None
     notes: list[str] = Field(default_factory=list)
+    #: columns of the file that hold no numbers to fit; those that options leave out are not here
+    left_out: list[LeftOut] = Field(default_factory=list)
+
+    @property
+    def counted(self) -> int:
+        """The number of columns that every sentence counts: all that were not asked away."""
+        return self.shape[1] + len(self.left_out)
 
     @model_validator(mode="before")
     @classmethod
@@ -108,6 +117,7 @@ class RunSettings(_Part):
     budget: float | None = None
     signals: bool = False
     check: bool = True
+    level: Level = "quick"
 
     def refuse_nonsense(self) -> None:
         """Refuse settings that are wrong whatever the data are."""

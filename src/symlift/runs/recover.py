@@ -16,8 +16,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from symlift import __version__
+from symlift.diagnosis.contract import Level
 from symlift.errors import CostWarning, FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain
+from symlift.runs.accounts import add_left_out, units_note
 from symlift.runs.folder import (
     TRAINING,
     Claim,
@@ -30,6 +32,7 @@ from symlift.runs.folder import (
 from symlift.runs.parts import PartsLift, judged_parts, write_placements
 from symlift.runs.readers import Table, content_hash, read_table
 from symlift.runs.readers.gaps import without_gaps
+from symlift.runs.readers.marks import known_marks, marks_in_words
 from symlift.runs.readers.options import DEFAULT, ReadOptions
 from symlift.runs.record import (
     RECORD,
@@ -71,6 +74,7 @@ class _Given:
     seed: int | None
     preset: str | None
     budget: float | None
+    level: Level | None
 
     def explicit(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value is not None}
@@ -92,6 +96,7 @@ def recover(
     budget: float | None = None,
     signals: bool = False,
     check: bool = True,
+    level: Level | None = None,
     overwrite: bool = False,
     resume: bool = False,
     progress: Progress = no_progress,
@@ -134,6 +139,8 @@ def recover(
         Whether to write all recovered signals to ``signals.npy``.
     check : bool, default=True
         Whether to run the diagnosis.
+    level : {"quick", "full"}, optional
+        How thorough the diagnosis is; "quick" when None.
     overwrite : bool, default=False
         Whether to replace an earlier run in ``out``; it stays intact until the new one is done.
     resume : bool, default=False
@@ -177,7 +184,7 @@ def recover(
     if resume and out is None and (data / RECORD).is_file():
         out, data = data, find_input(data)
     out = out if out is not None else Path(f"{data.stem}-symlift")
-    given = _Given(grid, periodic or None, solver, mixing, parts, nan, seed, preset, budget)
+    given = _Given(grid, periodic or None, solver, mixing, parts, nan, seed, preset, budget, level)
     asked = _Asked(data, out, given, reading, signals, check, overwrite, resume)
     if is_follower():
         _follow(asked)
@@ -236,6 +243,9 @@ def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table,
     progress("reading", None)
     data, reading = asked.data, asked.reading if before is None else before.record.input.reading
     table = without_gaps(data, read_table(data, options=reading), asked.settings(before).nan)
+    marks = known_marks(table.rows)
+    if marks:
+        table = table._replace(notes=(*table.notes, marks_in_words(marks)))
     n, d = table.rows.shape
     if n < 2:
         raise InputError(
@@ -258,6 +268,7 @@ def _read(asked: _Asked, before: Run | None, progress: Progress) -> tuple[Table,
         reading=reading,
         columns=names,
         notes=list(table.notes),
+        left_out=[one for one in table.left_out if not one.asked_away],
     )
 
 
@@ -335,6 +346,10 @@ def _run(
             table, settings, run.record.input.reading.keep, run.folder, progress, note
         )
         fitted = time.perf_counter()
+        odd = units_note(estimator, table)
+        if odd:
+            note(odd)
+            run.record.input.notes.append(odd)
         progress("checking", None)
         _judge(run.record, estimator, table.rows, notes, progress)
         judged = time.perf_counter()
@@ -342,7 +357,7 @@ def _run(
         if not claim.is_there:  # whoever removed it does not want it back
             raise _removed(claim)
         claim.clear()
-        _write_results(run, estimator, table.rows, progress)
+        _write_results(run, estimator, table, progress)
         written = time.perf_counter()
     except InputError as error:
         claim.undo()
@@ -477,7 +492,7 @@ def _judge(
 ) -> None:
     """Add score and diagnosis to the record; if they fail, a note is added and the fit is kept."""
     if isinstance(estimator, LatentDomains):
-        record.parts = judged_parts(estimator, rows, record.settings.check, notes, progress)
+        record.parts = judged_parts(estimator, rows, record.settings, notes, progress)
         return
 
     def watch(stage: str, share: float | None) -> None:
@@ -490,7 +505,9 @@ def _judge(
                 if name == "score":
                     record.score = estimator.score(rows[:SCORED_ROWS])
                 else:
-                    record.diagnosis = estimator.diagnose(rows, progress=watch)
+                    record.diagnosis = estimator.diagnose(
+                        rows, level=record.settings.level, progress=watch
+                    )
             except Exception as error:
                 notes.append(
                     f"{name} failed ({' '.join(f'{type(error).__name__}: {error}'.split())})"
@@ -498,18 +515,19 @@ def _judge(
 
 
 def _write_results(
-    run: Run, estimator: LatentDomain | LatentDomains, rows: NDArray, progress: Progress
+    run: Run, estimator: LatentDomain | LatentDomains, table: Table, progress: Progress
 ) -> None:
-    folder = run.folder
+    folder, rows = run.folder, table.rows
     estimator.save(folder)
     if isinstance(estimator, LatentDomains):
-        write_placements(estimator, rows, folder / "placement.csv")
+        write_placements(estimator, rows, table.left_out, folder / "placement.csv")
         if run.record.settings.signals:
             lift_to_file(PartsLift(estimator), rows, folder / "signals.npy", progress)
         return
     if estimator.placement_ is not None:
         with write_atomically(folder / "placement.csv") as temporary:
             estimator.placement_.to_csv(temporary)
+            add_left_out(temporary, table.left_out)
     if run.record.settings.signals:
         filler = getattr(estimator, "gap_filler_", None)
         lift_to_file(estimator.lifter_, rows, folder / "signals.npy", progress, filler=filler)
@@ -534,7 +552,7 @@ def _refuse_other_settings(run: Run, given: _Given, reading: ReadOptions, out: P
     ]
     for name, value, earlier in asked:
         if earlier != value:
-            option = name.replace("_", "-")
+            option = "check" if name == "level" else name.replace("_", "-")
             raise InputError(
                 f"the run in {out} was started with {option} {earlier}, not {value}: "
                 f"leave out --{option}, or give --overwrite"

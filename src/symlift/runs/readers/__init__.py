@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -69,6 +70,7 @@ def read(
     index_col: str | None = None,
     transpose: bool = False,
     keep: bool = False,
+    gap: Sequence[float | str] = (),
     delimiter: str | None = None,
     decimal: str | None = None,
     header: bool | None = None,
@@ -96,6 +98,8 @@ def read(
         Whether the file holds samples as columns.
     keep : bool, default=False
         Whether dates (as seconds) and row numbers stay in the data.
+    gap : sequence of float or str, default=()
+        Numbers that stand for gaps, such as -9999.
     delimiter : str, optional
         What separates the entries of a text file; detected when None.
     decimal : {".", ","}, optional
@@ -146,6 +150,7 @@ def read(
         index_col,
         transpose,
         keep,
+        _strings([gap] if isinstance(gap, int | float) else gap),
         delimiter,
         decimal,
         header,
@@ -154,7 +159,7 @@ def read(
     return without_gaps(Path(path), read_table(path, options=options), nan)
 
 
-def _strings(names: Sequence[str]) -> tuple[str, ...]:
+def _strings(names: Sequence[Any]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
 
 
@@ -173,12 +178,13 @@ def read_table(
     wanted: Sequence[str] | None = None,
 ) -> Table:
     """Read the columns that ``options`` select; ``wanted`` are the names a run was fitted to."""
+    from symlift.runs.readers.marks import with_marks
     from symlift.runs.readers.select import select
 
     path = Path(path)
     options = (options if key is None else replace(options, key=key)).checked()
     sheet = read_sheet(path, options)
-    table = select(path, sheet, options, wanted)
+    table = with_marks(path, select(path, sheet, options, wanted), options.gap)
     check_rows(path, table.rows.shape, table.rows.dtype)
     return table
 

@@ -48,7 +48,7 @@ def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None
                 f"{data}: every row has gaps, and --nan drop would keep none: give --nan pairwise"
             )
         note = f"{n - count:,} of {n:,} rows are kept: the others have gaps"
-        return Table(table.rows[~gaps], table.names, (*table.notes, note))
+        return table._replace(rows=table.rows[~gaps], notes=(*table.notes, note))
     if mean is None:
         present = np.maximum(n - of_column, 1)
         mean = (
@@ -65,7 +65,7 @@ def without_gaps(data: Path, table: Table, nan: str, mean: NDArray | None = None
         f"{int(of_column.sum()):,} gaps in {count:,} of {n:,} rows are filled in with the column's"
         " mean"
     )
-    return Table(rows, table.names, (*table.notes, note))
+    return table._replace(rows=rows, notes=(*table.notes, note))
 
 
 def _in_words(table: Table, n: int, count: int, of_column: NDArray[np.int64]) -> str:

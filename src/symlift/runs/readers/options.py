@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -12,7 +13,10 @@ from typing import Any
 
 from symlift.errors import InputError
 
-__all__ = ["DEFAULT", "ReadOptions", "column_name", "column_option", "listed", "positions"]
+__all__ = [
+    "DEFAULT", "ReadOptions", "as_typed", "column_given", "column_name", "column_option", "listed",
+    "numbers_of_marks", "path_as_typed", "positions",
+]  # fmt: skip
 
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
@@ -21,14 +25,27 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space"
 class ReadOptions:
     """Options of a reader; by default everything is detected from the file.
 
-    Parameters ---------- key : which array, sheet, variable or path of a file that holds several.
-    columns, drop : columns to read, and to leave out: names, patterns (``T*``), numbers from 1 on,
-    ranges (``2-9``). index_col : the column that labels the rows; with ``transpose`` the labels
-    become the names of the columns. transpose : whether the file holds samples as columns. keep :
-    whether dates (as seconds) and row numbers stay with the data. delimiter, decimal : separator of
-    the entries of a text file, and their decimal mark; None: detected. header : whether the first
-    line names the columns; None: detected. bin : width of the bins that spike times are counted in,
-    in seconds.
+    Parameters
+    ----------
+    key : str, optional
+        Which array, sheet, variable or path of a file that holds several.
+    columns, drop : tuple of str
+        Columns to read, and to leave out: names, patterns (``T*``), numbers from 1 on, ranges
+        (``2-9``).
+    index_col : str, optional
+        The column that labels the rows; with ``transpose`` the labels name the columns.
+    transpose : bool
+        Whether the file holds samples as columns.
+    keep : bool
+        Whether dates (as seconds) and row numbers stay with the data.
+    gap : tuple of str
+        Numbers that stand for gaps, such as -9999.
+    delimiter, decimal : str, optional
+        Separator of the entries of a text file, and their decimal mark; None: detected.
+    header : bool, optional
+        Whether the first line names the columns; None: detected.
+    bin : float, optional
+        Width of the bins that spike times are counted in, in seconds.
     """
 
     key: str | None = None
@@ -37,6 +54,7 @@ class ReadOptions:
     index_col: str | None = None
     transpose: bool = False
     keep: bool = False
+    gap: tuple[str, ...] = ()
     delimiter: str | None = None
     decimal: str | None = None
     header: bool | None = None
@@ -62,6 +80,7 @@ class ReadOptions:
             raise InputError(
                 f"--decimal and --delimiter are both {delimiter!r}: give two different ones"
             )
+        numbers_of_marks(self.gap)
         if self.bin is not None and not 0 < self.bin < float("inf"):
             raise InputError(f"--bin {self.bin:g} is no width of a bin: give seconds, such as 0.1")
         return replace(self, delimiter=delimiter)
@@ -82,6 +101,47 @@ class ReadOptions:
 DEFAULT = ReadOptions()
 
 
+def numbers_of_marks(marks: tuple[str, ...]) -> list[float]:
+    """The numbers that stand for gaps, as typed on the command line."""
+    try:
+        numbers = [float(mark.replace(",", ".")) for mark in marks]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise InputError(
+            f"--gap {' '.join(marks)} is no number: give one such as -9999; words and empty entries"
+            " are gaps anyway"
+        )
+    return numbers
+
+
+def as_typed(given: Mapping[str, Any]) -> list[str]:
+    """Return options as they are typed: bools as flags, lists as one option for each entry.
+
+    >>> as_typed({"header": False, "keep": True, "columns": ("T*", "b"), "seed": 1, "bin": None})
+    ['--no-header', '--keep', '--columns', 'T*', '--columns', 'b', '--seed', '1']
+    """
+    words: list[str] = []
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(flag if value else f"--no-{name}")
+        elif isinstance(value, list | tuple):
+            words += [word for one in value for word in (flag, str(one))]
+        elif value is not None:
+            words += [flag, str(value)]
+    return words
+
+
+def path_as_typed(path: str) -> str:
+    """A path that no program takes for an option.
+
+    >>> path_as_typed("-log.csv"), path_as_typed("-"), path_as_typed("log.csv")
+    ('./-log.csv', '-', 'log.csv')
+    """
+    return f"./{path}" if path.startswith("-") and path != "-" else path
+
+
 def column_name(names: Sequence[str] | None, position: int) -> str:
     """A column in words: its name, or its number counted from 1 if it has none.
 
@@ -92,18 +152,24 @@ def column_name(names: Sequence[str] | None, position: int) -> str:
     return repr(name if len(name) <= 40 else name[:37] + "...") if name else str(position + 1)
 
 
+def column_given(names: Sequence[str] | None, position: int) -> str:
+    """A column as ``--drop`` takes it: its name, or its number where that is not enough.
+
+    >>> column_given(["T 01", "b", "b"], 0), column_given(["T 01", "b", "b"], 2)
+    ('T 01', '3')
+    """
+    name = "" if names is None else names[position]
+    plain = name.strip() and name.isprintable() and not name.startswith("-")
+    return name if plain and list(names or ()).count(name) == 1 else str(position + 1)
+
+
 def column_option(names: Sequence[str] | None, position: int) -> str:
     """A column as one types it after ``--drop``.
 
     >>> column_option(["T 01", "b"], 0), column_option(["T 01", "b"], 1), column_option(None, 1)
     ("'T 01'", 'b', '2')
     """
-    name = "" if names is None else names[position]
-    return (
-        quote(name)
-        if name.strip() and name.isprintable() and not name.startswith("-")
-        else str(position + 1)
-    )
+    return quote(column_given(names, position))
 
 
 def listed(words: Sequence[str], most: int = 12) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from symlift.errors import InputError
 from symlift.runs.readers.fields import entry_kind, seconds_of_dates
 from symlift.runs.readers.options import ReadOptions, column_name, listed, positions
-from symlift.runs.readers.table import Sheet, Table
+from symlift.runs.readers.table import LeftOut, Sheet, Table
 from symlift.storage.bounds import check_size
 
 __all__ = ["select"]
@@ -65,7 +65,29 @@ def select(
         notes.append(
             "rows have names, and columns numbers: where each row is a channel, give --transpose"
         )
-    return Table(rows, names, tuple(notes))
+    left_out = () if options.transpose else _left_out(sheet, columns, chosen, label)
+    return Table(rows, names, tuple(notes), left_out)
+
+
+def _left_out(
+    sheet: Sheet, columns: list[int], chosen: list[int], label: int | None
+) -> tuple[LeftOut, ...]:
+    """Return every column of the sheet that is not among ``columns``, and why."""
+    taken, asked = set(columns), set(chosen)
+    out = []
+    for i in range(sheet.width) if len(taken) < sheet.width else ():
+        if i in taken or _is_ghost(sheet, i):
+            continue
+        other = sheet.others.get(i)
+        if i == label:
+            reason = "labels"
+        elif i not in asked:
+            reason = "not asked for"
+        else:  # numbers that are not taken count the rows
+            reason = "index" if other is None else other.kind
+        name = "" if sheet.names is None else sheet.names[i]
+        out.append(LeftOut(name or f"column {i + 1}", reason))
+    return tuple(out)
 
 
 def _one(option: str, text: str, sheet: Sheet) -> int:
@@ -115,6 +137,14 @@ def _holds(sheet: Sheet, i: int) -> str:
     return "nothing" if other.kind == "empty" else f"{other.kind} ({other.example!r})"
 
 
+def _is_ghost(sheet: Sheet, i: int) -> bool:
+    """Whether a column is only what a separator at the end of all lines leaves."""
+    nameless = sheet.names is None or not sheet.names[i]
+    return (
+        i == sheet.width - 1 and nameless and i in sheet.others and sheet.others[i].kind == "empty"
+    )
+
+
 def _readable(
     sheet: Sheet, chosen: list[int], options: ReadOptions, label: int | None
 ) -> tuple[list[int], list[str]]:
@@ -127,7 +157,7 @@ def _readable(
             left.append(f"{column_name(None, i)} (counts the rows)")
         elif other is None or (options.keep and other.kind == "dates"):
             columns.append(i)
-        else:
+        elif not _is_ghost(sheet, i):
             left.append(f"{column_name(sheet.names, i)} ({other.kind})")
     if not left:
         return columns, []

@@ -18,7 +18,10 @@ from symlift.runs.readers.options import listed
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Other", "SeveralError", "Sheet", "Table", "brief", "check_rows", "choose_key", "extra"]
+__all__ = [
+    "LeftOut", "Other", "SeveralError", "Sheet", "Table", "brief", "check_rows", "choose_key",
+    "extra",
+]  # fmt: skip
 
 
 class SeveralError(InputError):
@@ -29,6 +32,32 @@ class SeveralError(InputError):
             f"{path} holds several {what}s: choose one with --key, from {listed(names)}"
         )
         self.names = tuple(names)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column of a file that is not part of its table.
+
+    Parameters
+    ----------
+    name : str
+        Its name, or "column 3" where it has none.
+    reason : {"dates", "text", "empty", "index", "labels", "not asked for"}
+        What it holds, or that the options leave it out.
+
+    Examples
+    --------
+    >>> LeftOut("time", "dates").asked_away, LeftOut("T07", "not asked for").asked_away
+    (False, True)
+    """
+
+    name: str
+    reason: str
+
+    @property
+    def asked_away(self) -> bool:
+        """Whether the options leave it out, rather than what it holds."""
+        return self.reason in ("labels", "not asked for")
 
 
 class Table(NamedTuple):
@@ -42,6 +71,8 @@ class Table(NamedTuple):
         Names of the d columns; None where the file has none.
     notes : tuple of str, default=()
         What was skipped, detected or converted, one sentence each.
+    left_out : tuple of LeftOut, default=()
+        The columns of the file that are not among the d, in its order.
 
     Examples
     --------
@@ -53,6 +84,7 @@ class Table(NamedTuple):
     rows: NDArray
     names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def to_frame(self) -> DataFrame:
         """Convert to a pandas frame, which ``LatentDomain.fit`` takes with its column names.

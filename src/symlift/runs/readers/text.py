@@ -55,6 +55,7 @@ class Layout:
     names: tuple[str, ...] | None
     plain: bool  # whether all entries that were examined are numbers
     notes: tuple[str, ...]
+    heads: tuple[tuple[str, ...], ...] = ()  # the lines that name the columns and their units
 
 
 def read_text(path: Path, options: ReadOptions) -> Sheet:
@@ -136,9 +137,26 @@ def _head(records: Iterable[tuple[int, list[str]]]) -> list[tuple[int, list[str]
 def sheet_of(path: Path, records: Iterable[tuple[int, list[str]]], layout: Layout) -> Sheet:
     """Convert records, (line, entries), to a sheet."""
     columns = Columns(path, layout.width, layout.names, layout.decimal)
+    heads, repeated, comments = set(layout.heads), 0, 0
     for line, fields in islice(records, layout.skip, None):
-        columns.add(line, fields)
-    return columns.sheet(layout.notes)
+        if heads and tuple(map(str.strip, fields)) in heads:
+            repeated += 1
+        elif len(fields) < layout.width and _is_comment(fields):
+            comments += 1
+        else:
+            columns.add(line, fields)
+    notes = layout.notes
+    if repeated:
+        notes = (*notes, f"lines that repeat the header are skipped ({repeated:,})")
+    if comments:
+        notes = (*notes, f"comments between the rows are skipped ({comments:,})")
+    return columns.sheet(notes)
+
+
+def _is_comment(fields: list[str]) -> bool:
+    """Whether a record begins as a comment does; "#N/A" is a gap."""
+    first = fields[0].lstrip()
+    return first.startswith(("#", "%")) and entry_kind(first) != "gap"
 
 
 # -- bytes as text ---------------------------------------------------------------------------------
@@ -295,7 +313,10 @@ def layout_of(
         and all(len(f) == width and all(entry_kind(x) == "number" for x in f[:_WIDE]) for f in body)
     )
     plain = plain and not any("," in x for fields in body for x in fields[:_WIDE])
-    return Layout(delimiter, decimal, width, skip, names, plain, (*notes, *more))
+    heads = tuple(
+        tuple(map(str.strip, fields)) for fields in records[start:skip] if len(fields) > 1
+    )
+    return Layout(delimiter, decimal, width, skip, names, plain, (*notes, *more), heads)
 
 
 def _is_preamble(records: list[list[str]], width: int, options: ReadOptions) -> bool:

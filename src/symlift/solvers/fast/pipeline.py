@@ -103,8 +103,8 @@ def _solve(
         bits = _from_bits(X, grid, rng, work)
         if bits is not None:
             return bits
-    if channels == "auto" and reach == "coordinates":
-        _check_points(X, grid, work.settings)
+    if channels == "auto" and (reach == "coordinates" or mixing == "auto"):
+        _check_points(X, grid, work.settings, mixing)
     with work.stage("place") as values:
         # a separate generator: the number of draws here must not change the start of the components
         placed = place_columns(
@@ -141,13 +141,18 @@ def _anywhere(X: NDArray, domain: Scattered, rng: np.random.Generator, work: Wor
     return _from_places(X, placed, work, "coordinates")
 
 
-def _check_points(X: NDArray, grid: Grid, settings: FastSettings) -> None:
-    """Refuse very many columns that are several at each point, before anything is computed."""
+def _check_points(X: NDArray, grid: Grid, settings: FastSettings, mixing: str) -> None:
+    """Refuse very many columns that are several at each point, before anything is computed.
+
+    Those of one channel would be placed, and all others set aside, next to a confidence of 1.
+    """
     d, most = X.shape[1], settings.place.dense
     if d > most and d >= 1.5 * grid.size and varying(X).sum() >= max(most, 1.5 * grid.size):
+        mixed = ", or say mixing='linear' if they are mixtures of points"
         raise InputError(
             f"{d:,} columns are about {d / grid.size:.0f} for each point of the grid {grid}, which"
             f" can be placed up to {most:,} columns: fit the columns of one channel alone"
+            f"{mixed if mixing == 'auto' else ''}"
         )
 
 
