@@ -16,7 +16,17 @@ from dataclasses import dataclass, replace
 from symlift.diagnosis.measures import Measures
 from symlift.solvers.contract import Contest
 
-__all__ = ["ANGLES", "CURVES", "Curve", "contest_of", "features", "kind_of", "probability"]
+__all__ = [
+    "ANGLES",
+    "BEYOND",
+    "CLOSING",
+    "CURVES",
+    "Curve",
+    "contest_of",
+    "features",
+    "kind_of",
+    "probability",
+]
 
 
 # share of best partners that are neighbours above which more of them carry no information: 0.76 to
@@ -61,7 +71,7 @@ CURVES = {
 #: kinds of results that are angles
 ANGLES = ("angles", "a ring", "two angles")
 # standard errors at which more of them carry no further information
-_CLOSING, _BEYOND, _MARGIN = 6.0, 8.0, 6.0
+CLOSING, BEYOND, _MARGIN = 6.0, 8.0, 6.0
 
 
 def kind_of(measures: Measures) -> str:
@@ -85,8 +95,8 @@ def features(measures: Measures) -> dict[str, float]:
         assert among is not None  # noqa: S101 - what kind_of says
         return {
             "agreement": _clip(evidence.agreement or 0.0),
-            "closing": _clip((among.closing or 0.0) / _CLOSING),
-            "beyond": _clip((among.beyond or 0.0) / _BEYOND),
+            "closing": _clip((among.closing or 0.0) / CLOSING),
+            "beyond": _clip((among.beyond or 0.0) / BEYOND),
         }
     if kind in ANGLES:
         return {

@@ -162,7 +162,8 @@ def _open_or_apart(solution: Solution) -> NextStep:
             " them as classes, or record states between them"
         )
     lead = 0.0 if among is None else among.closing or 0.0
-    if among is not None and among.runner_up == "ring" and lead > 0:
+    # no arc is likelier than a ring, or hardly
+    if among is not None and among.runner_up == "ring" and lead > 1:
         rows = (ENOUGH / lead) ** 2
         return NextStep(
             "the rows may be points of a ring, but a part of it is hardly visited, as on an arc:"
