@@ -33,7 +33,7 @@ from _ring_cases import NULLS, POSITIVES, draw, noisy_ring
 NAME = "ring_question"
 #: seeds from 3,000; everything that was set by hand was set on seeds below 100
 NULL_SEEDS, RING_SEEDS, NOISE_SEEDS = range(3_000, 3_050), range(3_000, 3_015), range(3_000, 3_020)
-NOISE = (0.3, 0.5)
+NOISE = (0.3, 0.4, 0.5)
 #: families of `ours` and cases of `noise`, as (name, seed)
 CASES = [(family, seed) for seed in RING_SEEDS for family in POSITIVES | NULLS]
 CASES += [(family, seed) for seed in NULL_SEEDS[len(RING_SEEDS) :] for family in NULLS]
@@ -127,7 +127,7 @@ def features(record: dict[str, Any]) -> list[float]:
     from symlift.diagnosis.confidence import BEYOND, CLOSING
 
     scaled = record["agreement"], record["closing"] / CLOSING, record["beyond"] / BEYOND
-    return [min(max(value, 0.0), 1.0) for value in scaled]
+    return [float(record["won"] == "ring"), *(min(max(value, 0.0), 1.0) for value in scaled)]
 
 
 def logistic(F: NDArray, right: NDArray, ridge: float = 0.05) -> NDArray[np.float64]:

@@ -62,8 +62,8 @@ CURVES = {
         -9.0, {"agreement": 8.0, "across": 1.0, "beyond": 1.0, "neighbours": 1.0, "beside": 2.0}
     ),
     "components": Curve(-8.21, {"local": 4.61, "nongaussian": 7.75, "stationary": 1.44}),
-    "a ring": Curve(-9.0, {"agreement": 3.0, "closing": 8.0, "beyond": 5.0}),
-    "the domain": Curve(1.0, {"margin": 3.0}),
+    "a ring": Curve(-8.62, {"won": 4.93, "agreement": 3.30, "closing": 2.69, "beyond": 3.59}),
+    "the domain": Curve(0.37, {"margin": 2.99}),
     # models that were saved before domains competed
     "angles": Curve(-11.04, {"agreement": 6.27, "ahead": 4.32, "round": 7.22}),
     "two angles": Curve(-9.0, {"agreement": 4.0, "ahead": 20.0, "round": 7.0}),
@@ -94,6 +94,7 @@ def features(measures: Measures) -> dict[str, float]:
         among = evidence.contest
         assert among is not None  # noqa: S101 - what kind_of says
         return {
+            "won": float(among.domain == "ring"),
             "agreement": _clip(evidence.agreement or 0.0),
             "closing": _clip((among.closing or 0.0) / CLOSING),
             "beyond": _clip((among.beyond or 0.0) / BEYOND),
