@@ -14,7 +14,7 @@ both ways, because the emptiest of many parts is empty by chance on the rows it 
 Parts have a twelfth of a turn, or more where rows are so noisy, or stimuli so few, that parts other
 than the emptiest are not known to be visited either: a link is one of the links if it is as local
 as they are. Where narrower parts are known to be visited, an opening of that width refutes a ring
-if it is likelier than none by two standard errors.
+if it is likelier than none by one standard error.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def closing_link(U: NDArray, fits: list[tuple[DomainFit, NDArray, NDArray]]) -> 
     narrow, *leads = ((width, *_leads(arcs[width], width)) for width in _WIDTHS)
     visited = [(width, lead) for width, lead, others in leads if others >= ENOUGH]
     width, lead = visited[0] if visited else leads[-1][:2]
-    if narrow[2] >= ENOUGH:  # an opening of this width must not be likelier by as much
-        lead = min(lead, narrow[1] + 2 * ENOUGH)
+    if narrow[2] >= ENOUGH:  # an opening of this width must not be likelier by a standard error
+        lead = min(lead, narrow[1] + ENOUGH + 1)
     total = {width: float(sum(part.sum(axis=1) for part in arcs[width]).min()) for width in _WIDTHS}
     best = min(total, key=lambda width: total[width])
     return Closing(lead, width, best if total[best] < 0 else 0.0)
