@@ -88,7 +88,7 @@ def one_noisy(case: tuple[float, float, int]) -> dict[str, Any]:
     return {"noise": noise, "turn": turn, "seed": seed} | answer(noisy_ring(noise, seed, turn))
 
 
-def kept(path: Path, cases: list[Any], work: Any, key: Any) -> list[dict[str, Any]]:
+def recorded(path: Path, cases: list[Any], work: Any, key: Any) -> list[dict[str, Any]]:
     """Records of all cases; those that a file of lines has are not made again."""
     path.parent.mkdir(exist_ok=True, parents=True)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -107,12 +107,12 @@ FOLDER = RESULTS / NAME
 
 
 def ours() -> None:
-    kept(FOLDER / "ours.jsonl", CASES, one, lambda r: (r["family"], r["seed"]))
+    recorded(FOLDER / "ours.jsonl", CASES, one, lambda r: (r["family"], r["seed"]))
 
 
 def noise() -> None:
     cases = [(level, turn, seed) for level in NOISE for turn in TURNS for seed in NOISE_SEEDS]
-    kept(FOLDER / "noise.jsonl", cases, one_noisy, lambda r: (r["noise"], r["turn"], r["seed"]))
+    recorded(FOLDER / "noise.jsonl", cases, one_noisy, lambda r: (r["noise"], r["turn"], r["seed"]))
 
 
 # -- calibration and tables ------------------------------------------------------------------------
@@ -209,26 +209,26 @@ def bins(held: NDArray) -> list[NDArray]:
 
 
 def by_family(records: list[dict[str, Any]], called: NDArray) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     for record, ring in zip(records, called.tolist(), strict=True):
-        one = found.setdefault(record["family"], {"of": 0, "rings": 0, "answers": {}})
+        one = counts.setdefault(record["family"], {"of": 0, "rings": 0, "answers": {}})
         one["of"] += 1
         one["rings"] += ring
         answer = record["won"] or "nothing"
         one["answers"][answer] = one["answers"].get(answer, 0) + 1
-    return found
+    return counts
 
 
 def arcs(records: list[dict[str, Any]], called: NDArray) -> dict[str, Any]:
     """Arcs called rings, by how far they go round."""
-    found: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     for record, ring in zip(records, called.tolist(), strict=True):
         if record["family"] == "arcs":
             turn = float(record["detail"].split()[0])
-            one = found.setdefault("up to 330" if turn <= 330 else "above 330", [0, 0])
+            one = counts.setdefault("up to 330" if turn <= 330 else "above 330", [0, 0])
             one[0] += ring
             one[1] += 1
-    return found
+    return counts
 
 
 def topology() -> dict[str, Any]:
@@ -236,7 +236,7 @@ def topology() -> dict[str, Any]:
     if not (FOLDER / "topology.jsonl").exists():
         return {}
     records, noisy = read("topology"), read("topology_noise")
-    found: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     for name in ("dreimac", "ratio", "ripser", "seriation"):
         nulls = sorted((r[name] for r in records if r["case"][0] in NULLS), reverse=True)
         threshold = nulls[int(0.02 * len(nulls))]
@@ -244,22 +244,22 @@ def topology() -> dict[str, Any]:
         at_noise: dict[float, list[bool]] = {}
         for r in noisy:
             at_noise.setdefault(r["case"][0], []).append(r[name] > threshold)
-        found[name] = {
+        counts[name] = {
             "threshold": threshold,
             "nulls": len(nulls),
             "recall": round(float(np.mean(rings)), 3),
             "by noise": {str(k): f"{sum(v)} of {len(v)}" for k, v in at_noise.items()},
         }
-    return found
+    return counts
 
 
 def noises(curve: NDArray) -> dict[str, str]:
     """Rings and arcs called rings at each noise."""
-    found: dict[str, list[bool]] = {}
+    counts: dict[str, list[bool]] = {}
     for r in read("noise") if (FOLDER / "noise.jsonl").exists() else []:
         called = r["domain"] == "ring" and at(curve, np.array(features(r))) >= 0.5
-        found.setdefault(f"noise {r['noise']}, {r['turn']:.0f} degrees", []).append(bool(called))
-    return {key: f"{sum(values)} of {len(values)}" for key, values in found.items()}
+        counts.setdefault(f"noise {r['noise']}, {r['turn']:.0f} degrees", []).append(bool(called))
+    return {key: f"{sum(values)} of {len(values)}" for key, values in counts.items()}
 
 
 # -- recordings ------------------------------------------------------------------------------------
@@ -270,9 +270,9 @@ def order_gap(phase: NDArray, wanted: NDArray) -> int:
     d, place = len(wanted), np.argsort(np.argsort(wanted))
     gaps = []
     for sense in (1, -1):
-        found = np.argsort(np.argsort(np.mod(sense * phase, 2 * np.pi)))
+        counts = np.argsort(np.argsort(np.mod(sense * phase, 2 * np.pi)))
         for turn in range(d):
-            off = np.mod(found + turn - place, d)
+            off = np.mod(counts + turn - place, d)
             gaps.append(int(np.minimum(off, d - off).max()))
     return min(gaps)
 
@@ -291,25 +291,25 @@ def recordings() -> None:
     from symlift.datasets import load_recording
     from symlift.errors import FitWarning
 
-    found: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     with np.load(Path(os.environ["SYMLIFT_DATA"]) / "head_direction_sleep.npz") as file:
         labelled = file["preferred"]
         parts = {name: file[name].astype(np.float64) for name in ("wake", "rem", "sws")}
     sets = {name: X[: len(X) // 5 * 5].reshape(-1, 5, 19).sum(axis=1) for name, X in parts.items()}
     sets["mouse 28"] = load_recording("head-direction").X
     for name, X in sets.items():
-        found[name] = {"rows": len(X)} | answer(X)
+        counts[name] = {"rows": len(X)} | answer(X)
         if name == "mouse 28":
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
             est = LatentDomain(grid=(30,), periodic=True, solver="ring", random_state=0).fit(X)
-        found[name]["order"] = order_gap(preferred(X, est.phase(X)), labelled)
-        found[name]["rem read by it"] = order_gap(
+        counts[name]["order"] = order_gap(preferred(X, est.phase(X)), labelled)
+        counts[name]["rem read by it"] = order_gap(
             preferred(sets["rem"], est.phase(sets["rem"])), labelled
         )
-        print(name, json.dumps(found[name]), flush=True)
-    print(write(f"{NAME}_recordings", found))
+        print(name, json.dumps(counts[name]), flush=True)
+    print(write(f"{NAME}_recordings", counts))
 
 
 PARTS = {"ours": ours, "noise": noise, "recordings": recordings, "table": table}

@@ -39,19 +39,19 @@ def components(X: NDArray) -> NDArray[np.float64]:
 
 def scores(X: NDArray) -> dict[str, float]:
     """Every score of one set of rows."""
-    from dreimac import CircularCoords  # type: ignore[import-not-found]
-    from ripser import ripser  # type: ignore[import-not-found]
+    from dreimac import CircularCoords  # type: ignore[import-not-coordinates]
+    from ripser import ripser  # type: ignore[import-not-coordinates]
 
     rng, points = np.random.default_rng(0), components(np.asarray(X, dtype=np.float64))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = CircularCoords(points, min(_LANDMARKS, len(points)), prime=41)
+        coordinates = CircularCoords(points, min(_LANDMARKS, len(points)), prime=41)
         drawn = rng.permutation(len(points))[:_LANDMARKS]
         away = distances(points[drawn], points)
         near = np.argsort(away, axis=1)[:, :_AROUND]
         smooth = points[near].mean(axis=1)
         calm = ripser(smooth, maxdim=1)["dgms"][1]
-    diagram, landmarks = found._dgms[1], points[found._idx_land]
+    diagram, landmarks = coordinates._dgms[1], points[coordinates._idx_land]
     birth, death = longest(diagram)
     first, last = longest(calm)
     return {
@@ -103,7 +103,7 @@ def laplacian(similar: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64
     return np.linalg.eigh(np.eye(len(similar)) - root[:, None] * similar * root)
 
 
-def kept(path: Path, cases: list[tuple[Any, ...]], make: Any) -> None:
+def recorded(path: Path, cases: list[tuple[Any, ...]], make: Any) -> None:
     """One line for each case; those that are there are not made again."""
     path.parent.mkdir(exist_ok=True, parents=True)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -122,10 +122,10 @@ def main(names: list[str]) -> None:
     if "cases" in (names or ["cases"]):
         cases = [(family, seed) for seed in RING_SEEDS for family in POSITIVES | NULLS]
         cases += [(family, seed) for seed in NULL_SEEDS[len(RING_SEEDS) :] for family in NULLS]
-        kept(FOLDER / "topology.jsonl", cases, lambda case: draw(*case).X)
+        recorded(FOLDER / "topology.jsonl", cases, lambda case: draw(*case).X)
     if "noise" in (names or ["noise"]):
         cases = [(level, seed) for level in NOISE for seed in NOISE_SEEDS]
-        kept(FOLDER / "topology_noise.jsonl", cases, lambda case: noisy_ring(*case))
+        recorded(FOLDER / "topology_noise.jsonl", cases, lambda case: noisy_ring(*case))
 
 
 if __name__ == "__main__":

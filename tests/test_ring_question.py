@@ -16,7 +16,7 @@ from symlift.diagnosis import Verdict
 from symlift.errors import FitWarning
 from symlift.solvers.contract import Contest
 from symlift.solvers.ring.closing import ENOUGH, closing_link, in_errors
-from symlift.solvers.ring.domains import best_fit, climb, clusters, curve, ring
+from symlift.solvers.ring.domains import best_fit, climb, closed_curve, clusters, open_curve
 
 
 def quiet_fit(X):
@@ -124,7 +124,7 @@ def test_the_closing_link(turn, closes, rng):
     U = circle(angle) * np.sqrt(2) + 0.2 * rng.normal(size=(1_600, 2))
     halves = np.arange(1_600)[::2], np.arange(1_600)[1::2]
     fits = [
-        (best_fit(U[a], ring(2), [angle[a][:, None]], even=False), a, b)
+        (best_fit(U[a], closed_curve(2), [angle[a][:, None]], even=False), a, b)
         for a, b in (halves, halves[::-1])
     ]
     found = closing_link(U, fits)
@@ -137,7 +137,7 @@ def test_a_ring_of_few_stimuli_closes(rng):
     U = circle(angle) * np.sqrt(2) + 0.12 * rng.normal(size=(1_600, 2))
     halves = np.arange(1_600)[::2], np.arange(1_600)[1::2]
     fits = [
-        (best_fit(U[a], ring(2), [angle[a][:, None]], even=False), a, b)
+        (best_fit(U[a], closed_curve(2), [angle[a][:, None]], even=False), a, b)
         for a, b in (halves, halves[::-1])
     ]
     assert closing_link(U, fits).closes
@@ -147,13 +147,13 @@ def test_more_freedom_never_fits_worse(rng):
     """An open curve of a higher degree, and free visits, start where the simpler fit ended."""
     x = rng.uniform(size=500)
     U = np.stack([2 * x - 1, np.cos(3 * x)], axis=1) + 0.1 * rng.normal(size=(500, 2))
-    simple = best_fit(U, curve(2), [x[:, None]])
-    assert climb(U, curve(4), simple.share).likelihood > simple.likelihood - 1e-6
-    freed = climb(U, curve(2), simple.share, even=False)
+    simple = best_fit(U, open_curve(2), [x[:, None]])
+    assert climb(U, open_curve(4), simple.share).likelihood > simple.likelihood - 1e-6
+    freed = climb(U, open_curve(2), simple.share, even=False)
     assert freed.likelihood > simple.likelihood - 1e-6
     assert freed.weights.sum() == pytest.approx(1)
     assert clusters(3).size == 2
-    assert ring(2).size == curve(4).size == 4
+    assert closed_curve(2).size == open_curve(4).size == 4
 
 
 def test_differences_in_units_of_their_error(rng):

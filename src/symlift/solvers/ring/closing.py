@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from symlift.solvers.ring.domains import DomainFit
 
-__all__ = ["ENOUGH", "Closing", "closing_link"]
+__all__ = ["ENOUGH", "ClosingLink", "closing_link"]
 
 #: standard errors by which one domain has to be ahead of another
 ENOUGH = 2.0
@@ -40,7 +40,7 @@ _MOST = 4.0
 
 
 @dataclass(frozen=True)
-class Closing:
+class ClosingLink:
     """By how many standard errors a ring is ahead of the best arc with an opening of ``width``
     degrees, and the ``opening`` of the best arc of any width.
     """
@@ -85,7 +85,7 @@ class _Along:
         return np.log(self.held @ weights + 1e-300)
 
 
-def closing_link(U: NDArray, fits: list[tuple[DomainFit, NDArray, NDArray]]) -> Closing:
+def closing_link(U: NDArray, fits: list[tuple[DomainFit, NDArray, NDArray]]) -> ClosingLink:
     """The closing link of two closed curves, each with the rows it was fitted to and the other half
     of the rows, which it is judged on.
     """
@@ -106,7 +106,7 @@ def closing_link(U: NDArray, fits: list[tuple[DomainFit, NDArray, NDArray]]) -> 
         lead = min(lead, narrow[1] + ENOUGH + 1)
     total = {width: float(sum(part.sum(axis=1) for part in arcs[width]).min()) for width in _WIDTHS}
     best = min(total, key=lambda width: total[width])
-    return Closing(lead, width, best if total[best] < 0 else 0.0)
+    return ClosingLink(lead, width, best if total[best] < 0 else 0.0)
 
 
 def _leads(ahead: list[NDArray], width: float) -> tuple[float, float]:

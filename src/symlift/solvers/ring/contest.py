@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.solvers.contract import Contest, TunedTo
-from symlift.solvers.ring.closing import ENOUGH, Closing, closing_link, in_errors
+from symlift.solvers.ring.closing import ENOUGH, ClosingLink, closing_link, in_errors
 from symlift.solvers.ring.domains import (
     POINTS,
     TORUS,
@@ -24,14 +24,14 @@ from symlift.solvers.ring.domains import (
     DomainFit,
     best_fit,
     climb,
+    closed_curve,
     clusters,
-    curve,
     curve_starts,
     cylinder,
     cylinder_starts,
+    open_curve,
     plane,
     plane_starts,
-    ring,
     ring_starts,
     torus,
     torus_starts,
@@ -91,12 +91,12 @@ def contest(U: NDArray, rng: np.random.Generator) -> Contest:
 
 def _judged(U: NDArray, every: list[_Candidate]) -> Contest:
     best = max(every, key=lambda c: c.score)
-    near = [c for c in every if _as_good(c, best)]
-    winner = min(near, key=lambda c: c.size)
     leaders = {
         name: max((c for c in every if c.name == name), key=lambda c: c.score)
         for name in dict.fromkeys(c.name for c in every)
     }
+    near = [name for name, leader in leaders.items() if _as_good(leader, best)]
+    winner = min((_plainest(every, leaders[name]) for name in near), key=lambda c: c.size)
     curves = [c for c in every if c.name == "ring" and c.is_curve]
     finest = max(curves, key=lambda c: c.score)
     # harmonics that are not needed make a curve longer where no rows are
@@ -105,29 +105,37 @@ def _judged(U: NDArray, every: list[_Candidate]) -> Contest:
     domain = winner.name
     if domain in ("line", "ring"):
         # rows of an open curve whose ends meet are those of a closed one: the link decides
-        if any(c.name == "ring" for c in near):
+        if "ring" in near:
             domain = "ring" if closing.closes else "arc"
         elif _ends(winner.fits[0][0]) < _NEAR_ENDS:
             domain = "arc"
     return _result(domain, winner, leaders, closing)
 
 
-def _as_good(candidate: _Candidate, best: _Candidate) -> bool:
+def _plainest(every: list[_Candidate], leader: _Candidate) -> _Candidate:
+    """The simplest candidate of a kind that may be as good as its best: by one standard error more,
+    because the best of many fits is ahead of its like by chance.
+    """
+    kind = [c for c in every if c.name == leader.name]
+    return min((c for c in kind if _as_good(c, leader, ENOUGH + 1)), key=lambda c: c.size)
+
+
+def _as_good(candidate: _Candidate, best: _Candidate, enough: float = ENOUGH) -> bool:
     """Within two standard errors of the best, or of a detail: with many rows the sharper part of a
     tuning, which no domain is about, is many standard errors.
     """
     behind = best.rows - candidate.rows
-    return candidate is best or in_errors(behind) < ENOUGH or float(behind.mean()) < _DETAIL
+    return candidate is best or in_errors(behind) < enough or float(behind.mean()) < _DETAIL
 
 
 def _result(
-    domain: TunedTo, winner: _Candidate, leaders: dict[TunedTo, _Candidate], closing: Closing
+    domain: TunedTo, winner: _Candidate, leaders: dict[TunedTo, _Candidate], closing: ClosingLink
 ) -> Contest:
-    """Margins are those of the winner over the best candidate of each other kind; between an arc
-    and a ring, that of the closing link.
+    """Margins are those of the best of the winner's kind over the best of each other kind; between
+    an arc and a ring, that of the closing link.
     """
     margins: dict[TunedTo, float] = {
-        name: in_errors(winner.rows - other.rows)
+        name: in_errors(leaders[winner.name].rows - other.rows)
         for name, other in leaders.items()
         if name != winner.name
     }
@@ -144,8 +152,8 @@ def _result(
     return Contest(
         domain=domain,
         runner_up=runner_up,
-        margin=round(margins[runner_up], 3),
-        closing=round(closing.lead, 3),
+        margin=round(float(margins[runner_up]), 3),
+        closing=round(float(closing.lead), 3),
         opening=closing.opening,
         beyond=round(in_errors(leaders["ring"].rows - rival.rows), 3),
         scores={
@@ -171,9 +179,13 @@ def _fits(U: NDArray, rng: np.random.Generator) -> Iterator[tuple[TunedTo, int, 
     for count in _CLUSTERS:
         yield "clusters", count - 1, _clustered(U, count, rng)
     for degree in _DEGREES:
-        yield "line", degree, best_fit(U, curve(degree), curve_starts(U, planes), even=False)
+        yield "line", degree, best_fit(U, open_curve(degree), curve_starts(U, planes), even=False)
     for harmonics in _HARMONICS:
-        yield "ring", 2 * harmonics, best_fit(U, ring(harmonics), ring_starts(U, planes), False)
+        yield (
+            "ring",
+            2 * harmonics,
+            best_fit(U, closed_curve(harmonics), ring_starts(U, planes), False),
+        )
     some = U[:_SURFACE_ROWS]
     surfaces: tuple[tuple[TunedTo, tuple[Domain, ...], list[NDArray]], ...] = (
         ("ring", (_CYLINDER,), cylinder_starts(some, planes)),

@@ -22,14 +22,14 @@ __all__ = [
     "DomainFit",
     "best_fit",
     "climb",
+    "closed_curve",
     "clusters",
-    "curve",
     "curve_starts",
     "cylinder",
     "cylinder_starts",
+    "open_curve",
     "plane",
     "plane_starts",
-    "ring",
     "ring_starts",
     "torus",
     "torus_starts",
@@ -185,14 +185,14 @@ def clusters(count: int) -> Domain:
     return Domain(np.arange(float(count))[:, None], np.eye(count), (False,))
 
 
-def curve(degree: int) -> Domain:
+def open_curve(degree: int) -> Domain:
     """An open curve: polynomials up to this degree."""
     x = _inside(POINTS)
     powers = np.polynomial.legendre.legvander(2 * x - 1, degree).T
     return Domain(x[:, None], np.asarray(powers, dtype=np.float64), (False,))
 
 
-def ring(harmonics: int = 4) -> Domain:
+def closed_curve(harmonics: int = 4) -> Domain:
     """A closed curve of so many harmonics."""
     angles = _turn(POINTS)
     return Domain(angles[:, None], np.stack(_waves(angles, harmonics)), (True,))

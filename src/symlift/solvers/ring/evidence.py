@@ -33,7 +33,7 @@ class AngleEvidence:
 
     @property
     def agrees(self) -> bool:
-        """Whether the halves tell the same position."""
+        """Whether the halves give the same position."""
         return self.agreement > _AGREEMENT
 
     @property
