@@ -40,8 +40,9 @@ from symlift.solvers.ring.search import search_planes
 
 __all__ = ["contest"]
 
-# rows that are looked at, and those of each half to which surfaces (256 states) are fitted
-_ROWS, _SURFACE_ROWS = 3_000, 750
+# rows that are looked at, further ones for the closing link, and those of each half to which
+# surfaces (256 states) are fitted first
+_ROWS, _MORE_ROWS, _SURFACE_ROWS = 3_000, 6_000, 750
 _CLUSTERS, _DEGREES, _HARMONICS = (2, 3, 4, 6, 8, 12), (1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6, 8)
 _SEEDINGS, _AGAIN = 4, 10
 _CYLINDER, _PLANES, _TORI = cylinder(5, 1), (plane(2), plane(4)), (torus(1, 12), TORUS)
@@ -72,8 +73,8 @@ class _Candidate:
 
 def contest(U: NDArray, rng: np.random.Generator) -> Contest:
     """The domain of whitened rows U (n, k), and how far the others are behind."""
-    drawn = rng.permutation(len(U))[:_ROWS]
-    U = U[drawn]
+    order = rng.permutation(len(U))
+    U, more = U[order[:_ROWS]], U[order[_ROWS : _ROWS + _MORE_ROWS]]
     halves = np.arange(len(U))[::2], np.arange(len(U))[1::2]
     candidates: dict[tuple[str, int], _Candidate] = {}
     for fitted, held in (halves, halves[::-1]):
@@ -86,7 +87,7 @@ def contest(U: NDArray, rng: np.random.Generator) -> Contest:
     nothing = _Candidate("", 0, np.zeros(len(U)), [])
     # a torus needs two planes to start from, in both halves
     every = [nothing, *(c for c in candidates.values() if len(c.fits) == len(halves))]
-    return _judged(U, every)
+    return _judged(np.concatenate([U, more]), every)
 
 
 def _judged(U: NDArray, every: list[_Candidate]) -> Contest:
@@ -101,7 +102,14 @@ def _judged(U: NDArray, every: list[_Candidate]) -> Contest:
     finest = max(curves, key=lambda c: c.score)
     # harmonics that are not needed make a curve longer where no rows are
     plain = min((c for c in curves if _as_good(c, finest)), key=lambda c: c.size)
-    closing = closing_link(U, plain.fits)
+    rest = np.arange(len(best.rows), len(U))  # rows that no fit has seen
+    closing = closing_link(
+        U,
+        [
+            (fit, fitted, np.concatenate([held, rest[half::2]]))
+            for half, (fit, fitted, held) in enumerate(plain.fits)
+        ],
+    )
     domain = winner.name
     if domain in ("line", "ring"):
         # rows of an open curve whose ends meet are those of a closed one: the link decides
