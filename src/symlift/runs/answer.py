@@ -70,7 +70,8 @@ def answer(
     verdict, confidence = diagnosis.verdict, diagnosis.confidence
     sure = f"; confidence {confidence:.2f}" if math.isfinite(confidence) else ""
     if verdict is Verdict.ABSENT:
-        return f"No evidence that the {columns:,} columns lie on {domain}{sure}"
+        among = "" if diagnosis.contest is None else f"; {diagnosis.contest.words}"
+        return f"No evidence that the {columns:,} columns lie on {domain}{sure}{among}"
     if verdict is Verdict.UNIDENTIFIABLE:
         return (
             f"The {columns:,} columns show signs of {domain}, but these data do not single out one"
