@@ -21,8 +21,10 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from symlift.core.linalg import polar
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.starts.graph import classical_scaling, connected
 from symlift.solvers.starts.scattered import best_partners
+from symlift.statistics.correlations import partial_correlations
 
 __all__ = [
     "NEAR",
@@ -32,6 +34,7 @@ __all__ = [
     "kernel_of",
     "legendre_values",
     "paths_between",
+    "profiles_of",
     "same_places",
     "spherical_scaling",
 ]
@@ -73,6 +76,19 @@ def paths_between(c: NDArray, near: int) -> NDArray[np.float64] | None:
     length = np.sqrt(-np.log(np.clip(c / min(1.0, 1.3 * max(strongest, 1e-3)), 1e-3, 0.99)))
     paths = shortest_path(csr_matrix(np.where(edges, length, 0.0)), directed=False)
     return np.asarray(paths) if np.isfinite(paths).all() else None
+
+
+def profiles_of(c: NDArray) -> NDArray[np.float64]:
+    """How alike columns are in their partial correlations with all others, (d, d).
+
+    What reaches all columns cancels in partial correlations, which then are small and of either
+    sign; whole rows of them are compared, so that many small numbers decide who is near.
+    """
+    partial = partial_correlations(c, max(PlaceSettings().ridges))
+    spread = partial.std(axis=1) > 0
+    alike = np.eye(len(c))
+    alike[np.ix_(spread, spread)] = np.atleast_2d(np.corrcoef(partial[spread]))
+    return alike
 
 
 def spherical_scaling(paths: NDArray) -> Iterator[NDArray[np.float64]]:
