@@ -359,7 +359,7 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "status": record.status.value,
         "n": record.input.shape[0],
         "d": record.input.shape[1],
-        "grid": str(record.domain) if record.scattered else record.grid,
+        "grid": str(record.domain) if record.scattered or record.sphere else record.grid,
         "periodic": record.periodic,
         "solver": record.solver,
         "seed": record.settings.seed,
@@ -379,7 +379,7 @@ def _part(part: PartRecord) -> dict[str, Any]:
     """One of several domains for programs."""
     return {
         "columns": part.columns,
-        "grid": part.grid,
+        "grid": part.grid if part.sphere is None else str(part.domain),
         "periodic": part.periodic,
         "verdict": None if part.diagnosis is None else part.diagnosis.verdict.value,
         "confidence": None if part.diagnosis is None else part.diagnosis.confidence,
