@@ -231,7 +231,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         self._say_cost(len(given), seen, asked)
         grid, candidates = choose_grid(
             asked, self.periodic, seen.rows, varies,
-            self._places or canonical(self.solver) == "ring", rng, watch,
+            self._places or canonical(self.solver) == "ring", rng, watch, self._spheres,
         )  # fmt: skip
         constant = np.flatnonzero(~varies)
         if len(constant):
@@ -300,6 +300,12 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         no obstacle.
         """
         return canonical(self.solver) == "fast" and self.mixing in ("auto", "shuffled")
+
+    @property
+    def _spheres(self) -> tuple[bool, bool]:
+        """Whether spheres may be proposed: with columns as their points, or behind a rotation."""
+        one = canonical(self.solver) == "fast" and self.channels in ("auto", 1)
+        return one and self._places, one and self.mixing in ("auto", "orthogonal")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

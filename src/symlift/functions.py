@@ -110,7 +110,7 @@ def propose(X: ArrayLike, *, random_state: Any = None) -> tuple[GridCandidate, .
     seen = survey(given_rows(LatentDomain(), X, reset=True), rng, True, None)
     if seen.varies.sum() < 2:
         raise InputError("X has fewer than 2 columns that vary: a grid needs at least 2")
-    proposed = propose_grid(seen.rows[:, seen.varies], rng)
+    proposed = propose_grid(seen.rows[:, seen.varies], rng, spheres=(True, True))
     return () if proposed is None else proposed.candidates
 
 

@@ -39,8 +39,9 @@ _PASSED, _FAILED = "#2e8b62", "#c0504a"
 def plot_signals(
     est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, count: int = 8
 ) -> Axes:
-    """Plot recovered signals: curves on a line or ring, grey images on a plane, in a volume or on
-    both halves of a sphere.
+    """Plot recovered signals: curves on a line or ring, grey images elsewhere.
+
+    Fields on a sphere are shown on its two halves, the front above the back.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def looking_from(placement: Placement | None) -> NDArray[np.float64]:
 
 
 def both_halves(camera: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Pixels (rows, columns) of the front and, beside it, of the back as seen from behind, and the
+    """Pixels (rows, columns) of the front and, next to it, of the back as seen from behind, and the
     unit vectors that they show; -1 is the paper.
     """
     at = (np.arange(_SIDE) + 0.5) * 2 / _SIDE - 1

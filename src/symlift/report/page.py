@@ -21,8 +21,7 @@ from markupsafe import Markup
 import symlift
 from symlift._estimator_file import EstimatorRecord
 from symlift._parts_file import PARTS_FILE
-from symlift.core.domain import Domain, Scattered, domain_words
-from symlift.core.grid import Grid
+from symlift.core.domain import Domain, domain_words
 from symlift.core.model import LiftedModel
 from symlift.core.sphere import Sphere
 from symlift.report import facts
@@ -222,7 +221,7 @@ def _runners(compared: Sequence[GridCandidate], grid: Domain) -> list[dict[str, 
     shown = []
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)
-        other = Scattered(len(one.shape)) if one.scattered else Grid(one.shape, one.periodic)
+        other = one.domain
         bar = Markup(
             '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
             ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
@@ -232,9 +231,21 @@ def _runners(compared: Sequence[GridCandidate], grid: Domain) -> list[dict[str, 
             f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}",
         )
         shown.append(
-            {"name": _shape(other), "value": facts.show(share), "taken": other == grid, "bar": bar}
+            {
+                "name": _shape(other),
+                "value": facts.show(share),
+                "taken": _taken(other, grid),
+                "bar": bar,
+            }
         )
     return shown
+
+
+def _taken(other: Domain, grid: Domain) -> bool:
+    """Whether a candidate is the domain; the degree of a sphere is found after that."""
+    if isinstance(other, Sphere):
+        return isinstance(grid, Sphere)
+    return other == grid
 
 
 def _shape(grid: Domain) -> str:

@@ -253,8 +253,8 @@ def _sphere_to_read() -> list[tuple[str, str]]:
             "Sign and sharpness",
             (
                 "Behind a dense mixing, a field and its negative cannot always be distinguished,"
-                " nor can fields be told from what a filter that is the same in all directions"
-                " makes of them. All samples share one choice."
+                " nor can fields from what a filter that is the same in all directions makes of"
+                " them. All samples share one choice."
             ),
         ),
         (

@@ -33,7 +33,15 @@ from symlift.solvers.sphere.angles import (
 )
 from symlift.statistics.correlations import correlations
 
-__all__ = ["SpherePlaces", "beyond_circles", "places_of", "solve_places", "sphere_places"]
+__all__ = [
+    "SpherePlaces",
+    "along_paths",
+    "beyond_circles",
+    "field_degree",
+    "places_of",
+    "solve_places",
+    "sphere_places",
+]
 
 #: degrees of the function of the angle
 KERNEL = 10
@@ -78,7 +86,7 @@ def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
         if paths is None:
             continue
         scaled = list(spherical_scaling(paths))
-        out[f"paths over {near}"] = u = _along(scaled, paths)
+        out[f"paths over {near}"] = u = along_paths(scaled, paths)
         starts += [(_residual(one, c), one) for one in (u, *scaled)]
     starts.sort(key=lambda one: one[0])
     refined = [by_kernel(u, c, KERNEL) for _, u in starts[:_STARTS]]
@@ -88,11 +96,11 @@ def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
     for near in NEAR[:_PROFILES]:
         paths = paths_between(profiles, near)
         if paths is not None:
-            out[f"{_BY_PROFILE} {near}"] = _along(list(spherical_scaling(paths)), paths)
+            out[f"{_BY_PROFILE} {near}"] = along_paths(list(spherical_scaling(paths)), paths)
     return out
 
 
-def _along(scaled: list[NDArray[np.float64]], paths: NDArray) -> NDArray[np.float64]:
+def along_paths(scaled: list[NDArray[np.float64]], paths: NDArray) -> NDArray[np.float64]:
     """Places that follow paths: nearly all radii end at the same ones, a cap and a whole sphere
     are enough.
     """
@@ -147,7 +155,7 @@ def _predicts_more(halves: Halves, u: NDArray, other: NDArray, errors: float) ->
     """Whether near columns predict each other better on held-out rows at u than at ``other``.
 
     Where a few far sources reach all columns, their correlations are alike on any smooth surface
-    through them, and what angles explain does not tell surfaces apart (157 magnetometers: 0.49 at
+    through them, and what angles explain does not distinguish surfaces (157 magnetometers: 0.49 at
     wrong places, 0.44 at right ones); what a column owes to its neighbours does (2.41 and 2.52).
     """
     c, c_held = halves.correlations
@@ -196,7 +204,7 @@ def solve_places(
     u = framed_places(_on_all_rows(best, own))
     if not np.allclose(np.linalg.norm(u, axis=1), 1):  # columns that are all alike, or never met
         return None
-    degree = _degree(grid, len(column))
+    degree = field_degree(grid, len(column))
     sphere = Sphere(degree)
     E, mean = _predicted(np.asarray(X), u, own, column, degree)
     score = best.scores.all
@@ -241,7 +249,7 @@ def framed_places(u: NDArray) -> NDArray[np.float64]:
     return np.stack([u @ along, side * (1.0 if apart >= 0 else -1.0), u @ north], axis=1)
 
 
-def _degree(grid: Sphere, columns: int) -> int:
+def field_degree(grid: Sphere, columns: int) -> int:
     """The degree of the field between the columns: the one given, or as many as columns allow."""
     most = max(math.isqrt(columns) - 1, 1)
     return min(most, KERNEL, MAX_DEGREE) if grid.degree is None else grid.degree
