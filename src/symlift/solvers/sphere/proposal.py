@@ -41,11 +41,11 @@ def sphere_in_pool(
     """
     if not _FEWEST <= len(halves.columns) <= _MOST or not _all_around(halves.correlations[0]):
         return None
-    found = sphere_places(halves, settings)
-    if found is None or not found.believed(settings):
+    placed = sphere_places(halves, settings)
+    if placed is None or not placed.believed(settings):
         return None
-    mine, own = found.scores, np.arange(len(found.u))
-    flat = both_scores(halves, own, distance_classes(flattened(found.u)))
+    mine, own = placed.scores, np.arange(len(placed.u))
+    flat = both_scores(halves, own, distance_classes(flattened(placed.u)))
     for axes, other in ((2, flat), *rivals):
         if _lead(mine, other) < (settings.errors if axes < _SPACE else -settings.errors):
             return None
