@@ -64,8 +64,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     grid : "auto", int, tuple of int, str, Grid, Scattered or Sphere, default="auto"
         Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``; or places
         without a grid, ``"scattered"`` in a plane and ``"scattered3"`` in space; or ``Sphere(5)``
-        and its rotations, ``"sphere"`` with a degree that is found. With "auto" lines, rings, grids
-        and scattered places compete.
+        and its rotations, ``"sphere"`` with a degree that is found, ``"projective"`` for columns
+        that are axes. With "auto" lines, rings, grids, scattered places and spheres compete.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.

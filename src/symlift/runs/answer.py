@@ -162,7 +162,8 @@ def python_call(grid: Domain, estimator: EstimatorRecord) -> str:
     if isinstance(grid, Scattered):
         given["grid"] = str(grid)
     elif isinstance(grid, Sphere):
-        given["grid"] = f"sphere{'' if grid.degree is None else grid.degree}"
+        degree = "" if grid.degree is None else grid.degree
+        given["grid"] = "projective" if grid.axes else f"sphere{degree}"
     if any(grid.periodic):
         given["periodic"] = True if all(grid.periodic) else grid.periodic
     for name in ("solver", "mixing", "channels"):

@@ -262,7 +262,7 @@ class RunRecord(_Part):
     def domain(self) -> Domain:
         """The domain of a run that is done."""
         if self.sphere is not None:
-            return Sphere(self.sphere)
+            return Sphere(self.sphere, axes=self.settings.grid == "projective")
         return Scattered(len(self.grid)) if self.scattered else Grid(self.grid, self.periodic)
 
     @property

@@ -56,9 +56,7 @@ def choose_grid(
         return given, ()
     from symlift.solvers.fast.propose import propose_grid
 
-    proposed = propose_grid(
-        rows if varies.all() else rows[:, varies], rng, progress, spheres=spheres
-    )
+    proposed = propose_grid(rows if varies.all() else rows[:, varies], rng, progress, spheres)
     if proposed is not None:
         if proposed.doubt:
             warnings.warn(proposed.doubt, FitWarning, stacklevel=4)

@@ -107,8 +107,8 @@ def propose_grid(
     X: NDArray,
     rng: np.random.Generator,
     progress: Progress = no_progress,
-    settings: FastSettings = DEFAULT,
     spheres: tuple[bool, bool] = (False, False),
+    settings: FastSettings = DEFAULT,
 ) -> Proposal | None:
     """The grid that explains pairwise statistics of held-out rows best, with its confidence; None
     if it cannot be determined.

@@ -12,7 +12,7 @@ from symlift.core.harmonics import degrees_of, real_harmonics
 from symlift.core.model import LiftedModel
 from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.errors import InputError
-from symlift.search.criterion import distance_classes
+from symlift.search.criterion import DistanceClasses, distance_classes
 from symlift.search.judge import BothScores, ahead, both_scores, predicted_by
 from symlift.search.problem import Halves, split_halves
 from symlift.search.rows import score_rows
@@ -21,6 +21,7 @@ from symlift.search.triage import Triage, triage
 from symlift.solvers.contract import Evidence, Placement, Progress, Solution, Stage, Trace
 from symlift.solvers.sphere.angles import (
     NEAR,
+    axes_by_kernel,
     by_kernel,
     by_paths,
     great_circles,
@@ -28,6 +29,7 @@ from symlift.solvers.sphere.angles import (
     legendre_values,
     paths_between,
     profiles_of,
+    same_axes,
     same_places,
     spherical_scaling,
 )
@@ -36,6 +38,8 @@ from symlift.statistics.correlations import correlations
 __all__ = [
     "SpherePlaces",
     "along_paths",
+    "angle_classes",
+    "axes_places",
     "beyond_circles",
     "field_degree",
     "places_of",
@@ -50,6 +54,9 @@ FEWEST = 8
 # starts that are refined by all correlations, and numbers of near columns by profiles
 _STARTS, _PROFILES = 3, 2
 _BY_PROFILE = "profiles over"
+# random starts of axes, and those that go on: of 12 on 64 directions of diffusion, one ended at the
+# best places
+_AXES_STARTS = (80, 8)
 # columns next to a column where places are spread over a surface: the mean of any triangulation
 _NEXT = 6
 
@@ -168,12 +175,28 @@ def _predicts_more(halves: Halves, u: NDArray, other: NDArray, errors: float) ->
     return bool(lead.mean() >= errors * lead.std(ddof=1) / math.sqrt(len(lead)) and lead.any())
 
 
-def beyond_circles(halves: Halves, u: NDArray) -> float:
+def axes_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
+    """The same for axes, by all correlations."""
+    c, c_held = halves.correlations
+    if len(c) < FEWEST:
+        return None
+    u, other = (axes_by_kernel(one, KERNEL, *_AXES_STARTS) for one in (c, c_held))
+    scores = both_scores(halves, np.arange(len(u)), angle_classes(u, True))
+    circle = beyond_circles(halves, u, True) < settings.errors
+    return SpherePlaces(u, same_axes(u, other), scores, circle, "axes")
+
+
+def angle_classes(u: NDArray, axes: bool = False) -> DistanceClasses:
+    """Classes of the angles between unit vectors u (d, 3), or between axes."""
+    return distance_classes((u[:, :, None] * u[:, None]).reshape(len(u), 9) if axes else u)
+
+
+def beyond_circles(halves: Halves, u: NDArray, axes: bool = False) -> float:
     """Standard errors by which places u explain more on held-out rows than the best circle does."""
     own = np.arange(len(u))
-    whole = both_scores(halves, own, distance_classes(u)).all
+    whole = both_scores(halves, own, angle_classes(u, axes)).all
     circles = great_circles(u, halves.correlations[0])
-    flat = [both_scores(halves, own, distance_classes(one)).all for one in circles]
+    flat = [both_scores(halves, own, angle_classes(one, axes)).all for one in circles]
     return min(ahead(whole, one, over_columns=True) for one in flat)
 
 
@@ -196,17 +219,19 @@ def solve_places(
         )
     progress("place", 0.3)
     halves = split_halves(rows, column, settings)
-    best = sphere_places(halves, settings)
+    best = (axes_places if grid.axes else sphere_places)(halves, settings)
     if best is None:
         return None
     progress("finish", 0.8)
     own = c[np.ix_(column, column)]
     u = framed_places(_on_all_rows(best, own))
+    if grid.axes:  # of the two ends, the northern one
+        u = np.where(u[:, 2:] < 0, -u, u)
     if not np.allclose(np.linalg.norm(u, axis=1), 1):  # columns that are all alike, or never met
         return None
     degree = field_degree(grid, len(column))
-    sphere = Sphere(degree)
-    E, mean = _predicted(np.asarray(X), u, own, column, degree)
+    sphere = Sphere(degree, axes=grid.axes)
+    E, mean = _predicted(np.asarray(X), u, own, column, sphere)
     score = best.scores.all
     several = len(score.noise)
     evidence = Evidence(
@@ -228,6 +253,8 @@ def solve_places(
 
 def _on_all_rows(best: SpherePlaces, c: NDArray) -> NDArray[np.float64]:
     """The same places by the correlations of all rows."""
+    if best.by == "axes":
+        return by_kernel(best.u, c, KERNEL, True)[0]
     if best.by == "angles":
         return by_kernel(best.u, c, KERNEL)[0]
     near = int(best.by.rpartition(" ")[2])
@@ -252,11 +279,13 @@ def framed_places(u: NDArray) -> NDArray[np.float64]:
 def field_degree(grid: Sphere, columns: int) -> int:
     """The degree of the field between the columns: the one given, or as many as columns allow."""
     most = max(math.isqrt(columns) - 1, 1)
-    return min(most, KERNEL, MAX_DEGREE) if grid.degree is None else grid.degree
+    degree = min(most, KERNEL, MAX_DEGREE) if grid.degree is None else grid.degree
+    # fields on a projective plane have no odd degrees
+    return max(degree - degree % 2, 1) if grid.axes else degree
 
 
 def _predicted(
-    X: NDArray, u: NDArray, c: NDArray, column: NDArray, degree: int
+    X: NDArray, u: NDArray, c: NDArray, column: NDArray, sphere: Sphere
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """E ((L + 1)², d), which predicts coefficients of the field from columns, and their means.
 
@@ -266,7 +295,7 @@ def _predicted(
     rows = np.asarray(X, dtype=np.float64)
     mean = np.nan_to_num(np.nanmean(rows, axis=0))
     spread = np.nanstd(rows[:, column], axis=0)
-    a = kernel_of(u, c, KERNEL)
+    a, degree = kernel_of(u, c, KERNEL, sphere.axes), sphere.known_degree
     ell, every = degrees_of(KERNEL), real_harmonics(u, KERNEL)
     # P_l(cos θ) = 4π/(2l + 1) Σ_m Y_lm Y_lm
     variance = (4 * math.pi * a / (2 * np.arange(KERNEL + 1) + 1))[ell]
