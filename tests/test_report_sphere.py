@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pages.browser import Browser, find_chromium
 from symlift import LatentDomain, load
 from symlift.cli import app
 from symlift.core.rotations import RotationGroup
@@ -137,16 +135,6 @@ def test_plots_of_a_sphere(dense, placed):
 
 
 # -- in a browser ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium is installed: the page is not looked at in a browser")
-    browser = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 PIXELS = "document.getElementById('lifted').toDataURL()"

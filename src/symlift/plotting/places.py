@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symlift.core.domain import Scattered
 from symlift.core.sphere import Sphere
@@ -100,15 +101,7 @@ def _scattered(axes: Axes, placement: Placement) -> None:
         rows, columns = placement.grid.shape
         axes.set(xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
     axes.grid(alpha=0.3)
-    if len(on) <= _MOST_NAMES:
-        for column, a, b in zip(on.tolist(), x, y, strict=True):
-            axes.annotate(
-                _name(placement, column),
-                (a, b),
-                (3, 3),
-                textcoords="offset points",
-                fontsize="x-small",
-            )
+    _name_dots(axes, placement, on, x, y)
 
 
 def _on_sphere(axes: Axes, placement: Placement) -> None:
@@ -128,15 +121,21 @@ def _on_sphere(axes: Axes, placement: Placement) -> None:
     value_scale(axes, dots, "confidence")
     axes.set(xticks=[], yticks=[], xlabel="front and back of the sphere")
     axes.set_aspect("equal")
-    if len(on) <= _MOST_NAMES:
-        for column, a, b in zip(on.tolist(), across, up, strict=True):
-            axes.annotate(
-                _name(placement, column),
-                (a, b),
-                (3, 3),
-                textcoords="offset points",
-                fontsize="x-small",
-            )
+    _name_dots(axes, placement, on, across, up)
+
+
+def _name_dots(axes: Axes, placement: Placement, on: NDArray, x: NDArray, y: NDArray) -> None:
+    """Names next to dots, where they fit."""
+    if len(on) > _MOST_NAMES:
+        return
+    for column, a, b in zip(on.tolist(), x, y, strict=True):
+        axes.annotate(
+            _name(placement, column),
+            (a, b),
+            (3, 3),
+            textcoords="offset points",
+            fontsize="x-small",
+        )
 
 
 def _along(axes: Axes, placement: Placement) -> None:
