@@ -81,7 +81,11 @@ def demo(
 def recover(
     data: DataFile,
     grid: Annotated[
-        str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6; scattered, sphere, projective; or auto.", show_default="auto")
+        str | None,
+        typer.Option(
+            help="Its shape: 63, 15x15, 6x6x6; scattered, sphere, projective; or auto.",
+            show_default="auto",
+        ),
     ] = None,
     periodic: Annotated[
         bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")

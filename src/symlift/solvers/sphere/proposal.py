@@ -23,6 +23,8 @@ __all__ = ["field_on_sphere", "flattened", "sphere_in_pool"]
 
 # fewest columns for which a sphere is proposed, and most: a descent over all pairs takes seconds
 _FEWEST, _MOST = 20, 320
+# most columns of mixed fields: third moments grow with their cube, degree 9 takes 5 s
+_MOST_MIXED = 100
 # axes of volumes and of places in space
 _SPACE = 3
 # length of the mean of unit vectors that fill a half of the sphere: what fills less is a surface
@@ -89,7 +91,7 @@ def field_on_sphere(X: NDArray, progress: Progress = no_progress) -> tuple[Spher
     Runs of 1, 3, 5, … equal variances propose it. Linear mixings destroy them, and are not tried.
     """
     side = math.isqrt(X.shape[1])
-    if side * side != X.shape[1] or X.shape[1] < _FEWEST:
+    if side * side != X.shape[1] or not _FEWEST <= X.shape[1] <= _MOST_MIXED:
         return None
     try:
         degree = highest_degree(X, Sphere(), "orthogonal")
