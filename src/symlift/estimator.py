@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,9 +42,6 @@ from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.plan import plan_fit
 from symlift.solvers.registry import TRAINED, canonical, get_solver
 from symlift.statistics.prediction import GapFiller
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["LatentDomain"]
 
