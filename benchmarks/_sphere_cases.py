@@ -13,6 +13,7 @@ from symlift import LatentDomain
 from symlift.core.linalg import polar
 from symlift.datasets import Observations, gsn, random_linear, random_orthogonal, sphere_noise
 from symlift.metrics import generator_similarity, signal_recovery
+from symlift.solvers.sphere.angles import same_places
 
 # samples that are compared with the truth
 _COMPARED = 5000
@@ -46,6 +47,29 @@ def columns(where: str, noise: float, dead: float, seed: int) -> dict[str, Any]:
         # the radius of a cap shows in its curvature alone: the same after one factor of all angles
         "right_scaled": round(max(_in_place(u, truth, living, f) for f in _FACTORS), 4),
     }
+
+
+def dipoles(depth: float, far: float, seed: int) -> dict[str, Any]:
+    """Columns on a cap that see radial fields of dipoles under it, as magnetometers do, and three
+    far sources that reach all of them.
+    """
+    rng = np.random.default_rng([seed, 40])
+    truth = _points("cap", rng)
+    source = rng.normal(size=(300, 3))
+    source *= (1 - depth) / np.linalg.norm(source, axis=1, keepdims=True)
+    moment = np.cross(rng.normal(size=source.shape), source)
+    gain = truth @ moment.T / np.linalg.norm(truth[:, None] - source, axis=2) ** 3
+    X = rng.laplace(size=(4000, 300)) @ (gain / (gain.std() * np.sqrt(300))).T
+    for _ in range(3):
+        v, w = rng.normal(size=(2, 3))
+        reach = 1 + truth @ v + (truth @ w) ** 2
+        X += far * np.outer(rng.normal(size=len(X)), reach / np.sqrt(np.mean(reach**2)))
+    X += 0.2 * rng.normal(size=X.shape)
+    est, record = fitted(X, mixing="shuffled")
+    placed = est.placement_
+    on = np.zeros(0, dtype=int) if placed is None else np.flatnonzero(~placed.left_out)
+    agreement = same_places(placed.coordinates[on], truth[on]) if placed is not None else 0.0
+    return record | {"placed": len(on), "agreement": round(agreement, 4)}
 
 
 def _points(where: str, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ import _grid_cases as grid_cases
 from _array_cases import Case
 from _common import RESULTS
 from symlift import LatentDomain, Placement
-from symlift.core.domain import Scattered
+from symlift.core.domain import Domain
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning
 from symlift.solvers.fast.propose import propose_grid
@@ -420,7 +420,7 @@ def grid_record(name: str, seed: int) -> dict[str, Any]:
     return record
 
 
-def _axes(grid: Grid | Scattered) -> list[list[Any]]:
+def _axes(grid: Domain) -> list[list[Any]]:
     """Axes of a grid in no order: which is first cannot be known."""
     return sorted([n, wraps] for n, wraps in zip(grid.shape, grid.periodic, strict=True))
 

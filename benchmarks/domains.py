@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from _common import RESULTS, write
-from _sphere_cases import columns, dense, no_sphere
+from _sphere_cases import columns, dense, dipoles, no_sphere
 
 Run = Callable[[int], dict[str, Any]]
 
@@ -63,6 +63,15 @@ ROWS = [
         for noise, dead in ((0.3, 0.0), (0.3, 0.2), (1.0, 0.2))
     ),
     *(
+        Row(
+            f"a cap over dipoles at depth {depth:g}, far sources {far:g}",
+            "agreement of places ≥ 0.9",
+            partial(dipoles, depth, far),
+        )
+        for depth in (0.2, 0.35, 0.5)
+        for far in (0.0, 1.0)
+    ),
+    *(
         Row(f"no sphere: {kind}", "never present", partial(no_sphere, kind))
         for kind in (
             "gaussian field",
@@ -77,7 +86,7 @@ ROWS = [
 ]
 # numbers for which small values are the worst, and those for which large ones are
 _SMALL, _LARGE = (
-    ("r", "r_detail", "similarity", "right", "right_scaled", "score"),
+    ("r", "r_detail", "similarity", "right", "right_scaled", "agreement", "score", "placed"),
     ("cpu", "confidence"),
 )
 

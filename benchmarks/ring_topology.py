@@ -39,8 +39,8 @@ def components(X: NDArray) -> NDArray[np.float64]:
 
 def scores(X: NDArray) -> dict[str, float]:
     """Every score of one set of rows."""
-    from dreimac import CircularCoords  # type: ignore[import-not-coordinates]
-    from ripser import ripser  # type: ignore[import-not-coordinates]
+    from dreimac import CircularCoords
+    from ripser import ripser
 
     rng, points = np.random.default_rng(0), components(np.asarray(X, dtype=np.float64))
     with warnings.catch_warnings():
@@ -124,8 +124,8 @@ def main(names: list[str]) -> None:
         cases += [(family, seed) for seed in NULL_SEEDS[len(RING_SEEDS) :] for family in NULLS]
         recorded(FOLDER / "topology.jsonl", cases, lambda case: draw(*case).X)
     if "noise" in (names or ["noise"]):
-        cases = [(level, seed) for level in NOISE for seed in NOISE_SEEDS]
-        recorded(FOLDER / "topology_noise.jsonl", cases, lambda case: noisy_ring(*case))
+        noisy = [(level, seed) for level in NOISE for seed in NOISE_SEEDS]
+        recorded(FOLDER / "topology_noise.jsonl", noisy, lambda case: noisy_ring(*case))
 
 
 if __name__ == "__main__":

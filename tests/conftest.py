@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+from pages.browser import Browser, find_chromium
 
 settings.register_profile("symlift", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000, derandomize=False)
@@ -46,3 +49,13 @@ def roundings(precision: type[np.floating]) -> float:
 def _own_cache(tmp_path_factory, monkeypatch):
     """No test reads or writes the user's cache of experiments."""
     monkeypatch.setenv("SYMLIFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium is installed: the page is not looked at in a browser")
+    browser = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 import pytest
 from scipy.sparse import eye_array
 
-from pages.browser import Browser, find_chromium
+from pages.browser import Browser
 from symlift import LatentDomain, load
 from symlift._estimator_file import (
     EstimatorRecord,
@@ -1008,16 +1007,6 @@ def test_places_that_do_not_fit_are_left_out(tmp_path: Path, damage: str) -> Non
 
 
 # -- in a browser ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium is installed: the page is not looked at in a browser")
-    browser = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 CHECKSUM = "document.getElementById('lifted').dataset.checksum"

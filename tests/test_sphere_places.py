@@ -13,12 +13,14 @@ from symlift.core.linalg import polar
 from symlift.core.sphere import spread_points
 from symlift.datasets import gsn, sphere_noise
 from symlift.errors import FitWarning
+from symlift.solvers.sphere import places as sphere_module
 from symlift.solvers.sphere.angles import (
     by_kernel,
     by_paths,
     great_circles,
     kernel_of,
     legendre_values,
+    profiles_of,
     same_places,
     spherical_scaling,
 )
@@ -189,6 +191,64 @@ def test_other_columns_are_never_present_on_a_sphere(name):
     assert diagnosis.verdict is Verdict.ABSENT
     if name == "ring":
         assert "circle" in diagnosis.next_steps[0].text
+
+
+def dipoles(seed: int, depth: float, far: float) -> tuple[np.ndarray, np.ndarray]:
+    """Radial fields of dipoles under a cap, as magnetometers see them, and three far sources that
+    reach all columns, unevenly: points and rows.
+    """
+    rng = np.random.default_rng([seed, 7])
+    z, turn = rng.uniform(np.cos(1.2), 1, 60), rng.uniform(0, 2 * np.pi, 60)
+    ring = np.sqrt(1 - z * z)
+    u = np.stack([ring * np.cos(turn), ring * np.sin(turn), z], axis=1)
+    source = rng.normal(size=(300, 3))
+    source *= (1 - depth) / np.linalg.norm(source, axis=1, keepdims=True)
+    moment = np.cross(rng.normal(size=source.shape), source)
+    gain = u @ moment.T / np.linalg.norm(u[:, None] - source, axis=2) ** 3
+    X = rng.laplace(size=(2000, 300)) @ (gain / (gain.std() * np.sqrt(300))).T
+    X += 0.2 * rng.normal(size=X.shape)
+    rng = np.random.default_rng([seed, 9])
+    for _ in range(3):
+        v, w = rng.normal(size=(2, 3))
+        reach = 1 + u @ v + (u @ w) ** 2
+        X += far * np.outer(rng.normal(size=2000), reach / np.sqrt(np.mean(reach**2)))
+    return u, X
+
+
+@pytest.mark.parametrize("depth", [0.2, 0.35, 0.5])
+def test_columns_that_see_dipoles_are_placed(depth):
+    u, X = dipoles(0, depth, 0.0)
+    est = LatentDomain(grid="sphere", mixing="shuffled", random_state=0).fit(X)
+    assert same_places(est.placement_.coordinates, u) > 0.9
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_profiles_hardly_notice_what_reaches_all_columns(seed):
+    _, X = dipoles(seed, 0.35, 0.0)
+    common = 3 * np.random.default_rng(seed).normal(size=(len(X), 1))
+    alone, with_it = (np.corrcoef(rows.T) for rows in (X, X + common))
+    pairs = np.triu_indices(len(alone), 1)
+
+    def same(a, b):
+        return np.corrcoef(a[pairs], b[pairs])[0, 1]
+
+    assert np.abs(with_it - alone)[pairs].mean() > 0.5
+    assert same(profiles_of(alone), profiles_of(with_it)) > 0.9
+    # a column that is like no other has no profile
+    assert np.array_equal(profiles_of(np.eye(9)), np.eye(9))
+
+
+def test_places_by_profiles_are_taken_where_neighbours_predict_more_there(monkeypatch):
+    """Three far sources draw correlations on a surface of their own, which explains them."""
+    u, X = dipoles(1, 0.2, 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain(grid="sphere", mixing="shuffled", random_state=0).fit(X)
+        monkeypatch.setattr(sphere_module, "_predicts_more", lambda *_: False)
+        without = LatentDomain(grid="sphere", mixing="shuffled", random_state=0).fit(X)
+    assert "profiles" in est.trace_.chosen
+    assert same_places(est.placement_.coordinates, u) > 0.8
+    assert same_places(without.placement_.coordinates, u) < 0.3
 
 
 def test_too_few_columns_are_refused():

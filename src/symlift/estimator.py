@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,9 +42,6 @@ from symlift.solvers.plan import plan_domain, say_cost
 from symlift.solvers.registry import TRAINED, canonical, get_solver
 from symlift.statistics.prediction import GapFiller
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["LatentDomain"]
 
 # missing entries are predicted from statistics of at most so many rows; where the rows of the fit
@@ -63,8 +60,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     grid : "auto", int, tuple of int, str, Grid, Scattered or Sphere, default="auto"
         Shape of the grid: ``63``, ``(63,)``, ``(15, 15)``, ``(6, 6, 6)``, ``"15x15"``; or places
         without a grid, ``"scattered"`` in a plane and ``"scattered3"`` in space; or ``Sphere(5)``
-        and its rotations, ``"sphere"`` with a degree that is found. With "auto" lines, rings, grids
-        and scattered places compete.
+        and its rotations, ``"sphere"`` with a degree that is found, ``"projective"`` for columns
+        that are axes. With "auto" lines, rings, grids, scattered places and spheres compete.
     periodic : bool or sequence of bool, default=False
         Whether axes close on themselves: one flag, or one for each axis. A proposed grid ("auto")
         brings its own flags.
@@ -231,7 +228,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         say_cost(plan_domain(len(given), usable, asked, solver, self.mixing, seen.gaps, width), 3)
         grid, candidates = choose_grid(
             asked, self.periodic, seen.rows, varies,
-            self._places or canonical(self.solver) == "ring", rng, watch,
+            self._places or canonical(self.solver) == "ring", rng, watch, self._spheres,
         )  # fmt: skip
         constant = np.flatnonzero(~varies)
         if len(constant):
@@ -285,6 +282,12 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         no obstacle.
         """
         return canonical(self.solver) == "fast" and self.mixing in ("auto", "shuffled")
+
+    @property
+    def _spheres(self) -> tuple[bool, bool]:
+        """Whether spheres may be proposed: with columns as their points, or behind a rotation."""
+        one = canonical(self.solver) == "fast" and self.channels in ("auto", 1)
+        return one and self._places, one and self.mixing in ("auto", "orthogonal")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

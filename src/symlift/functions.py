@@ -113,7 +113,7 @@ def propose(X: ArrayLike, *, random_state: Any = None) -> tuple[GridCandidate, .
         raise InputError("X has fewer than 2 columns that vary: a grid needs at least 2")
     width = seen.rows.dtype.itemsize
     say_cost(plan_fit(len(seen.rows), int(seen.varies.sum()), None, width=width), 2)
-    proposed = propose_grid(seen.rows[:, seen.varies], rng)
+    proposed = propose_grid(seen.rows[:, seen.varies], rng, spheres=(True, True))
     return () if proposed is None else proposed.candidates
 
 

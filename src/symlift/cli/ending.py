@@ -8,6 +8,7 @@ from typing import Any
 
 from symlift._estimator_file import EstimatorRecord, read_estimator
 from symlift._watch import diagnosis_lines, trace_lines
+from symlift.core.domain import Domain
 from symlift.core.grid import Grid
 from symlift.errors import InputError
 from symlift.runs.answer import answer, command, parts_answer
@@ -28,13 +29,15 @@ def last_lines(run: Run, summary: dict[str, Any], data: str) -> Iterator[str]:
     if record.parts is not None:
         yield from _parts(record, summary)
         return
-    shape = record.domain if record.scattered else _shape(record.grid, record.periodic)
+    named = record.scattered or record.sphere is not None
+    shape = record.domain if named else _shape(record.grid, record.periodic)
     yield f"grid: {shape}{_sure(record.grid_confidence)}"
     if record.score is not None:
         yield f"score: {record.score:.4g} (higher is better, among fits of these rows on this grid)"
     yield f"run: {summary['run']}"
     yield ""
-    placement = _placement(run.folder, Grid(record.grid, record.periodic))
+    on = record.domain if record.sphere is not None else Grid(record.grid, record.periodic)
+    placement = _placement(run.folder, on)
     yield answer(record.domain, record.input.counted, placement, record.diagnosis)
     for name in ("placement", "signals"):
         if summary.get(name) is not None:
@@ -66,7 +69,7 @@ def _parts(record: RunRecord, summary: dict[str, Any]) -> Iterator[str]:
     parts = record.parts or []
     for k, part in enumerate(parts):
         verdict = "" if part.diagnosis is None else f": {part.diagnosis}"
-        shape = _shape(part.grid, part.periodic)
+        shape = part.domain if part.sphere is not None else _shape(part.grid, part.periodic)
         yield f"part {k}: {part.columns} columns, grid {shape}{verdict}"
     placed = sum(part.columns for part in parts)
     yield parts_answer(record.input.counted, len(parts), max(record.input.counted - placed, 0))
@@ -100,7 +103,7 @@ def _estimator(folder: Path) -> EstimatorRecord:
         return EstimatorRecord()
 
 
-def _placement(folder: Path, grid: Grid) -> Placement | None:
+def _placement(folder: Path, grid: Domain) -> Placement | None:
     record = _estimator(folder)
     try:
         return (

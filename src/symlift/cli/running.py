@@ -84,7 +84,11 @@ def demo(
 def recover(
     data: DataFile,
     grid: Annotated[
-        str | None, typer.Option(help="Its shape: 63, 15x15, 6x6x6, or auto.", show_default="auto")
+        str | None,
+        typer.Option(
+            help="Its shape: 63, 15x15, 6x6x6; scattered, sphere, projective; or auto.",
+            show_default="auto",
+        ),
     ] = None,
     periodic: Annotated[
         bool, typer.Option("--periodic", help="The grid closes on itself (ring, torus).")
@@ -389,7 +393,7 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "n": record.input.shape[0],
         "d": record.input.shape[1],
         "columns": record.input.counted,
-        "grid": str(record.domain) if record.scattered else record.grid,
+        "grid": str(record.domain) if record.scattered or record.sphere else record.grid,
         "periodic": record.periodic,
         "solver": record.solver,
         "seed": record.settings.seed,
@@ -420,7 +424,7 @@ def _part(part: PartRecord) -> dict[str, Any]:
     """One of several domains for programs."""
     return {
         "columns": part.columns,
-        "grid": part.grid,
+        "grid": part.grid if part.sphere is None else str(part.domain),
         "periodic": part.periodic,
         "verdict": None if part.diagnosis is None else part.diagnosis.verdict.value,
         "confidence": None if part.diagnosis is None else part.diagnosis.confidence,

@@ -32,6 +32,9 @@ class Sphere:
         the data.
     confidence : float, optional
         How reliable the sphere is, from 0 to 1. It is ignored when spheres are compared.
+    axes : bool, default=False
+        Whether a point and its antipode are one, as directions of diffusion are: the projective
+        plane, whose fields have even degrees only. For columns that are points.
 
     Raises
     ------
@@ -49,6 +52,7 @@ class Sphere:
 
     degree: int | None = None
     confidence: float | None = field(default=None, compare=False)
+    axes: bool = False
 
     def __post_init__(self) -> None:
         if self.degree is None:
@@ -64,7 +68,8 @@ class Sphere:
         object.__setattr__(self, "degree", whole)
 
     def __str__(self) -> str:
-        return "sphere" if self.degree is None else f"sphere of degree {self.degree}"
+        name = "projective plane" if self.axes else "sphere"
+        return name if self.degree is None else f"{name} of degree {self.degree}"
 
     @property
     def known_degree(self) -> int:
@@ -143,7 +148,8 @@ class Sphere:
         Parameters
         ----------
         grid : object
-            A `Sphere`, or the word ``"sphere"``, with a degree if you like: ``"sphere5"``.
+            A `Sphere`, or the word ``"sphere"``, with a degree if you like: ``"sphere5"``;
+            ``"projective"`` for one whose antipodes are the same.
 
         Returns
         -------
@@ -153,13 +159,18 @@ class Sphere:
         Examples
         --------
         >>> Sphere.given("sphere5"), Sphere.given((3, 4))
-        (Sphere(degree=5, confidence=None), None)
+        (Sphere(degree=5, confidence=None, axes=False), None)
+        >>> str(Sphere.given("projective"))
+        'projective plane'
         """
         if isinstance(grid, Sphere):
             return grid
-        if not isinstance(grid, str) or not grid.strip().lower().startswith("sphere"):
+        text = grid.strip().lower() if isinstance(grid, str) else ""
+        if text == "projective":
+            return cls(axes=True)
+        if not text.startswith("sphere"):
             return None
-        degree = grid.strip().lower().removeprefix("sphere")
+        degree = text.removeprefix("sphere")
         if degree and not (degree.isascii() and degree.isdigit() and len(degree) < 4):
             raise InputError(f"grid {grid!r} is not understood: write sphere, or sphere5")
         return cls(int(degree) if degree else None)

@@ -9,19 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from symlift.core.sphere import Sphere
 from symlift.diagnosis.confidence import CURVES
 from symlift.diagnosis.contract import Diagnosis, NextStep, Test, Verdict
 from symlift.diagnosis.measures import Sample, take_sample
 from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.verdict import BARRED, DOUBTED
-from symlift.search.criterion import DistanceClasses, distance_classes
+from symlift.search.criterion import DistanceClasses
 from symlift.search.problem import Halves
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.sphere.angles import same_places
-from symlift.solvers.sphere.places import beyond_circles, places_of
+from symlift.solvers.sphere.places import (
+    angle_classes,
+    axes_places,
+    beyond_circles,
+    places_of,
+)
 
 __all__ = ["check_places_on_sphere", "diagnose_places_on_sphere"]
 
@@ -92,7 +98,8 @@ def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:
             _at_least("confidence", 0.0, DEFAULT.confident),
         )
     u = np.asarray(rows.coordinates)
-    settled = _agreement(rows.halves)
+    axes = isinstance(solution.model.grid, Sphere) and solution.model.grid.axes
+    settled = _agreement(rows.halves, axes)
     measures = replace(measure_places(rows, np.random.default_rng(0)), settled=settled)
     real = measures.across if measures.z >= DEFAULT.significant else 0.0
     limit = DEFAULT.stationarity_of_ranks + DEFAULT.stationarity_of_ranks_rows / max(
@@ -105,7 +112,7 @@ def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:
         _at_least(
             "locality_beyond_control", measures.fitted - measures.control, DEFAULT.beyond_control
         ),
-        _at_least("beyond_a_circle", beyond_circles(rows.halves, u), PlaceSettings().errors),
+        _at_least("beyond_a_circle", beyond_circles(rows.halves, u, axes), PlaceSettings().errors),
         Test(
             "stationarity",
             round(still, 4),
@@ -152,15 +159,18 @@ def _placed_rows(placement: Placement | None, sample: Sample) -> PlacedRows | No
         return None
     halves = Halves(rows, np.arange(len(column)), first, second, PlaceSettings().ridges)
     u = placement.coordinates[column]
-    near = distance_classes(u)
+    near = angle_classes(u, isinstance(placement.grid, Sphere) and placement.grid.axes)
     # a column is at no angle to itself: a class of its own, where moments hold its noise, too
     index = np.where(np.eye(len(u), dtype=bool), 0, near.index + 1).astype(np.int32)
     classes = DistanceClasses(index, near.classes + 1)
     return PlacedRows(rows, column, np.arange(len(column)), classes, halves, u)
 
 
-def _agreement(halves: Halves) -> float:
+def _agreement(halves: Halves, axes: bool) -> float:
     """The best agreement of places that the two halves of the rows give, over ways to find them."""
+    if axes:
+        placed = axes_places(halves, PlaceSettings())
+        return 0.0 if placed is None else placed.agreement
     one, other = (places_of(c) for c in halves.correlations)
     return max(
         (same_places(u, other[name]) for name, u in one.items() if name in other), default=0.0

@@ -10,8 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from symlift._notebook import larger_is_better, on_scale
 from symlift.core.domain import Scattered, lattice_of
 from symlift.core.grid import Grid
+from symlift.core.harmonics import real_harmonics
+from symlift.core.rotations import RotationGroup
+from symlift.core.sphere import Sphere
 from symlift.diagnosis import Diagnosis
 from symlift.errors import InputError
+from symlift.metrics.sphere import to_coefficients
 from symlift.plotting.pieces import (
     check_fitted,
     flat_picture,
@@ -36,7 +40,9 @@ _PASSED, _FAILED = "#2e8b62", "#c0504a"
 def plot_signals(
     est: LatentDomain, X: ArrayLike | None = None, ax: Axes | None = None, *, count: int = 8
 ) -> Axes:
-    """Plot recovered signals: curves on a line or ring, grey images on a plane or in a volume.
+    """Plot recovered signals: curves on a line or ring, grey images elsewhere.
+
+    Fields on a sphere are shown on its two halves, the front above the back.
 
     Parameters
     ----------
@@ -70,6 +76,8 @@ def plot_signals(
     3
     """
     rows = shown_rows(est, X)[:count]
+    if isinstance(est.grid_, Sphere):
+        return _on_globes(given_axes(ax), est.grid_, est.transform(rows))
     fields = est.to_grid(est.transform(rows))
     if est.n_channels_ > 1:
         fields = fields[..., 0]
@@ -95,6 +103,33 @@ def plot_signals(
         ylabel="recovered value, one signal below another",
     )
     axes.set_yticks(-step * np.arange(len(fields)), [str(number) for number in range(len(fields))])
+    return axes
+
+
+# pixels across one half of a globe
+_HALF = 96
+
+
+def _on_globes(axes: Axes, sphere: Sphere, fields: NDArray) -> Axes:
+    """Fields (n, points) on globes: the front above, the back below, z upwards, seen from -y."""
+    at = (np.arange(_HALF) + 0.5) * 2.1 / _HALF - 1.05
+    x, z = np.meshgrid(at, at)
+    inside = x * x + z * z < 1
+    depth = np.sqrt(np.maximum(1 - x * x - z * z, 0))[inside]
+    c = to_coefficients(fields, sphere)
+    picture = np.full((2 * _HALF, _HALF * len(fields)), np.nan)
+    for lower, way in ((_HALF, -1.0), (0, 1.0)):  # rows count upwards
+        points = np.stack([-way * x[inside], way * depth, z[inside]], axis=1)
+        values = c @ real_harmonics(points, sphere.known_degree).T
+        for number, field in enumerate(values):
+            part = picture[lower : lower + _HALF, number * _HALF : (number + 1) * _HALF]
+            part[inside] = field
+    image = axes.imshow(picture, cmap="gray", origin="lower")
+    value_scale(axes, image, "recovered value")
+    axes.set(
+        xlabel=f"{len(fields)} fields, side by side", xticks=[],
+        yticks=[_HALF / 2, 3 * _HALF / 2], yticklabels=["back", "front"],
+    )  # fmt: skip
     return axes
 
 
@@ -129,8 +164,8 @@ def plot_generators(
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; new ones by default.
     on_grid : bool, default=True
-        Whether to plot W L W⁺, in the order of the grid's points, or L itself, in that of the
-        columns.
+        Whether to plot W L W⁺, in the order of the grid's points (of a sphere: among its spherical
+        harmonics, degree by degree), or L itself, in that of the columns.
 
     Returns
     -------
@@ -157,7 +192,9 @@ def plot_generators(
             f"axis {axis} does not exist, the grid {grid} has {grid.ndim}: count from 0"
         )
     L, name = est.generators_[axis], "column"
-    if on_grid:
+    if on_grid and isinstance(grid, Sphere):
+        L, name = RotationGroup(grid.known_degree).generators()[axis], "harmonic"
+    elif on_grid:
         W = est.lifting_map_
         L, name = W @ L @ np.linalg.pinv(W, rcond=1e-6), "grid point"
     limit = float(np.percentile(np.abs(L), 99.5)) or float(np.abs(L).max()) or 1.0

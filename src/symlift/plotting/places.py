@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symlift.core.domain import Scattered
+from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.plotting.pieces import check_fitted, flat_picture, given_axes, value_scale
 from symlift.solvers.contract import Placement
@@ -26,7 +28,7 @@ _OFF_GRID = 0.05
 
 
 def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
-    """Plot where each column sits, on a line, a ring or a plane, coloured by confidence.
+    """Plot where each column sits, on a line, a ring, a plane or a sphere, coloured by confidence.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ def plot_placement(est: LatentDomain, ax: Axes | None = None) -> Axes:
         f"{len(placement.point) - left_out} columns placed"
         + (f", {left_out} left out" if left_out else "")
     )
-    if placement.grid.ndim == 1:
+    if isinstance(placement.grid, Sphere):
+        _on_sphere(axes, placement)
+    elif placement.grid.ndim == 1:
         _along(axes, placement)
     elif isinstance(placement.grid, Scattered) or (
         placement.grid.ndim == 2 and _between_points(placement)
@@ -97,15 +101,41 @@ def _scattered(axes: Axes, placement: Placement) -> None:
         rows, columns = placement.grid.shape
         axes.set(xlim=(-0.7, columns - 0.3), ylim=(rows - 0.3, -0.7))
     axes.grid(alpha=0.3)
-    if len(on) <= _MOST_NAMES:
-        for column, a, b in zip(on.tolist(), x, y, strict=True):
-            axes.annotate(
-                _name(placement, column),
-                (a, b),
-                (3, 3),
-                textcoords="offset points",
-                fontsize="x-small",
-            )
+    _name_dots(axes, placement, on, x, y)
+
+
+def _on_sphere(axes: Axes, placement: Placement) -> None:
+    """Columns on both halves of a sphere, side by side, areas true: z upwards, seen from -y."""
+    on = np.flatnonzero(~placement.left_out)
+    x, y, z = placement.coordinates[on].T
+    back = y > 0
+    length = 1 / np.sqrt(1 + np.abs(y))
+    across, up = np.where(back, 2.2 - x * length, x * length), z * length
+    turn = np.linspace(0, 2 * np.pi, 181)
+    for middle in (0.0, 2.2):
+        axes.plot(middle + np.cos(turn), np.sin(turn), color="0.7", linewidth=0.8, zorder=1)
+    dots = axes.scatter(
+        across, up, c=placement.confidence[on], cmap="Blues", vmin=0, vmax=1, edgecolors="0.5",
+        zorder=2,
+    )  # fmt: skip
+    value_scale(axes, dots, "confidence")
+    axes.set(xticks=[], yticks=[], xlabel="front and back of the sphere")
+    axes.set_aspect("equal")
+    _name_dots(axes, placement, on, across, up)
+
+
+def _name_dots(axes: Axes, placement: Placement, on: NDArray, x: NDArray, y: NDArray) -> None:
+    """Names next to dots, where they fit."""
+    if len(on) > _MOST_NAMES:
+        return
+    for column, a, b in zip(on.tolist(), x, y, strict=True):
+        axes.annotate(
+            _name(placement, column),
+            (a, b),
+            (3, 3),
+            textcoords="offset points",
+            fontsize="x-small",
+        )
 
 
 def _along(axes: Axes, placement: Placement) -> None:

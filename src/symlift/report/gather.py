@@ -58,7 +58,7 @@ class RunContents:
     @property
     def domain(self) -> Domain:
         """The domain: scattered places, or the grid of the model."""
-        grid = self.model.lattice
+        grid = self.model.grid
         return Scattered(grid.ndim) if self.estimator.scattered else grid
 
     @property

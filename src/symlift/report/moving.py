@@ -11,12 +11,20 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from symlift.core.group import TranslationGroup, plane_basis, spread_filter
+from symlift.core.sphere import Sphere
 from symlift.report import draw
 from symlift.report.gather import RunContents
 from symlift.report.signals import shown_samples
 from symlift.statistics.units import shared_range
 
-__all__ = ["move_panel", "move_payload", "plane_coordinates"]
+__all__ = [
+    "move_panel",
+    "move_payload",
+    "plane_coordinates",
+    "script_bytes",
+    "script_floats",
+    "script_json",
+]
 
 _MOST_SAMPLE_NUMBERS = 200_000  # plane coordinates in the page, as float32: about 1 MB of base64
 _MOST_OBSERVATION_NUMBERS = 300_000  # entries of E⁺Q in the page, as int16: about 0.8 MB of base64
@@ -24,7 +32,7 @@ _MOST_OBSERVATION_NUMBERS = 300_000  # entries of E⁺Q in the page, as int16: a
 
 def move_panel(run: RunContents) -> dict[str, Any] | None:
     """Sliders, samples and data of the panel; None where the model is too large for a page."""
-    if run.is_large:
+    if run.is_large or isinstance(run.model.grid, Sphere):
         return None
     grid = run.model.grid
     payload = move_payload(run)
@@ -75,10 +83,10 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         "periodic": list(grid.periodic),
         "dimension": D,
         "samples": samples,
-        "coordinates": _floats(coordinates),
-        "theta": _floats(group.theta),
-        "r": _floats(model.r),
-        "ink": _bytes(draw.GREY),
+        "coordinates": script_floats(coordinates),
+        "theta": script_floats(group.theta),
+        "r": script_floats(model.r),
+        "ink": script_bytes(draw.GREY),
         "pixels": _pixels(draw.pixel_map(grid.size, grid.shape)) if kind == "image" else None,
         "observation": None,
         # columns in other units do not set the scale of the rest
@@ -97,25 +105,31 @@ def move_payload(run: RunContents) -> dict[str, Any]:
         payload["observation"] = {
             "size": len(seen),
             "unit": unit,
-            "matrix": _bytes(np.round(back / unit).astype("<i2")),
-            "mean": _floats(model.mean[seen]),
+            "matrix": script_bytes(np.round(back / unit).astype("<i2")),
+            "mean": script_floats(model.mean[seen]),
             "span": [*shared_range(run.observed[chosen][:, seen])],
             "pixels": _pixels(draw.pixel_map(len(seen), grid.shape)) if kind == "image" else None,
         }
     return payload
 
 
-def _floats(values: NDArray) -> str:
+def script_floats(values: NDArray) -> str:
+    """Numbers as base64 of little-endian float32."""
     with np.errstate(over="ignore"):
-        return _bytes(np.ascontiguousarray(values, dtype="<f4"))
+        return script_bytes(np.ascontiguousarray(values, dtype="<f4"))
 
 
-def _bytes(values: NDArray) -> str:
+def script_bytes(values: NDArray) -> str:
+    """The bytes of an array as base64."""
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
 def _pixels(index: NDArray[np.int32]) -> dict[str, Any]:
-    return {"rows": index.shape[0], "columns": index.shape[1], "index": _bytes(index.astype("<i4"))}
+    return {
+        "rows": index.shape[0],
+        "columns": index.shape[1],
+        "index": script_bytes(index.astype("<i4")),
+    }
 
 
 def script_json(value: Any) -> Markup:

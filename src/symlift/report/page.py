@@ -21,11 +21,12 @@ from markupsafe import Markup
 import symlift
 from symlift._estimator_file import EstimatorRecord
 from symlift._parts_file import PARTS_FILE
-from symlift.core.domain import Domain, Scattered, domain_words
-from symlift.core.grid import Grid
+from symlift.core.domain import Domain, domain_words
 from symlift.core.model import LiftedModel
+from symlift.core.sphere import Sphere
 from symlift.report import facts
 from symlift.report.gather import RunContents, number, read_run
+from symlift.report.globe import globe_gallery, globe_panel
 from symlift.report.moving import move_panel
 from symlift.report.places import places_panel
 from symlift.report.several import part_pages
@@ -96,7 +97,9 @@ def _write(run: RunContents, target: Path) -> Path:
 
 def render(run: RunContents) -> str:
     """The page as text."""
-    css, move, save, template = _parts()
+    css, grids, globe, save, template = _parts()
+    on_sphere = isinstance(run.model.grid, Sphere)
+    move = globe if on_sphere else grids
     return template.render(
         css=Markup(css),  # noqa: S704 - our own files
         js=Markup(move),  # noqa: S704
@@ -109,17 +112,18 @@ def render(run: RunContents) -> str:
         header=_header(run),
         alternatives=_alternatives(run),
         verdict=verdict_panel(run),
-        gallery=gallery_panel(run),
+        gallery=globe_gallery(run) if on_sphere else gallery_panel(run),
         no_samples=run.notes.get("samples"),
         places=places_panel(run),
         ring=ring_of(run),
         large=_large(run),
         move=move_panel(run),
+        globe=globe_panel(run),
         generators=generators_panel(run),
         spectrum=spectrum_panel(run),
-        moments=None if run.is_large else moments_panel(run),
+        moments=None if run.is_large or on_sphere else moments_panel(run),
         convergence=_convergence(run),
-        reading=how_to_read(run.model.lattice),
+        reading=how_to_read(run.model.grid),
         take=take_panel(run),
         footer=_footer(run),
         notes=_notes(run),
@@ -127,11 +131,13 @@ def render(run: RunContents) -> str:
 
 
 @cache
-def _parts() -> tuple[str, str, str, jinja2.Template]:
+def _parts() -> tuple[str, str, str, str, jinja2.Template]:
     """Style, scripts and template of every page."""
     here = files("symlift.report")
-    names = ("report.css", "report.js", "save.js", "template.html.j2")
-    css, move, save, text = (here.joinpath(name).read_text(encoding="utf-8") for name in names)
+    names = ("report.css", "report.js", "globe.js", "save.js", "template.html.j2")
+    css, move, globe, save, text = (
+        here.joinpath(name).read_text(encoding="utf-8") for name in names
+    )
     environment = jinja2.Environment(
         autoescape=True,
         trim_blocks=True,
@@ -139,7 +145,7 @@ def _parts() -> tuple[str, str, str, jinja2.Template]:
         undefined=jinja2.StrictUndefined,
         loader=None,
     )
-    return css, move, save, environment.from_string(text)
+    return css, move, globe, save, environment.from_string(text)
 
 
 def _header(run: RunContents) -> dict[str, Any]:
@@ -215,7 +221,7 @@ def _runners(compared: Sequence[GridCandidate], grid: Domain) -> list[dict[str, 
     shown = []
     for one in compared[:_MOST_RUNNERS]:
         share = number(one.share)
-        other = Scattered(len(one.shape)) if one.scattered else Grid(one.shape, one.periodic)
+        other = one.domain
         bar = Markup(
             '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
             ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
@@ -225,9 +231,21 @@ def _runners(compared: Sequence[GridCandidate], grid: Domain) -> list[dict[str, 
             f"{300 * min(max(share or 0.0, 0.0), 1.0):.1f}",
         )
         shown.append(
-            {"name": _shape(other), "value": facts.show(share), "taken": other == grid, "bar": bar}
+            {
+                "name": _shape(other),
+                "value": facts.show(share),
+                "taken": _taken(other, grid),
+                "bar": bar,
+            }
         )
     return shown
+
+
+def _taken(other: Domain, grid: Domain) -> bool:
+    """Whether a candidate is the domain; the degree of a sphere is found after that."""
+    if isinstance(other, Sphere):
+        return isinstance(grid, Sphere)
+    return other == grid
 
 
 def _shape(grid: Domain) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from symlift.core.sphere import Sphere
 from symlift.report import draw
 from symlift.report.facts import cut
 from symlift.report.gather import RunContents
+from symlift.report.globe import globe_places
 from symlift.solvers.contract import Placement
 
 __all__ = ["places_panel"]
@@ -36,7 +38,9 @@ def places_panel(run: RunContents) -> dict[str, Any] | None:
     if placement is None:
         return None
     grid, names = placement.grid, _names(placement)
-    empty = int(np.sum(placement.coverage() == 0))
+    on_sphere = isinstance(grid, Sphere)
+    # points of a sphere are where fields are evaluated, columns are between them
+    empty = 0 if on_sphere else int(np.sum(placement.coverage() == 0))
     named = grid.ndim <= 2 and grid.size <= _MOST_CELLS
     prefix = _common(
         [name for name, left_out in zip(names, placement.left_out, strict=True) if not left_out]
@@ -52,8 +56,9 @@ def places_panel(run: RunContents) -> dict[str, Any] | None:
         "prefix": prefix,
         "circle": ring_map(cells) if grid.is_ring and 3 <= len(cells) <= _MOST_ROUND else None,
         "file": "placement.csv" if (run.folder / "placement.csv").is_file() else "",
-        "scattered": _scattered(placement, names, len(prefix)),
-        "picture": None if named else _confidence_map(placement),
+        "scattered": None if on_sphere else _scattered(placement, names, len(prefix)),
+        "globe": globe_places(placement) if on_sphere else None,
+        "picture": None if named or on_sphere else _confidence_map(placement),
         "placed": int(np.sum(~placement.left_out)),
         "columns": run.counted,
         "left_out": run.counted - int(np.sum(~placement.left_out)),

@@ -87,6 +87,7 @@ def gallery_panel(run: RunContents) -> dict[str, Any] | None:
         "channels": model.channels,
         "drawn": channels,
         "scales": scales,
+        "scale": None,
         "total": run.n_rows,
         "reach": draw.short(max(map(abs, spans[1]))),
         "shape": grid.shape,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.group import TranslationGroup
+from symlift.core.rotations import RotationGroup
 from symlift.report import draw
 from symlift.report.draw import Scale
 from symlift.report.gather import RunContents
@@ -24,16 +25,14 @@ def generators_panel(run: RunContents) -> list[dict[str, Any]]:
     """
     if run.is_large:
         return []
-    U, singular, V = run.decomposed
-    held = singular > 1e-6 * singular[0]
-    W, inverse = run.model.lifting_map(), (V[held].T / singular[held]) @ U[:, held].T
     out = []
-    for axis, L in enumerate(run.model.generators()):
+    for axis, (L, carried) in enumerate(zip(run.model.generators(), _carried(run), strict=True)):
         pictures = []
-        carried = W @ L @ inverse
+        sphere = isinstance(run.model.group, RotationGroup)
+        where = ("on spherical harmonics", "harmonic") if sphere else ("on the grid", "grid point")
         for matrix, words, name in (
             (L[np.ix_(run.seen, run.seen)], "in the order of the columns", "column"),
-            (carried, "on the grid", "grid point"),
+            (carried, *where),
         ):
             folded = draw.fold(matrix)
             uri, limit = draw.heat_png(folded)
@@ -56,6 +55,19 @@ def generators_panel(run: RunContents) -> list[dict[str, Any]]:
             )
         out.append({"number": axis + 1, "pictures": pictures})
     return out
+
+
+def _carried(run: RunContents) -> NDArray[np.float64]:
+    """The generators where they look simple: on the points of a grid, and on the harmonics of a
+    sphere, degree by degree.
+    """
+    model = run.model
+    if isinstance(model.group, RotationGroup):
+        return model.group.generators()
+    U, singular, V = run.decomposed
+    held = singular > 1e-6 * singular[0]
+    W, inverse = model.lifting_map(), (V[held].T / singular[held]) @ U[:, held].T
+    return np.stack([W @ L @ inverse for L in model.generators()])
 
 
 def spectrum_panel(run: RunContents) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from symlift._notebook import larger_is_better, on_scale
-from symlift.core.grid import Grid
+from symlift.core.domain import Domain
+from symlift.core.sphere import Sphere
 from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
 from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import RunContents, number
@@ -76,6 +77,8 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
     """The verdict in words, the tests that decide it, those for information, and next steps."""
     diagnosis = run.diagnosis
     kind, badge, sentence = _UNCHECKED if diagnosis is None else _MEANING[diagnosis.verdict]
+    if isinstance(run.model.grid, Sphere):
+        sentence = sentence.replace("translation", "rotation").replace("along the grid", "around")
     panel: dict[str, Any] = {
         "kind": kind,
         "badge": badge,
@@ -92,7 +95,7 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
 
 
 def _diagnosed(diagnosis: Diagnosis, record: RunRecord | None) -> dict[str, Any]:
-    words, sure = diagnosis.verdict.words, number(diagnosis.confidence)
+    words, sure = diagnosis.words, number(diagnosis.confidence)
     other = diagnosis.verdict is Verdict.ABSENT and _is_structured(diagnosis.contest)
     tests = diagnosis.tests[:_MOST_TESTS]
     return {
@@ -219,8 +222,10 @@ def _call(params: Mapping[str, Any]) -> str:
     )
 
 
-def how_to_read(grid: Grid) -> list[tuple[str, str]]:
+def how_to_read(grid: Domain) -> list[tuple[str, str]]:
     """What was assumed, and what no blind method can determine."""
+    if isinstance(grid, Sphere):
+        return _sphere_to_read()
     ring = any(grid.periodic)
     several = grid.ndim > 1
     return [
@@ -277,5 +282,45 @@ def how_to_read(grid: Grid) -> list[tuple[str, str]]:
                 "Where columns are points, recovered values are those of the data. Elsewhere"
                 " their zero and their unit are chosen, not measured. All samples share one scale."
             ),
+        ),
+    ]
+
+
+def _sphere_to_read() -> list[tuple[str, str]]:
+    """The same for a sphere."""
+    return [
+        (
+            "What was assumed",
+            (
+                "That the signals are fields on a sphere, and that their statistics are the same"
+                " everywhere on it: turning a field gives another one that is equally likely."
+                " Nothing was assumed about the order of the columns."
+            ),
+        ),
+        (
+            "Rotation",
+            (
+                "Where north is, cannot be known: all fields together may be turned by one"
+                " rotation. A field and its mirror image explain the data equally well, too."
+            ),
+        ),
+        (
+            "Radius",
+            (
+                "Columns on a cap, such as electrodes, show the radius of their sphere by their"
+                " curvature alone: places on a small cap are known up to one factor of all angles."
+            ),
+        ),
+        (
+            "Sign and sharpness",
+            (
+                "Behind a dense mixing, a field and its negative cannot always be distinguished,"
+                " nor can fields from what a filter that is the same in all directions makes of"
+                " them. All samples share one choice."
+            ),
+        ),
+        (
+            "Scale",
+            "Zero and unit of recovered values are chosen, not measured; all samples share them.",
         ),
     ]

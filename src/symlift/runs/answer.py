@@ -179,7 +179,12 @@ def python_call(grid: Domain, estimator: EstimatorRecord) -> str:
     >>> python_call(Grid((31,)), EstimatorRecord(random_state=0))
     'LatentDomain(grid=(31,), random_state=0).fit(X)'
     """
-    given: dict[str, Any] = {"grid": str(grid) if isinstance(grid, Scattered) else grid.shape}
+    given: dict[str, Any] = {"grid": grid.shape}
+    if isinstance(grid, Scattered):
+        given["grid"] = str(grid)
+    elif isinstance(grid, Sphere):
+        degree = "" if grid.degree is None else grid.degree
+        given["grid"] = "projective" if grid.axes else f"sphere{degree}"
     if any(grid.periodic):
         given["periodic"] = True if all(grid.periodic) else grid.periodic
     for name in ("solver", "mixing", "channels"):

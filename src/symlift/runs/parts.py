@@ -63,6 +63,7 @@ def judged_parts(
             columns=domain.n_features_in_,
             grid=domain.model_.grid.shape,
             periodic=domain.model_.grid.periodic,
+            sphere=getattr(domain.model_.grid, "degree", None),
             diagnosis=diagnosis,
         )
         for domain, diagnosis in zip(estimator.domains_, diagnoses, strict=True)

@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from symlift.core.domain import Domain, Scattered, given_domain
 from symlift.core.grid import Grid
-from symlift.core.sphere import Sphere
+from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.diagnosis import Diagnosis, Test, Verdict
 from symlift.diagnosis.contract import Level
 from symlift.errors import InputError
@@ -122,12 +122,7 @@ class RunSettings(_Part):
     def refuse_nonsense(self) -> None:
         """Refuse settings that are wrong whatever the data are."""
         if self.grid != "auto":
-            asked = given_domain(self.grid, self.periodic)
-            if isinstance(asked, Sphere):
-                raise InputError(
-                    f"--grid {self.grid}: runs and reports are on grids and scattered places; fit a"
-                    f" sphere in Python, LatentDomain(grid={self.grid!r}).fit(X)"
-                )
+            given_domain(self.grid, self.periodic)
         check_solver(self.solver)
         check_mixing(self.mixing)
         self._refuse_parts()
@@ -181,7 +176,13 @@ class PartRecord(_Part):
     columns: Annotated[int, Field(ge=0)]
     grid: tuple[int, ...]
     periodic: tuple[bool, ...]
+    sphere: Annotated[int, Field(ge=1, le=MAX_DEGREE)] | None = None
     diagnosis: Diagnosis | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the part."""
+        return Grid(self.grid, self.periodic) if self.sphere is None else Sphere(self.sphere)
 
 
 class RunRecord(_Part):
@@ -217,6 +218,8 @@ class RunRecord(_Part):
     scattered : bool, default=False
         Whether columns have places of their own; ``grid`` is then the one that their field is drawn
         on.
+    sphere : int, optional
+        Degree of the sphere that was fitted; ``grid`` is then the number of its points.
     solver : str
         The solver that "auto" chose, or the one that was given.
     score : float, optional
@@ -256,6 +259,7 @@ class RunRecord(_Part):
     periodic: tuple[bool, ...] = ()
     grid_confidence: float | None = None
     scattered: bool = False
+    sphere: Annotated[int, Field(ge=1, le=MAX_DEGREE)] | None = None
     solver: str = ""
     score: float | None = None
     diagnosis: Diagnosis | None = None
@@ -267,6 +271,8 @@ class RunRecord(_Part):
     @property
     def domain(self) -> Domain:
         """The domain of a run that is done."""
+        if self.sphere is not None:
+            return Sphere(self.sphere, axes=self.settings.grid == "projective")
         return Scattered(len(self.grid)) if self.scattered else Grid(self.grid, self.periodic)
 
     @property

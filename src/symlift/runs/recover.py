@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from symlift import __version__
+from symlift.core.sphere import Sphere
 from symlift.diagnosis.contract import Level
 from symlift.errors import CostWarning, FitWarning, InputError, SymliftError
 from symlift.estimator import LatentDomain
@@ -430,6 +431,7 @@ def _domain_of(estimator: LatentDomain | LatentDomains, settings: RunSettings) -
         "periodic": grid.periodic,
         "grid_confidence": grid.confidence,
         "scattered": estimator.solution_.scattered,
+        "sphere": grid.degree if isinstance(grid, Sphere) else None,
         "solver": estimator.trace_.solver or settings.solver,
     }
 

@@ -38,9 +38,11 @@ def choose_grid(
     free: bool,
     rng: np.random.Generator,
     progress: Progress,
+    spheres: tuple[bool, bool] = (False, False),
 ) -> tuple[Domain, tuple[GridCandidate, ...]]:
     """The domain, and the candidates that it was compared with; ``free``: whether points may stay
-    without a column.
+    without a column; ``spheres``: whether columns may be points of a sphere, and fields on one
+    behind a rotation.
     """
     usable, d = int(varies.sum()), len(varies)
     if isinstance(given, Sphere):
@@ -54,7 +56,7 @@ def choose_grid(
         return given, ()
     from symlift.solvers.fast.propose import propose_grid
 
-    proposed = propose_grid(rows if varies.all() else rows[:, varies], rng, progress)
+    proposed = propose_grid(rows if varies.all() else rows[:, varies], rng, progress, spheres)
     if proposed is not None:
         if proposed.doubt:
             warnings.warn(proposed.doubt, FitWarning, stacklevel=4)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from symlift.core.domain import Scattered
+from symlift.core.domain import Domain, Scattered
 from symlift.core.grid import Grid
 from symlift.core.model import LiftedModel
+from symlift.core.sphere import Sphere
 from symlift.solvers.placement import LEFT_OUT, REASONS, Placement
 
 __all__ = [
@@ -257,6 +258,8 @@ class GridCandidate:
         The share of the reproducible correlation that it explains.
     scattered : bool, default=False
         Whether columns have places of their own inside the box of this grid.
+    sphere : bool, default=False
+        Whether it is a sphere.
 
     Examples
     --------
@@ -268,10 +271,13 @@ class GridCandidate:
     periodic: tuple[bool, ...]
     share: float
     scattered: bool = False
+    sphere: bool = False
 
     @property
-    def domain(self) -> Grid | Scattered:
+    def domain(self) -> Domain:
         """What to give as the ``grid`` of a fit."""
+        if self.sphere:
+            return Sphere()
         return Scattered(len(self.shape)) if self.scattered else Grid(self.shape, self.periodic)
 
 

@@ -65,6 +65,7 @@ class ModelHeader(BaseModel):
     channels: _Length = 1
     torus: _Lengths | None = None
     sphere: Annotated[int, Field(ge=1, le=MAX_DEGREE)] | None = None
+    axes: bool = False
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     digest: str | None = None
 
@@ -107,7 +108,7 @@ def checked_model(header: ModelHeader, parts: Mapping[str, NDArray]) -> LiftedMo
     if header.sphere is None:
         grid = Grid(header.grid, header.periodic, header.confidence)
     else:
-        grid = Sphere(header.sphere, header.confidence)
+        grid = Sphere(header.sphere, header.confidence, header.axes)
     group = _group(header, grid, parts)
     channels, D = header.channels, group.dimension
     if grid.size > _FINEST * D:

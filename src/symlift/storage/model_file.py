@@ -85,6 +85,8 @@ def save_model(model: LiftedModel, folder: str | os.PathLike[str]) -> None:
     }
     if isinstance(model.grid, Sphere):
         header["sphere"] = model.grid.known_degree
+        if model.grid.axes:
+            header["axes"] = True
     with write_atomically(folder / "model.json") as temporary:
         temporary.write_text(
             json.dumps(header | {"digest": digest_of(header)}, indent=1, allow_nan=False) + "\n"

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.domain import Scattered, domain_words
+from symlift.core.domain import Domain, Scattered, domain_words
 from symlift.core.grid import Grid
 from symlift.core.lags import LagClasses
 from symlift.core.rows import has_gaps
+from symlift.core.sphere import Sphere
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_similarities, independent_components
 from symlift.solvers.fast.place.screen import Screened, screen
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
+from symlift.solvers.sphere.proposal import field_on_sphere
 
 __all__ = ["Proposal", "candidate_grids", "propose_grid"]
 
@@ -57,11 +59,11 @@ class Proposal:
     first.
     """
 
-    grid: Grid | Scattered
+    grid: Domain
     candidates: tuple[GridCandidate, ...]
 
     @property
-    def runner_up(self) -> Grid | Scattered | None:
+    def runner_up(self) -> Domain | None:
         """The best of the others."""
         return self.candidates[1].domain if len(self.candidates) > 1 else None
 
@@ -80,16 +82,23 @@ class Proposal:
 
 
 def _proposal(
-    chosen: Grid, confidence: float, shares: list[tuple[Grid, float, bool]], scattered: bool = False
+    chosen: Grid | Sphere,
+    confidence: float,
+    shares: Sequence[tuple[Grid | Sphere, float, bool]],
+    scattered: bool = False,
 ) -> Proposal:
     """``shares``: each grid, what it explains, and whether it is only the box of places."""
     mine = [one for one in shares if one[0] == chosen and one[2] == scattered]
     others = sorted((one for one in shares if one not in mine), key=lambda one: -one[1])
     candidates = tuple(
-        GridCandidate(grid.shape, grid.periodic, round(float(share), 4), free)
+        GridCandidate((), (), round(float(share), 4), sphere=True)
+        if isinstance(grid, Sphere)
+        else GridCandidate(grid.shape, grid.periodic, round(float(share), 4), free)
         for grid, share, free in [*mine, *others]
     )
     sure = round(float(np.clip(confidence, 0, 1)), 3)
+    if isinstance(chosen, Sphere):
+        return Proposal(Sphere(chosen.degree, confidence=sure), candidates)
     domain = Grid(chosen.shape, chosen.periodic, confidence=sure)
     return Proposal(Scattered(chosen.ndim, confidence=sure) if scattered else domain, candidates)
 
@@ -98,15 +107,17 @@ def propose_grid(
     X: NDArray,
     rng: np.random.Generator,
     progress: Progress = no_progress,
+    spheres: tuple[bool, bool] = (False, False),
     settings: FastSettings = DEFAULT,
 ) -> Proposal | None:
     """The grid that explains pairwise statistics of held-out rows best, with its confidence; None
     if it cannot be determined.
 
     Columns themselves are tried first (shuffled pixels), then the energies of independent
-    components (dense mixing).
+    components (dense mixing). ``spheres``: whether columns may be points of a sphere, and whether
+    fields on one may be behind a rotation.
     """
-    screened = screen(X, rng, settings.place, settings.propose_rows, progress)
+    screened = screen(X, rng, settings.place, settings.propose_rows, progress, spheres[0])
     best = _among_columns(screened, settings.place)
     if best is not None:
         return best
@@ -118,6 +129,9 @@ def propose_grid(
     index = rng.permutation(len(X))[: 2 * settings.propose_rows]
     rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
     rows = rows - rows.mean(axis=0)
+    field = field_on_sphere(rows, progress) if spheres[1] else None
+    if field is not None:
+        return _proposal(field[0], field[1], [(*field, False)])
     fit, held = rows[::2], rows[1::2]
     U, _ = independent_components(fit, rng)
     mixed = _best(
@@ -144,7 +158,7 @@ def _doubtful(screened: list[Screened], settings: PlaceSettings) -> Proposal | N
     )  # fmt: skip
 
 
-def _simplest(one: Screened) -> tuple[bool, int, int, int]:
+def _simplest(one: Screened) -> tuple[bool, int, bool, int, int]:
     return one.simplicity
 
 

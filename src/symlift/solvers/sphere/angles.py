@@ -21,17 +21,22 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from symlift.core.linalg import polar
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.starts.graph import classical_scaling, connected
 from symlift.solvers.starts.scattered import best_partners
+from symlift.statistics.correlations import partial_correlations
 
 __all__ = [
     "NEAR",
+    "axes_by_kernel",
     "by_kernel",
     "by_paths",
     "great_circles",
     "kernel_of",
     "legendre_values",
     "paths_between",
+    "profiles_of",
+    "same_axes",
     "same_places",
     "spherical_scaling",
 ]
@@ -42,7 +47,7 @@ NEAR = (5, 8, 12, 20)
 _SPANS = (0.8, 1.3, 1.9, 2.5, 3.2)
 # smaller correlations, relative to those of neighbours, carry little information on the angle
 _LEAST = 0.15
-_ITERATIONS = 300
+_ITERATIONS, _SHORT = 300, 40
 # L-BFGS stops by changes relative to 1
 _LARGE = 1e8
 
@@ -75,6 +80,19 @@ def paths_between(c: NDArray, near: int) -> NDArray[np.float64] | None:
     return np.asarray(paths) if np.isfinite(paths).all() else None
 
 
+def profiles_of(c: NDArray) -> NDArray[np.float64]:
+    """How alike columns are in their partial correlations with all others, (d, d).
+
+    What reaches all columns cancels in partial correlations, which then are small and of either
+    sign; whole rows of them are compared, so that many small numbers decide who is near.
+    """
+    partial = partial_correlations(c, max(PlaceSettings().ridges))
+    spread = partial.std(axis=1) > 0
+    alike = np.eye(len(c))
+    alike[np.ix_(spread, spread)] = np.atleast_2d(np.corrcoef(partial[spread]))
+    return alike
+
+
 def spherical_scaling(paths: NDArray) -> Iterator[NDArray[np.float64]]:
     """Unit vectors (d, 3) whose angles are proportional to paths, for several radii."""
     longest = max(float(np.quantile(paths, 0.999)), 1e-300)
@@ -102,26 +120,47 @@ def by_paths(u: NDArray, paths: NDArray) -> tuple[NDArray[np.float64], float]:
     return _descend(u, misfit)
 
 
-def by_kernel(u: NDArray, c: NDArray, degree: int) -> tuple[NDArray[np.float64], float]:
+def by_kernel(
+    u: NDArray, c: NDArray, degree: int, axes: bool = False, iterations: int | None = None
+) -> tuple[NDArray[np.float64], float]:
     """The nearest unit vectors to u by whose angles all correlations are explained best, and the
-    mean squared residual.
+    mean squared residual; ``axes``: u and -u are the same, so that even degrees alone count.
     """
+    every = 2 if axes else 1
     own = c[np.triu_indices(len(u), 1)]
 
     def misfit(cosine: NDArray) -> tuple[float, NDArray]:
-        P, slopes = legendre_values(cosine, degree)
+        P, slopes = (values[::every] for values in legendre_values(cosine, degree))
         a = _weights(P, own)
         rest = a @ P - own
         # the weights are at their optimum, so that their own change does not count
         return float(rest @ rest) / len(own), 2 * rest * (a @ slopes) / len(own)
 
-    return _descend(u, misfit)
+    return _descend(u, misfit, iterations or _ITERATIONS)
 
 
-def kernel_of(u: NDArray, c: NDArray, degree: int) -> NDArray[np.float64]:
+def axes_by_kernel(c: NDArray, degree: int, starts: int, polished: int) -> NDArray[np.float64]:
+    """Axes, as unit vectors (d, 3), by which all correlations are explained best: paths do not lead
+    there, because the projective plane cannot be opened, so that short descents start at random,
+    and the best few go on.
+    """
+    rng = np.random.default_rng(0)
+    first = (
+        by_kernel(_unit(rng.normal(size=(len(c), 3))), c, degree, True, _SHORT)
+        for _ in range(starts)
+    )
+    best = sorted(first, key=lambda one: one[1])[:polished]
+    ends = (by_kernel(u, c, degree, True) for u, _ in best)
+    return min(ends, key=lambda one: one[1])[0]
+
+
+def kernel_of(u: NDArray, c: NDArray, degree: int, axes: bool = False) -> NDArray[np.float64]:
     """The weights a_l ≥ 0 of Legendre polynomials for columns at u (d, 3), (degree + 1,)."""
     i, j = np.triu_indices(len(u), 1)
-    return _weights(legendre_values(np.sum(u[i] * u[j], axis=1), degree)[0], c[i, j])
+    P, every = legendre_values(np.sum(u[i] * u[j], axis=1), degree)[0], 2 if axes else 1
+    a = np.zeros(degree + 1)
+    a[::every] = _weights(P[::every], c[i, j])
+    return a
 
 
 def _weights(P: NDArray, c: NDArray) -> NDArray[np.float64]:
@@ -131,7 +170,7 @@ def _weights(P: NDArray, c: NDArray) -> NDArray[np.float64]:
 
 
 def _descend(
-    u: NDArray, misfit: Callable[[NDArray], tuple[float, NDArray]]
+    u: NDArray, misfit: Callable[[NDArray], tuple[float, NDArray]], iterations: int = _ITERATIONS
 ) -> tuple[NDArray[np.float64], float]:
     """L-BFGS over unit vectors, for a function of the cosines of all pairs and its gradient."""
     d = len(u)
@@ -150,7 +189,7 @@ def _descend(
         return _LARGE * value, _LARGE * (gradient / length).ravel()
 
     end = minimize(
-        function, u.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS}
+        function, u.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": iterations}
     )
     return _unit(end.x.reshape(d, 3)), float(end.fun) / _LARGE
 
@@ -162,6 +201,16 @@ def same_places(u: NDArray, other: NDArray) -> float:
     turned = other @ polar(other.T @ u)
     a, b = u - u.mean(axis=0), turned - turned.mean(axis=0)
     return float(np.vdot(a, b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-300)) ** 2
+
+
+def same_axes(u: NDArray, other: NDArray) -> float:
+    """Agreement of two sets of axes, whatever their rotation and signs: the squared correlation of
+    their squared cosines.
+    """
+    pairs = np.triu_indices(len(u), 1)
+    a, b = ((v @ v.T)[pairs] ** 2 for v in (u, other))
+    a, b = a - a.mean(), b - b.mean()
+    return float(a @ b / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-300)) ** 2
 
 
 def great_circles(u: NDArray, c: NDArray) -> list[NDArray[np.float64]]:

@@ -32,6 +32,13 @@ def solve(
     """
     if channels not in ("auto", 1):
         raise InputError(f"channels={channels!r}: a sphere has one signal at each point")
+    if grid.axes and mixing in ("orthogonal", "linear"):
+        raise InputError(
+            f"mixing={mixing!r}: a projective plane has columns that are its points, use"
+            ' mixing="shuffled"'
+        )
+    if grid.axes:
+        mixing = "shuffled"
     # products of small matrices become slower with a second thread
     with threadpool_limits(limits=1):
         if mixing in ("orthogonal", "linear"):

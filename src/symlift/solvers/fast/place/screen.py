@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from symlift.core.grid import Grid
+from symlift.core.sphere import Sphere
 from symlift.search.criterion import make_slots
 from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
@@ -28,6 +30,7 @@ from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.fast.place.engine import core_columns
 from symlift.solvers.fast.place.single import settle_single
+from symlift.solvers.sphere.proposal import sphere_in_pool
 from symlift.solvers.starts.graph import neighbour_graph
 from symlift.solvers.starts.scattered import FreePlaces, free_places, in_own_box
 from symlift.statistics.correlations import partial_correlations
@@ -50,11 +53,11 @@ _FLAGS = ((False, False), (True, True), (False, True), (True, False))
 
 @dataclass(frozen=True)
 class Screened:
-    """A grid that was filled, and what the judge says of it; ``between``: columns are at places
+    """A domain that was filled, and what the judge says of it; ``between``: columns are at places
     of their own inside its box, on a line in uneven steps; ``converged``: starts ended alike.
     """
 
-    grid: Grid
+    grid: Any  # a Grid; a Sphere where columns are its points
     scores: BothScores
     accepted: bool
     between: bool = False
@@ -67,12 +70,14 @@ class Screened:
         return self.scores.all.share
 
     @property
-    def simplicity(self) -> tuple[bool, int, int, int]:
+    def simplicity(self) -> tuple[bool, int, bool, int, int]:
         """Lines are simpler than rings, which have one link more, rings than rectangles, those
-        than tori, and all than places in a plane or in space; of two that are alike, the one with
-        fewer points.
+        than tori, and all than places in a plane, on a sphere or in space; of two that are alike,
+        the one with fewer points.
         """
-        return self.scattered, self.grid.ndim, sum(self.grid.periodic), self.grid.size
+        grid = self.grid
+        filled = not isinstance(grid, Sphere)
+        return self.scattered, grid.ndim, filled, sum(grid.periodic), grid.size
 
     @property
     def scattered(self) -> bool:
@@ -143,6 +148,7 @@ def screen(
     settings: PlaceSettings,
     rows: int,
     progress: Progress = no_progress,
+    spheres: bool = False,
 ) -> list[Screened]:
     """The grids that fit the graph of the columns of X best, filled, the best first.
 
@@ -190,6 +196,11 @@ def screen(
                 accepted = free.believed(settings)
                 noise = race.halves.target_noise
                 screened.append(Screened(box, free.scores, accepted, True, noise))
+        if spheres:
+            sphere = sphere_in_pool(
+                race.halves, [(one.grid.ndim, one.scores) for one in screened], settings
+            )
+            screened += [] if sphere is None else [Screened(*sphere, True, True)]
     return sorted(screened, key=lambda one: -one.share)
 
 
