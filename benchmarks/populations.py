@@ -222,7 +222,7 @@ def best_coordinates(name: str, X: NDArray, truth: NDArray) -> dict[str, Any]:
 def _coordinates(
     rows: NDArray, truth: NDArray, components: int | None, landmarks: int
 ) -> dict[str, float]:
-    from dreimac import CircularCoords, ToroidalCoords  # type: ignore[import-not-found]
+    from dreimac import CircularCoords, ToroidalCoords
     from sklearn.decomposition import PCA
 
     points = rows if components is None else PCA(components).fit_transform(rows)

@@ -64,7 +64,7 @@ def make_tests(
         _at_least(
             "independent_rows",
             measures.independent,
-            settings.independent_rows,
+            settings.independent_rows_between if kind == "scattered" else settings.independent_rows,
             f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are",
         ),
         *_local_tests(measures, further, settings),
