@@ -49,6 +49,8 @@ TUTORIALS = (
     Tutorial("electrodes", "which_wire_is_which_electrode", "ephys", module="spikeinterface"),
     Tutorial("montages", "", "eeg", module="mne"),
     Tutorial("cell-cycle", "", "cells", module="anndata"),
+    Tutorial("eeg-caps"),
+    Tutorial("chromosomes"),
 )
 
 Cell = tuple[str, str]  # "markdown" or "code", and its text

@@ -74,7 +74,7 @@ def alternatives(
     the other, as for the ``grid`` in use.
 
     Columns between points are compared on plain and partial correlations together: partial ones
-    depend on how many columns are near, which distances do not tell.
+    depend on how many columns are near, and not on distances alone.
     """
     several = isinstance(placed.slots, Slots) and placed.slots.depth > 1
     if not grids or grid.size > _MOST_COLUMNS or several:

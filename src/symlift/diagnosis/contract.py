@@ -10,7 +10,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from symlift._notebook import diagnosis_html
-from symlift.solvers.contract import Contest, Reach, Solution
+from symlift.solvers.contract import Reach, Solution
 
 __all__ = ["LEVELS", "Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
 
@@ -137,8 +137,6 @@ class Diagnosis:
         What to do next; empty for the best verdict.
     symmetry : {"translation", "rotation"}, default="translation"
         Which symmetry the verdict is about: rotations on a sphere.
-    contest : Contest, optional
-        Which domain the rows are points of, and the runner-up (ring solver).
 
     Examples
     --------
@@ -152,7 +150,6 @@ class Diagnosis:
     tests: tuple[Test, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
     symmetry: Literal["translation", "rotation"] = "translation"
-    contest: Contest | None = None
 
     @property
     def words(self) -> str:
@@ -160,8 +157,7 @@ class Diagnosis:
         return self.verdict.words.replace("translation", self.symmetry)
 
     def __str__(self) -> str:
-        among = "" if self.contest is None else f"; {self.contest.words}"
-        return f"{self.words} (confidence {self.confidence:.2f}){among}"
+        return f"{self.words} (confidence {self.confidence:.2f})"
 
     def _repr_html_(self) -> str:
         return diagnosis_html(self)

@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits
 
 from symlift.core.sphere import Sphere
 from symlift.diagnosis.bootstrap import with_survival
-from symlift.diagnosis.confidence import contest_of
 from symlift.diagnosis.contract import Asked, Diagnosis, Refit, Verdict
 from symlift.diagnosis.measures import Sample, measure, take_sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
@@ -66,8 +65,7 @@ def check_fit(
         placed = rows_in_places(sample.raw, solution, sample.halves)
         further, measured = cheap_further(solution, placed), _just_measured(solution, placed)
         diagnosis = _judged(solution, sample, placed, further, asked, names, measured=measured)
-        sure = round(diagnosis.confidence, 4)
-        evidence = replace(solution.evidence, confidence=sure, contest=diagnosis.contest)
+        evidence = replace(solution.evidence, confidence=round(diagnosis.confidence, 4))
         placement = with_survival(solution, sample, placed, diagnosis.confidence)
     doubts = (
         ""
@@ -145,5 +143,4 @@ def _judged(
     between = () if gaps is None else gaps.between
     rows = sample.raw if sample.is_wide else sample.filled
     steps = next_steps(verdict, tests, solution, further, rows, asked, names, between)
-    among = contest_of(measures, float(sure or 0.0))
-    return Diagnosis(verdict, float(sure or 0.0), tests, steps, contest=among)
+    return Diagnosis(verdict, float(sure or 0.0), tests, steps)

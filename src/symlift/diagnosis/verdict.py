@@ -13,8 +13,6 @@ from symlift.diagnosis.confidence import ANGLES, kind_of, probability
 from symlift.diagnosis.contract import Test, Verdict
 from symlift.diagnosis.measures import Measures
 from symlift.diagnosis.settings import DEFAULT, DiagnosisSettings
-from symlift.solvers.contract import Evidence
-from symlift.solvers.ring.closing import ENOUGH
 
 __all__ = ["BARRED", "Further", "better", "make_tests", "name_of", "verdict_of"]
 
@@ -125,8 +123,21 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 settings.angles_local,
                 "correlation of the phases that two halves of the columns give",
             ),
-            _link_or_lead(evidence, kind),
+            _at_least(
+                "ahead",
+                1.0 if evidence.ahead is None else evidence.ahead,
+                settings.ahead,
+                f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead"
+                f" of the next best {'one' if kind == 'angles' else 'domain'}, as a share of its"
+                " likelihood",
+            ),
         ]
+        if measures.covered is not None:
+            reading = (
+                "rows in the emptiest twelfth of the ring, as a share of an even spread; 0 where an"
+                " arc, a track or separate groups were closed to a ring"
+            )
+            tests.append(_at_least("covered", measures.covered, settings.covered, reading))
     elif places is None:
         reading = (
             "how much of the components' energies displacements on the grid explain, on held-out"
@@ -206,25 +217,6 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
     return tests
 
 
-def _link_or_lead(evidence: Evidence, kind: str) -> Test:
-    """A ring has to close; a torus has to be ahead of all other domains."""
-    if kind == "a ring" and evidence.contest is not None:
-        return _at_least(
-            "closing_link",
-            evidence.contest.closing or 0.0,
-            ENOUGH,
-            "standard errors by which a ring is ahead of every arc: below, a part of it is empty",
-        )
-    return _at_least(
-        "ahead",
-        1.0 if evidence.ahead is None else evidence.ahead,
-        DEFAULT.ahead,
-        f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead"
-        f" of the next best {'one' if kind == 'angles' else 'domain'}, as a share of its"
-        " likelihood",
-    )
-
-
 def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -> float:
     """The calibrated probability; close to 0 if there is too little evidence or another grid does
     better.
@@ -255,15 +247,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
 #: tests that must be passed, in addition to the probability, for a symmetry
-_CLAIMING = (
-    "locality",
-    "ahead",
-    "closing_link",
-    "settled",
-    "locality_beyond_control",
-    "found",
-    "gaps",
-)
+_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps", "covered")
 
 
 def further_probability(sure: float, agreement: float) -> float:

@@ -16,7 +16,6 @@ from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import RunContents, number
 from symlift.runs.answer import command
 from symlift.runs.record import RunRecord
-from symlift.solvers.contract import Contest
 
 __all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
@@ -59,10 +58,6 @@ _MEANING = {
         ),
     ),
 }
-_ANOTHER = (
-    "The rows have a structure, and it is not the one that was fitted: no translation of this grid"
-    " is a symmetry of them. The pictures below show what the fit made of them."
-)
 _UNCHECKED = (
     "none",
     "No diagnosis was run",
@@ -89,14 +84,12 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
         "informing": [],
         "steps": [],
         "tally": "",
-        "among": None,
     }
     return panel if diagnosis is None else panel | _diagnosed(diagnosis, run.record)
 
 
 def _diagnosed(diagnosis: Diagnosis, record: RunRecord | None) -> dict[str, Any]:
     words, sure = diagnosis.words, number(diagnosis.confidence)
-    other = diagnosis.verdict is Verdict.ABSENT and _is_structured(diagnosis.contest)
     tests = diagnosis.tests[:_MOST_TESTS]
     return {
         "said": words[:1].upper() + words[1:],
@@ -105,54 +98,7 @@ def _diagnosed(diagnosis: Diagnosis, record: RunRecord | None) -> dict[str, Any]
         "deciding": [_test(test) for test in tests if test.threshold is not None],
         "informing": [_test(test) for test in tests if test.threshold is None],
         "steps": [_step(step, record) for step in diagnosis.next_steps[:_MOST_STEPS]],
-        "among": None if diagnosis.contest is None else contest_panel(diagnosis.contest),
-        **({"badge": "Another domain", "sentence": _ANOTHER} if other else {}),
     }
-
-
-def _is_structured(contest: Contest | None) -> bool:
-    return contest is not None and contest.domain != ""
-
-
-def contest_panel(contest: Contest) -> dict[str, Any]:
-    """Which domain the rows are points of: in words, and each kind's score as a bar."""
-    words = contest.words
-    top = max([*contest.scores.values(), 1e-12])
-    return {
-        "words": words[:1].upper() + words[1:],
-        "scores": [
-            {
-                "name": pretty(name).capitalize(),
-                "value": show(value),
-                "bar": _share_bar(max(value, 0.0) / top, f"{name}: {value:.3g}"),
-            }
-            for name, value in sorted(contest.scores.items(), key=lambda pair: -pair[1])
-        ],
-        "closing": _closing_words(contest),
-    }
-
-
-def _closing_words(contest: Contest) -> str:
-    """What is known about the closing link."""
-    if contest.closing is None:
-        return ""
-    open_at = (
-        f" The best arc has an opening of about {contest.opening:.0f} degrees."
-        if contest.opening
-        else ""
-    )
-    lead = f"{abs(contest.closing):.1f} standard errors"
-    if contest.closing < 0:
-        return f"A closed curve is {lead} behind an arc.{open_at}"
-    return f"A closed curve is {lead} ahead of every arc; two are needed.{open_at}"
-
-
-def _share_bar(share: float, label: str) -> Markup:
-    return Markup(
-        '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
-        ' class="amount" x="0" y="3" width="{}" height="10"/></svg>'
-    ).format(label, f"{300 * min(share, 1.0):.1f}")
 
 
 def _test(test: Test) -> dict[str, Any]:

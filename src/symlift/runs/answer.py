@@ -70,8 +70,7 @@ def answer(
     verdict, confidence = diagnosis.verdict, diagnosis.confidence
     sure = f"; confidence {confidence:.2f}" if math.isfinite(confidence) else ""
     if verdict is Verdict.ABSENT:
-        among = "" if diagnosis.contest is None else f"; {diagnosis.contest.words}"
-        return f"No evidence that the {columns:,} columns lie on {domain}{sure}{among}"
+        return f"No evidence that the {columns:,} columns lie on {domain}{sure}"
     if verdict is Verdict.UNIDENTIFIABLE:
         return (
             f"The {columns:,} columns show signs of {domain}, but these data do not single out one"

@@ -15,7 +15,6 @@ from symlift.solvers.placement import LEFT_OUT, REASONS, Placement
 __all__ = [
     "LEFT_OUT",
     "REASONS",
-    "Contest",
     "Evidence",
     "GridCandidate",
     "Placement",
@@ -35,8 +34,8 @@ __all__ = [
 Progress = Callable[[str, float | None], None]
 #: how far a solver went: columns put in order, independent components, or all invertible maps
 Reach = Literal["coordinates", "components", "general"]
-#: the domain that rows are points of; "" if none of these
-TunedTo = Literal["", "clusters", "line", "arc", "ring", "torus", "plane"]
+#: the domain of a tuned population; "" if none of these
+TunedTo = Literal["", "ring", "torus", "plane"]
 
 
 def no_progress(stage: str, share: float | None = None) -> None:
@@ -52,71 +51,7 @@ def part_of(progress: Progress, first: float, last: float) -> Progress:
     return report
 
 
-_DOMAIN_WORDS: Mapping[TunedTo, str] = {
-    "": "a cloud without a domain", "clusters": "clusters", "line": "an open line",
-    "arc": "an arc", "ring": "a ring", "torus": "a torus", "plane": "an open plane",
-}  # fmt: skip
-
-
 # -- what speaks for a result ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Contest:
-    """Which domain the rows are points of, by candidates that are judged on held-out rows.
-
-    Of all candidates within two standard errors of the best the simplest is taken, so that margins
-    can be negative. A ring has to earn its closing link, else it is an arc.
-
-    Parameters
-    ----------
-    domain : {"", "clusters", "line", "arc", "ring", "torus", "plane"}
-        The domain; empty if nothing is ahead of a Gaussian cloud.
-    runner_up : {"", "clusters", "line", "arc", "ring", "torus", "plane"}
-        The domain that is next to it.
-    margin : float
-        Standard errors by which the domain is ahead of the runner-up.
-    closing : float, optional
-        Standard errors by which a ring is ahead of the best arc.
-    opening : float, optional
-        The opening of the best arc, in degrees of its turn; 0 where none is better than the ring.
-    beyond : float, optional
-        Standard errors by which a closed curve is ahead of all that is no curve.
-    scores : mapping, default={}
-        Log-likelihood of a held-out row under the best candidate of each kind, relative to a
-        Gaussian.
-    probability : float, optional
-        Probability that the domain is right.
-
-    Examples
-    --------
-    >>> from symlift import LatentDomain
-    >>> from symlift.datasets import ring_population
-    >>> X = ring_population(1_000, 40, rate=8.0, movement=0.0, random_state=0).X
-    >>> est = LatentDomain(grid=(30,), periodic=True, solver="ring", random_state=0).fit(X)
-    >>> est.evidence_.contest.domain
-    'ring'
-    """
-
-    domain: TunedTo
-    runner_up: TunedTo
-    margin: float
-    closing: float | None = None
-    opening: float | None = None
-    beyond: float | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-    probability: float | None = None
-
-    @property
-    def words(self) -> str:
-        """The winner and the runner-up in words.
-
-        >>> Contest("arc", "ring", 3.1, probability=0.94).words
-        'the rows are most like points of an arc (probability 0.94); next: a ring'
-        """
-        sure = "" if self.probability is None else f" (probability {self.probability:.2f})"
-        winner, next_to_it = (_DOMAIN_WORDS[name] for name in (self.domain, self.runner_up))
-        return f"the rows are most like points of {winner}{sure}; next: {next_to_it}"
 
 
 @dataclass(frozen=True)
@@ -150,8 +85,8 @@ class Evidence:
     ahead : float, optional
         Lead of the plane of the phases over the next best one (ring), or of a torus over all other
         domains (torus), as a share of its likelihood.
-    domain : {"", "clusters", "line", "arc", "ring", "torus", "plane"}, default=""
-        Domain that rows are points of; empty if nothing supports any (ring solver).
+    domain : {"ring", "torus", "plane", ""}, default=""
+        Domain of the rows of a tuned population; empty if nothing supports any (ring solver).
     stationarity : float, optional
         Stationarity of the map that was chosen, a term of its held-out score.
     resolution : float, optional
@@ -174,8 +109,6 @@ class Evidence:
         On a line or ring: how alike the places are to those that each of two parts of the rows,
         which share none, gives by itself. On a grid that no two attempts agreed on: the share of
         columns that return when all but a part of them are placed again.
-    contest : Contest, optional
-        The competition of domains, with its runner-up (ring solver).
 
     Examples
     --------
@@ -206,7 +139,6 @@ class Evidence:
     control: float | None = None
     repeated: float | None = None
     replicated: float | None = None
-    contest: Contest | None = None
 
     @property
     def locality(self) -> float:

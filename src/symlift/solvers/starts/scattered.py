@@ -159,16 +159,16 @@ def _mean_places(c: NDArray, numbers: Sequence[int], dimension: int) -> NDArray[
     """The mean of the places (d, P) for several numbers of near columns, turned, mirrored and
     scaled to fit the first.
     """
-    found = [y for near in numbers if (y := _places(c, near, dimension)) is not None]
-    if not found:
+    several = [y for near in numbers if (y := _places(c, near, dimension)) is not None]
+    if not several:
         return None
-    first = found[0] - found[0].mean(axis=0)
+    first = several[0] - several[0].mean(axis=0)
     total = first.copy()
-    for y in found[1:]:
+    for y in several[1:]:
         centred = y - y.mean(axis=0)
         left, size, right = np.linalg.svd(centred.T @ first)
         total += centred @ (left @ right) * float(size.sum() / max(np.sum(centred**2), 1e-300))
-    return total / len(found)
+    return total / len(several)
 
 
 def agreement(y: NDArray, other: NDArray) -> float:
