@@ -632,7 +632,8 @@ def test_a_shank_upside_down_is_told_where_neurons_are_shared():
     turned[12:] = turned[12:][::-1]
     judged = judge_channels(channels, turned)
     assert [one.fault.kind.value for one in judged.judgement.faults] == ["turned"]
-    assert judged.judgement.faults[0].fault.shanks == (1,)
+    # either shank: the two repairs are mirror images, which have the same distances
+    assert len(judged.judgement.faults[0].fault.shanks) == 1
     assert same_distances(judged.positions, points, np.arange(24))
 
 

@@ -99,7 +99,7 @@ def test_without_known_peaks_the_phase_may_run_either_way(cells):
 
 
 def test_cells_without_counts_have_no_phase():
-    data = cycling_cells(1_000, resting=0.0, random_state=3)
+    data = cycling_cells(400, resting=0.0, random_state=3)
     X = data.X.copy()
     X[7, :60] = 0
     result = phase(like_anndata(X), genes=range(60))
@@ -151,7 +151,7 @@ def test_an_arc_is_not_called_a_ring(degrees):
     est = LatentDomain(grid=24, periodic=True, solver="ring", random_state=0).fit(X)
     diagnosis = est.diagnose(X)
     assert diagnosis.verdict.value != "present"
-    assert "open curve" in diagnosis.next_steps[0].text
+    assert "an arc, a track or separate groups" in diagnosis.next_steps[0].text
 
 
 @pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
@@ -186,7 +186,7 @@ def test_the_page_runs_as_it_is_printed(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "an identifiable translation symmetry is present and stable" in said
     assert "\n0.96\n" in said
-    assert "False ['" in said
+    assert "False ['covered'" in said
     adata = names["adata"]
     # names of cells that pandas makes from version 3 on
     anndata.settings.allow_write_nullable_strings = True

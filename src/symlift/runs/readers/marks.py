@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.rows import row_batches
-from symlift.storage.bounds import check_size
 from symlift.runs.readers.options import numbers_of_marks
 from symlift.runs.readers.table import Table
+from symlift.storage.bounds import check_size
 
 __all__ = ["known_marks", "marks_in_words", "with_marks"]
 
