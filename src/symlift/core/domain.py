@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid, grid_words
 from symlift.core.rows import apply_to_rows
@@ -178,6 +177,8 @@ def along_principal_axes(
     axes = np.linalg.svd(centred, full_matrices=False)[2].T
     turned = centred @ axes
     largest = turned[np.abs(turned).argmax(axis=0), np.arange(turned.shape[1])]
+    from scipy.spatial import cKDTree  # a tenth of a second that a command of no use would wait
+
     nearest = np.asarray(cKDTree(at).query(at, 2)[0])[:, 1]
     unit = max(float(np.median(nearest)), 1e-300)
     turn = axes * np.where(largest < 0, -1.0, 1.0) / unit
