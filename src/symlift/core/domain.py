@@ -177,7 +177,7 @@ def along_principal_axes(
     axes = np.linalg.svd(centred, full_matrices=False)[2].T
     turned = centred @ axes
     largest = turned[np.abs(turned).argmax(axis=0), np.arange(turned.shape[1])]
-    from scipy.spatial import cKDTree  # a tenth of a second that a command of no use would wait
+    from scipy.spatial import cKDTree  # a tenth of a second, which only this needs
 
     nearest = np.asarray(cKDTree(at).query(at, 2)[0])[:, 1]
     unit = max(float(np.median(nearest)), 1e-300)
