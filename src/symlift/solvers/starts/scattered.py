@@ -104,15 +104,18 @@ def free_places(halves: Halves, dimension: int) -> FreePlaces | None:
     if len(c) < FEWEST:
         return None
     tried = _agreements(c, c_held, dimension)
-    agreed, near = max(tried, key=lambda one: one[0], default=(0.0, _NEAR[0]))
+    if not tried:
+        return None
+    best = max(tried, key=lambda one: one[0])
     # few near columns follow the field, and many average noise: of those that two parts of the
     # rows agree on, all count
-    both = [k for one, k in tried if one > _AGREED] or [near]
+    both = [one for one in tried if one[0] > _AGREED] or [best]
     share = len(halves.held) / max(len(halves.fit) + len(halves.held), 1)
     all_rows = (1 - share) * c + share * c_held
-    first, y = (_mean_places(one, both, dimension) for one in (c, all_rows))
-    if first is None or y is None:
+    whole = [y for _, near, _ in both if (y := _places(all_rows, near, dimension)) is not None]
+    if not whole:
         return None
+    agreed, first, y = best[0], _mean_places([one[2] for one in both]), _mean_places(whole)
     # places can be bent to any rows: what they explain is that of places from other rows alone
     scores = both_scores(halves, np.arange(len(c)), distance_classes(first))
     return FreePlaces(y, agreed, scores)
@@ -142,26 +145,25 @@ def agreement_of(c: NDArray, other: NDArray, dimension: int) -> float:
     """How well places from two correlation matrices (d, d) agree, for the number of near columns
     for which they agree most.
     """
-    return max((agreed for agreed, _ in _agreements(c, other, dimension)), default=0.0)
+    return max((agreed for agreed, _, _ in _agreements(c, other, dimension)), default=0.0)
 
 
-def _agreements(c: NDArray, other: NDArray, dimension: int) -> list[tuple[float, int]]:
-    """How well the places agree, for each number of near columns that gives places."""
+def _agreements(
+    c: NDArray, other: NDArray, dimension: int
+) -> list[tuple[float, int, NDArray[np.float64]]]:
+    """How well the places agree, for each number of near columns that gives places, and those of
+    c.
+    """
     agreed = []
     for near in (k for k in _NEAR if k < len(c) or k == _NEAR[0]):
         y, also = (_places(one, near, dimension) for one in (c, other))
-        if y is not None and also is not None:
-            agreed.append((agreement(y, also), near))
+        if y is not None:
+            agreed.append((0.0 if also is None else agreement(y, also), near, y))
     return agreed
 
 
-def _mean_places(c: NDArray, numbers: Sequence[int], dimension: int) -> NDArray[np.float64] | None:
-    """The mean of the places (d, P) for several numbers of near columns, turned, mirrored and
-    scaled to fit the first.
-    """
-    several = [y for near in numbers if (y := _places(c, near, dimension)) is not None]
-    if not several:
-        return None
+def _mean_places(several: Sequence[NDArray]) -> NDArray[np.float64]:
+    """The mean of several sets of places (d, P), turned, mirrored and scaled to fit the first."""
     first = several[0] - several[0].mean(axis=0)
     total = first.copy()
     for y in several[1:]:
