@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 from torch.nn import Parameter
 
@@ -16,6 +16,7 @@ from symlift.core.model import LiftedModel
 from symlift.errors import FitWarning
 from symlift.solvers.neural.checkpoint import named_under, optimiser_state, restore_optimiser
 from symlift.solvers.neural.compiled import CompiledStep, CompileError, Turn, turns_of
+from symlift.solvers.neural.distributed import add_up
 from symlift.solvers.neural.network import network_kind
 from symlift.solvers.neural.objective.batch import Workers
 from symlift.solvers.neural.objective.critic import JensenShannon
@@ -221,7 +222,7 @@ class Learners:
         parameters = [*self.network.parameters(), *self.objective.parameters()]
         present = [p for p in parameters if p.grad is not None]
         flat = torch.cat([p.grad.reshape(-1) for p in present])  # type: ignore[union-attr]
-        distributed.all_reduce(flat)
+        add_up(flat)
         flat /= self.workers.size
         for p, part in zip(present, torch.split(flat, [p.numel() for p in present]), strict=True):
             p.grad.copy_(part.view_as(p))  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from symlift.core.group import TranslationGroup
@@ -26,6 +26,7 @@ from symlift.solvers.neural.board import Watch, board, both
 from symlift.solvers.neural.checkpoint import named_under, read_checkpoint, write_checkpoint
 from symlift.solvers.neural.clock import Clock
 from symlift.solvers.neural.data import TrainingRows, covariance_of
+from symlift.solvers.neural.distributed import said_by_first
 from symlift.solvers.neural.endings import ClosedForm, closed_form
 from symlift.solvers.neural.full_batch import Closing
 from symlift.solvers.neural.learners import Learners
@@ -321,11 +322,7 @@ class Trainer:
 
     def _agree(self, ended: str | None) -> str | None:
         """Clocks of different processes differ; the first process decides."""
-        if self.workers.size == 1:
-            return ended
-        decided = [ended]
-        distributed.broadcast_object_list(decided, src=0)
-        return decided[0]
+        return ended if self.workers.size == 1 else said_by_first(ended)
 
     def _guarded_step(self, path: Path | None) -> None:
         try:
