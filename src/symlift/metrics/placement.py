@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Alignment, Grid
 
-__all__ = ["placement_agreement"]
+__all__ = ["placement_agreement", "shifted_alike"]
 
 
 def placement_agreement(
@@ -68,6 +68,22 @@ def placement_agreement(
             off = np.where(grid.periodic, np.minimum(off % shape, -off % shape), np.abs(off))
             best = max(best, int((off <= within).all(axis=1).sum()))
     return best / int(counted.sum())
+
+
+def shifted_alike(first: NDArray, second: NDArray, grid: Grid) -> list[NDArray[np.int64]]:
+    """Sets of columns that two placements (d,) put alike, up to a symmetry of the grid and a shift:
+    two for each symmetry, the largest of all first.
+    """
+    shape = np.array(grid.shape)
+    at_first, at_second = grid.indices()[first], grid.indices()[second]
+    sets: list[NDArray[np.int64]] = []
+    for turn in grid.orientations():
+        apart = at_first - _turned(at_second, turn, shape)
+        apart = np.where(grid.periodic, apart % shape, apart)
+        kind, count = np.unique(apart, axis=0, return_inverse=True, return_counts=True)[1:]
+        largest = np.argsort(-count, kind="stable")[:2]
+        sets += [np.flatnonzero(kind.ravel() == one) for one in largest]
+    return sorted(sets, key=len, reverse=True)
 
 
 def _turned(points: NDArray, turn: Alignment, shape: NDArray) -> NDArray:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import Slots, nearest_slots
+from symlift.search.growth import distinct
 from symlift.search.moves.descent import refine
-from symlift.search.schedule import CHAINS, distinct, turned_segments
+from symlift.search.schedule import CHAINS, turned_segments
 from symlift.search.settings import PlaceSettings
 
 __all__ = ["PartsSearch", "alike", "search_parts"]

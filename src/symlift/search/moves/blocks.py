@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
+from symlift.search.growth import SAME, distinct
 from symlift.search.judge import links
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal, shake
-from symlift.search.schedule import SAME, SearchResult, distinct
+from symlift.search.schedule import SearchResult
 
 __all__ = ["local_value", "search_slips", "slips"]
 

@@ -22,9 +22,10 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from symlift.core.grid import Grid
+from symlift.metrics.placement import shifted_alike
 from symlift.search.criterion import nearest_slots
 
-__all__ = ["GROWN_BY", "NearLags", "grown", "near_lags", "regrown"]
+__all__ = ["GROWN_BY", "NearLags", "crossed", "grown", "near_lags", "regrown"]
 
 #: ridges of the partial correlations by which columns are added: a single one is blurred, or noise
 GROWN_BY = (0.003, 0.03, 0.3)
@@ -36,6 +37,8 @@ _PRIOR = 2.0
 _AS_CLEAR = 0.5
 # radii of the regions that are kept
 _RADII = (1, 2, 3)
+# of the parts that two arrangements share, the largest ones that may be kept
+_COMMON = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,7 @@ def regrown(
     S (m, d, d): partial correlations at several ridges. A part of them is used each time, so that
     no two growths need make the same mistake.
     """
-    used = S[rng.permutation(len(S))[: int(rng.integers(1, len(S) + 1))]]
+    used = _some(S, rng)
     for keep in (_neighbourhood, _largest_good):
         at = grid.indices()[slot]
         lags, apart, fit = near_lags(used, at, grid)
@@ -125,6 +128,37 @@ def regrown(
             return
         slot = nearest_slots(grown(used, at, seed, grid, lags).astype(np.float64), grid)
         yield slot
+
+
+def crossed(
+    S: NDArray, slot: NDArray[np.int64], other: NDArray, grid: Grid, rng: np.random.Generator
+) -> NDArray[np.int64] | None:
+    """An arrangement (d,) grown around columns that two arrangements place alike, up to the grid's
+    symmetries and a shift; None where these are too few.
+
+    Two that have grown around different parts hardly make the same mistakes, so that what they
+    share is larger than any part that one of them shows by itself, and right more often.
+    """
+    alike = shifted_alike(slot, other, grid)[:_COMMON]
+    common = alike[int(rng.integers(len(alike)))]
+    at = grid.indices()[slot]
+    used = _some(S, rng)
+    lags, apart, _ = near_lags(used, at, grid)
+    seed = common[_largest(np.abs(apart[np.ix_(common, common)]).max(axis=-1) <= 1)]
+    if len(seed) < grid.ndim + 2:
+        return None
+    return nearest_slots(grown(used, at, seed, grid, lags).astype(np.float64), grid)
+
+
+def _some(S: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Some of several statistics, at least one."""
+    return np.asarray(S[rng.permutation(len(S))[: int(rng.integers(1, len(S) + 1))]])
+
+
+def _largest(linked: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The members of the largest connected part."""
+    part = connected_components(csr_matrix(linked.astype(np.int8)), directed=False)[1]
+    return np.flatnonzero(part == np.bincount(part).argmax())
 
 
 def _neighbourhood(apart: NDArray, fit: NDArray, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -1,0 +1,132 @@
+"""Arrangements grown from parts of others, and crossed with each other, until one comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symlift.metrics.placement import placement_agreement
+from symlift.search.criterion import Slots, misfit
+from symlift.search.moves.descent import refine
+from symlift.search.moves.regrow import crossed, regrown
+from symlift.search.settings import PlaceSettings
+
+__all__ = ["SAME", "Growth", "Ranked", "distinct", "first_of"]
+
+#: misfits that differ by less are the same
+SAME = 1e-6
+#: a misfit, and the slots that have it
+Ranked = tuple[float, NDArray[np.int64]]
+_POPULATION = 4
+# growths from each start, each from the best before it, and growths of one arrangement that must be
+# in vain for it not to return
+_ROUNDS, _IN_VAIN = 6, 8
+# arrangements that are kept, the best of them that are crossed, and the share of steps in which one
+# of them grows alone
+_KEPT, _CROSSED, _ALONE = 10, 6, 0.4
+# steps in vain after which crossing ends: 25 ended in two of five cases with a part that was wrong
+_STEPS_IN_VAIN = 40
+
+
+class Growth:
+    """Growing arrangements from parts of others."""
+
+    def __init__(
+        self,
+        S: NDArray,
+        make_partial: Callable[[], NDArray],
+        slots: Slots,
+        rng: np.random.Generator,
+        settings: PlaceSettings,
+    ) -> None:
+        self.S, self.slots, self.rng, self.settings = S, slots, rng, settings
+        self._make_partial = make_partial
+
+    @cached_property
+    def partial(self) -> NDArray:
+        """The statistics by which regions grow: many a search ends without them."""
+        return self._make_partial()
+
+    def returns(self, least: float, slot: NDArray[np.int64]) -> bool:
+        """Whether an arrangement comes back when it is grown from a part of it."""
+        ends = (self._refined(new) for new in self._again(slot))
+        return any(abs(value - least) < SAME for value, _ in ends)
+
+    def share_that_returns(self, least: float, slot: NDArray[np.int64]) -> float:
+        """How much of an arrangement comes back when it is grown from a part of it."""
+        most = 0.0
+        for new in self._again(slot):
+            value, end = self._refined(new)
+            if abs(value - least) < SAME:
+                return 1.0
+            most = max(most, placement_agreement(slot, end, self.slots.grid, shift_open=True))
+        return most
+
+    def from_parts(self, starts: list[NDArray[np.int64]]) -> tuple[list[Ranked], bool]:
+        """The best that grows from parts of ``starts``, and from what two of these have in common;
+        and whether the best of all comes back from a part of it, in which case it is there twice.
+
+        Starts are compared by what grows from them only: descent ends in arrangements of less
+        misfit than a whole of which a third is right.
+        """
+        population = distinct([self._best_of(slot) for slot in starts], _KEPT)
+        vain = 0
+        while population and vain < _STEPS_IN_VAIN:
+            new = [(misfit(self.S, s, self.slots, self._prior), s) for s in self._step(population)]
+            least = population[0][0]
+            population = distinct([*population, *new], _KEPT)
+            vain = 0 if population[0][0] < least - SAME else vain + 1
+        # descent mends what growth leaves at the borders
+        ends = [self._refined(slot) for _, slot in population[:_POPULATION]]
+        best = min(ends, key=first_of, default=None)
+        if best is None or not self.returns(*best):
+            return ends, False
+        return [best, *ends], True
+
+    @property
+    def _prior(self) -> float:
+        return self.settings.prior_pairs
+
+    def _refined(self, slot: NDArray[np.int64]) -> Ranked:
+        return refine(self.S, slot, self.slots, (0.0,), self._prior)
+
+    def _again(self, slot: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        for _ in range(_IN_VAIN):
+            yield from regrown(self.partial, slot, self.slots.grid, self.rng)
+
+    def _best_of(self, slot: NDArray[np.int64]) -> Ranked:
+        """The best of a few growths, each from the best before it."""
+        best = (np.inf, slot)
+        for _ in range(_ROUNDS):
+            for new in regrown(self.partial, best[1], self.slots.grid, self.rng):
+                best = min(best, (misfit(self.S, new, self.slots, self._prior), new), key=first_of)
+        return best
+
+    def _step(self, population: list[Ranked]) -> Iterator[NDArray[np.int64]]:
+        """One arrangement grown again, or what two have in common."""
+        grid, few = self.slots.grid, min(len(population), _CROSSED)
+        first, second = sorted(self.rng.choice(few, 2, replace=few < 2).tolist())
+        if few > 1 and self.rng.random() >= _ALONE:
+            new = crossed(self.partial, population[first][1], population[second][1], grid, self.rng)
+            if new is not None:
+                yield new
+                yield from regrown(self.partial, new, grid, self.rng)
+                return
+        yield from regrown(self.partial, population[first][1], grid, self.rng)
+
+
+def first_of(one: Ranked) -> float:
+    """The misfit, for comparisons."""
+    return one[0]
+
+
+def distinct(results: list[Ranked], most: int = _POPULATION) -> list[Ranked]:
+    """The best few distinct results."""
+    best: list[Ranked] = []
+    for value, slot in sorted(results, key=first_of):
+        if np.isfinite(value) and (not best or value > best[-1][0] + SAME):
+            best.append((value, slot))
+    return best[:most]
