@@ -32,6 +32,7 @@ from symlift.solvers.fast.place.engine import core_columns
 from symlift.solvers.fast.place.single import settle_single
 from symlift.solvers.sphere.proposal import sphere_in_pool
 from symlift.solvers.starts.graph import neighbour_graph
+from symlift.solvers.starts.lattice import lattice_under
 from symlift.solvers.starts.scattered import FreePlaces, free_places, in_own_box
 from symlift.statistics.correlations import partial_correlations
 
@@ -182,11 +183,14 @@ def screen(
     best = max(screened, key=_share)
     if best.share < settings.on_grid and not read.two_valued:
         # a quick fill of the right grid may show little: the best ones are grown from their parts
+        certain = False
         for first in _to_grow(screened, best, len(columns), linear):
             progress(f"grid {first.grid}, grown from its parts", 1.0)
             again = race.fill(first.grid, replace(settings, restarts=_GROWN, starts=_STARTS))
             screened[screened.index(first)] = max(first, again, key=_share)
             if again.converged and again.share >= max(map(_share, screened)):
+                # a grid that columns do not fill may be a part of another one, folded
+                certain = first.grid.size == len(columns)
                 break
         progress("places between points", 1.0)
         for dimension in (1, 2, 3):
@@ -196,6 +200,8 @@ def screen(
                 accepted = free.believed(settings)
                 noise = race.halves.target_noise
                 screened.append(Screened(box, free.scores, accepted, True, noise))
+                if dimension == 2 and not (certain or linear):
+                    screened += race.lattice(free, replace(quick, starts=1))
         if spheres:
             sphere = sphere_in_pool(
                 race.halves, [(one.grid.ndim, one.scores) for one in screened], settings
@@ -214,14 +220,20 @@ class _Race:
         self.halves = split_halves(read, columns, settings)
         self._parts = split_halves(read, columns, settings, settings.parts)
 
-    def fill(self, grid: Grid, how: PlaceSettings) -> Screened:
+    def lattice(self, free: FreePlaces, how: PlaceSettings) -> list[Screened]:
+        """A part of a lattice that lies under places of their own, if there is one."""
+        c = self.c[np.ix_(self.columns, self.columns)]
+        under = lattice_under(free.y, c, np.random.default_rng(0), how)
+        return [] if under is None else [self.fill(under[0], how, under[1])]
+
+    def fill(self, grid: Grid, how: PlaceSettings, given: NDArray | None = None) -> Screened:
         core, _ = core_columns(self.read, self.c, self.columns, grid, how)
         whole = np.array_equal(core, self.columns)
         mine, parts = (
             (self.halves, self._parts) if whole else (self.halves.of(core), self._parts.of(core))
         )
         slots = make_slots(grid)
-        settled = settle_single(parts, self.c, slots, np.random.default_rng(0), how)
+        settled = settle_single(parts, self.c, slots, np.random.default_rng(0), how, given)
         judged = both_scores(mine, settled.slot, slots, how.prior_pairs)
         seen = settled.statistics
         converged = seen.accepted and seen.agreeing >= how.agreeing

@@ -1,0 +1,98 @@
+"""A lattice of which columns fill some part: islands, coasts, boards with corners cut off.
+
+Which rectangle bounds such a part is not in the number of columns, and a rectangle that they would
+fill is wrong. Places of their own show how far columns are apart, and so about where on a lattice
+each one is, but neither how the lattice lies nor every step. So arrangements grow from parts of
+the places, rounded for several directions of the axes, on a lattice without borders; the box of
+what comes back is the grid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from symlift.core.grid import Grid
+from symlift.search.criterion import make_slots, nearest_slots
+from symlift.search.growth import Growth
+from symlift.search.moves.regrow import GROWN_BY
+from symlift.search.settings import PlaceSettings
+from symlift.statistics.correlations import partial_statistics
+
+__all__ = ["lattice_under"]
+
+# directions of the axes that are tried, over a quarter of a turn
+_DIRECTIONS = 6
+# room around the places, which paths make too short or too long, and the longest side
+_ROOM, _LONGEST = 1.2, 100
+# without borders there is more to mend: the best that has grown is begun with again
+_ROUNDS = 3
+
+
+def lattice_under(
+    y: NDArray, c: NDArray, rng: np.random.Generator, settings: PlaceSettings
+) -> tuple[Grid, NDArray[np.float64]] | None:
+    """The box of a part of a square lattice, and coordinates (d, 2) on it, for places y (d, 2) of
+    columns whose correlations are c (d, d); None where no arrangement comes back from a part of
+    it.
+    """
+    nearest = np.asarray(cKDTree(y).query(y, k=2)[0])[:, 1]
+    y = (y - y.mean(axis=0)) / max(float(np.median(nearest)), 1e-12)
+    side = int(np.ceil(2 * _ROOM * np.abs(y).max())) + 2
+    if side > _LONGEST:
+        return None
+    canvas = Grid((side, side))
+    starts = []
+    for angle in np.arange(_DIRECTIONS) * np.pi / 2 / _DIRECTIONS:
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        starts.append(nearest_slots(y @ turn + (side - 1) / 2, canvas))
+    growth = Growth(
+        partial_statistics(c, settings.ridges),
+        lambda: partial_statistics(c, GROWN_BY),
+        make_slots(canvas),
+        rng,
+        settings,
+    )
+    for _ in range(_ROUNDS):
+        ends, converged = growth.from_parts(starts)
+        if converged:
+            break
+        starts = [slot for _, slot in ends]
+    if not converged:
+        return None
+    at = _closed_up(canvas.indices()[ends[0][1]])
+    return None if at is None else _in_box(at)
+
+
+def _in_box(at: NDArray[np.float64]) -> tuple[Grid, NDArray[np.float64]] | None:
+    """The box of the largest connected part, and all points inside of it; None where that part is
+    no more than half of them. Corners of a coast have few pairs, and fit as well where nothing is.
+    """
+    apart = np.abs(np.rint(at[:, None] - at[None])).max(axis=-1)
+    part = connected_components(csr_matrix((apart <= 1).astype(np.int8)), directed=False)[1]
+    main = at[part == np.bincount(part).argmax()]
+    low, shape = main.min(axis=0), np.rint(np.ptp(main, axis=0)).astype(int) + 1
+    if 2 * len(main) <= len(at) or shape.min() < 2 or np.prod(shape) < len(at):
+        return None
+    return Grid(tuple(int(n) for n in shape)), np.clip(at - low, 0, shape - 1)
+
+
+def _closed_up(at: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Points (d, 2) in steps of the lattice that most of them are on: where every second point of
+    an axis is skipped, or those of one colour of a chessboard, displacements tell nothing apart.
+    None for points on a line.
+    """
+    apart = (at[:, None] - at[None]).reshape(-1, 2)
+    # one of each displacement and its opposite
+    ahead = (apart[:, 0] > 0) | ((apart[:, 0] == 0) & (apart[:, 1] > 0))
+    step, count = np.unique(apart[ahead], axis=0, return_counts=True)
+    step = step[2 * count >= count.max()]
+    step = step[np.argsort(np.sum(step**2, axis=1), kind="stable")]
+    across = np.flatnonzero(step[0, 0] * step[:, 1] != step[0, 1] * step[:, 0])
+    if not len(across):
+        return None
+    steps = (at - at[0]) @ np.linalg.inv(np.stack([step[0], step[across[0]]]).astype(np.float64))
+    return np.asarray(steps - steps.min(axis=0), dtype=np.float64)
