@@ -480,6 +480,34 @@ def test_a_mirrored_cap_of_mne_is_named_with_two_anchors(raw, mne):
     assert check_montage(raw, anchors={"C3": "C3", "Fz": "Fz"}).whole == ()
 
 
+def test_a_turned_cap_of_mne_is_named_with_two_anchors(raw, mne):
+    given = raw.get_montage().get_positions()
+    middle = centre_of(np.stack(list(given["ch_pos"].values())))
+    places = {
+        name: (at - middle) @ turn(np.pi / 2) + middle for name, at in given["ch_pos"].items()
+    }
+    turned = mne.channels.make_dig_montage(
+        places, **{key: given[key] for key in ("coord_frame", "nasion", "lpa", "rpa")}
+    )
+    wrong = raw.copy().set_montage(turned, verbose="error")
+    assert check_montage(wrong).whole == ("turned as a whole", "mirrored as a whole")
+    check = check_montage(wrong, anchors={name: given["ch_pos"][name] for name in ("C3", "Fz")})
+    assert [one.sentence for one in check.faults] == ["the cap is turned by 90 degrees"]
+    now = check.repaired(wrong).get_montage().get_positions()["ch_pos"]
+    np.testing.assert_allclose(now["Oz"], given["ch_pos"]["Oz"], atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_true_montages_of_mne_raise_no_alarm(raw, mne, seed):
+    at = np.stack(list(raw.get_montage().get_positions()["ch_pos"].values()))
+    info = mne.create_info(raw.ch_names[:64], 200.0, "eeg")
+    made = mne.io.RawArray(signals(at, 20 + seed).T * 1e-6, info, verbose="error")
+    check = check_montage(made.set_montage(raw.get_montage(), verbose="error"))
+    assert check.verdict is not MapVerdict.WRONG
+    assert check.cannot_tell == ()
+
+
 @pytest.mark.slow
 def test_epochs_bad_channels_and_templates_of_mne(raw, mne):
     marked = raw.copy()
