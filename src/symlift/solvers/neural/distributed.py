@@ -68,10 +68,10 @@ def said_by_first(text: str | None) -> str | None:
 
     where = "cuda" if distributed.get_backend() == "nccl" else "cpu"
     letters = (text or "").encode().ljust(_SAID, b"\0")
-    said = torch.tensor(list(letters), dtype=torch.uint8, device=where)
-    _KEPT.append(said)
-    distributed.broadcast(said, src=0)
-    return bytes(said.tolist()).rstrip(b"\0").decode() or None
+    sent = torch.tensor(list(letters), dtype=torch.uint8, device=where)
+    _KEPT.append(sent)
+    distributed.broadcast(sent, src=0)
+    return bytes(sent.tolist()).rstrip(b"\0").decode() or None
 
 
 def wait_for_all() -> None:
