@@ -1,16 +1,17 @@
 """Blocks of channels at the wrong contacts: SpikeInterface's generator, maps that are wrong in the
 ways in which maps are, and maps that are right.
 
-    python benchmarks/block_faults.py [faults] [windows] [layouts]   (all without a name)
+    python benchmarks/block_faults.py [faults] [right] [windows] [layouts]   (all without a name)
 
 Needs the extras ``ephys`` and ``paper``. Recordings as in `benchmarks/ephys.py` (60 s, as many
 units as contacts, a tenth dead, a twentieth noisy). ``faults``: three probes, three seeds; a bank
 of eight mirrored, a bank of 16 shifted by one, all channels from one on shifted by one, two shanks
 exchanged, a shank upside down (on one shank: the whole probe), rows and columns exchanged, the map
 of another layout. A repair is right if all living contacts have their true distances. Right maps:
-these recordings and those of two small probes, each with channels in three orders. Of each
-recording the true layout is looked for among four. ``windows``: six minutes in which a bank is
-mirrored from the fourth on.
+these recordings and those of two small probes, each with channels in three orders; ``right``:
+recordings of their own, so that each of the three probes has twenty, each in an order of its own.
+Of each recording of ``faults`` the true layout is looked for among four. ``windows``: six minutes
+in which a bank is mirrored from the fourth on.
 
 Thresholds were set on seeds 0 and 1. Each case is written when it is done, and those that are
 there are not measured again. The checks of a recording share one reading of its traces; ``seconds``
@@ -38,8 +39,8 @@ from symlift.ephys.wiring import Channels
 NAME = "block_faults"
 LARGE, SMALL = ("shanks4x16", "array8x12", "neuropixels96"), ("linear32", "array8x8")
 SEEDS = (60, 61, 62)
-#: of the small probes, whose maps are right; of a map that changes; of one more ranking of layouts
-MORE_SEEDS, WINDOW_SEEDS, LAYOUT_SEEDS = (64, 65, 66), range(60, 70), (63, 67)
+#: of more right maps; of a map that changes; of one more ranking of layouts
+RIGHT_SEEDS, WINDOW_SEEDS, LAYOUT_SEEDS = range(70, 87), range(60, 70), (63, 67)
 ORDERS = 3
 MINUTES, CHANGES = 6, 3
 
@@ -215,6 +216,16 @@ def candidates(name: str, seed: int) -> dict[str, Any]:
     return {"layouts": ranked(recording, name, f"{name}/{seed}")}
 
 
+def right(name: str, seed: int) -> dict[str, Any]:
+    """A right map, of channels in any order."""
+    probe = probe_named(name)
+    traces, _ = recordings.traces_of(probe, seed)
+    order = np.random.default_rng(4000 + seed).permutation(probe.get_contact_count())
+    began = time.process_time()
+    check = check_probe(recordings.recording_of(traces, probe, order))
+    return {"right": [record_of(check)], "seconds": round(time.process_time() - began, 1)}
+
+
 def windows(name: str, seed: int) -> dict[str, Any]:
     """A bank of eight is mirrored after so many minutes."""
     from spikeinterface.core import NumpyRecording, generate_ground_truth_recording
@@ -248,8 +259,12 @@ def windows(name: str, seed: int) -> dict[str, Any]:
 def summary(cases: dict[str, Any]) -> dict[str, Any]:
     """Counts over all cases."""
     right = [
-        one for key, case in cases.items() if key.startswith("faults/") for one in case["right"]
+        one
+        for key, case in cases.items()
+        if key.startswith(("faults/", "right/"))
+        for one in case["right"]
     ]
+    drawn = [key for key in cases if key.startswith(("faults/", "right/"))]
     wrong = [
         one
         for key, case in cases.items()
@@ -264,6 +279,7 @@ def summary(cases: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "right maps": len(right),
+        "of so many recordings": len(drawn),
         "alarms": sum(one["verdict"] == "wrong" for one in right),
         "right maps not called right": sum(one["verdict"] != "right" for one in right),
         "wrong maps": len(wrong),
@@ -280,10 +296,10 @@ def main(names: list[str]) -> None:
     path = RESULTS / f"{NAME}.json"
     cases = json.loads(path.read_text())["cases"] if path.is_file() else {}
     jobs = [("faults", probe, seed) for seed in SEEDS for probe in (*LARGE, *SMALL)]
-    jobs += [("faults", probe, seed) for seed in MORE_SEEDS for probe in SMALL]
+    jobs += [("right", probe, seed) for seed in RIGHT_SEEDS for probe in LARGE]
     jobs += [("windows", "linear32", seed) for seed in WINDOW_SEEDS]
     jobs += [("layouts", probe, seed) for seed in LAYOUT_SEEDS for probe in (*LARGE, *SMALL)]
-    measured = {"faults": faults, "windows": windows, "layouts": candidates}
+    measured = {"faults": faults, "right": right, "windows": windows, "layouts": candidates}
     for kind, probe, seed in jobs:
         key = f"{kind}/{probe}/{seed}"
         if key in cases or (names and kind not in names):

@@ -4,7 +4,10 @@ with MNE's own objects where it is installed (make test-eeg).
 
 from __future__ import annotations
 
+import copy
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,10 @@ import pytest
 from scipy.spatial.distance import cdist, pdist
 
 from symlift import InputError
-from symlift.eeg import MapVerdict, check_montage, match_montage
+from symlift.eeg import MapVerdict, MontageMatch, check_montage, match_montage
 from symlift.eeg.covariance import CovarianceCriterion, recorded
+from symlift.eeg.exchanges import improved_sites
+from symlift.eeg.placing import _in_space, _laid
 from symlift.eeg.turned import centre_of, turned_cap
 
 
@@ -189,17 +194,191 @@ def test_independent_noise_is_never_right(at):
         check_montage(noise, at)
 
 
+def template_of(at: np.ndarray) -> dict[str, np.ndarray]:
+    return {f"S{i}": place for i, place in enumerate(at)}
+
+
 @pytest.mark.slow
 def test_channels_without_labels_are_placed_on_a_template():
     at = cap(32)
     order = np.random.default_rng(2).permutation(32)
     X = signals(at, 3)[:, order]
-    template = {f"S{i}": place for i, place in enumerate(at)}
     anchors = {str(k): f"S{order[k]}" for k in (0, 1, 2)}
-    match = match_montage(X, template, anchors=anchors)
+    match = match_montage(X, template_of(at), anchors=anchors)
     truth = [f"S{i}" for i in order]
     assert np.mean([one == other for one, other in zip(match.sites, truth, strict=True)]) > 0.9
     assert match.confidence.shape == (32,)
+
+
+def test_a_small_cap_is_placed_or_not_sure(monkeypatch):
+    """Twenty channels in an unknown order; where sources hide the cap, no channel is believed."""
+    monkeypatch.setattr("symlift.eeg.placing._SHAKES", 5)
+    monkeypatch.setattr("symlift.eeg.placing._TURNS", 4)
+    at = cap(20)
+    order = np.random.default_rng(2).permutation(20)
+    truth = [f"S{i}" for i in order]
+    anchors = {str(k): truth[k] for k in (0, 1, 2)}
+    for seed in (3, 4):
+        X = signals(at, seed, rows=2000, noise=0.1)[:, order]
+        match = match_montage(X, template_of(at), anchors=anchors)
+        right = np.mean([one == other for one, other in zip(match.sites, truth, strict=True)])
+        assert right == 1 if seed == 3 else match.confidence.max() < 0.5
+        assert sorted(match.sites) == sorted(truth)
+        assert match.whole == ()
+        for site, place in zip(match.sites, match.positions, strict=True):
+            np.testing.assert_array_equal(place, at[int(site[1:])])
+
+
+def test_a_template_may_be_a_plane(monkeypatch, at, X):
+    monkeypatch.setattr("symlift.eeg.placing._SHAKES", 1)
+    monkeypatch.setattr("symlift.eeg.placing._TURNS", 1)
+    sites = template_of(at[:12, :2])
+    match = match_montage(X[:, :12], sites, anchors={"0": "S0"})
+    assert match.positions.shape == (12, 2)
+    assert sorted(match.sites) == sorted(sites)
+    assert match.sites[0] == "S0" or match.confidence.max() < 0.5
+
+
+def test_coordinates_from_correlations_have_the_distances_of_the_cap(at):
+    """Correlations that fall with distance are scaled back into space, up to motions."""
+    apart = cdist(at, at)
+    y = _in_space(np.exp(-((apart / np.median(apart)) ** 2)), 12, 3)
+    assert np.corrcoef(pdist(y), pdist(at))[0, 1] > 0.9
+
+
+def test_turned_coordinates_are_laid_on_their_sites(at):
+    order = np.random.default_rng(1).permutation(64)
+    centred = at - at.mean(axis=0)
+    y = 1.1 * centred[order] @ turn(0.1) + np.array([0.0, 0.003, 0.002])
+    np.testing.assert_array_equal(_laid(y, centred), order)
+
+
+def test_channels_move_to_free_sites_and_change_places_where_that_costs_less(at):
+    """Two that are swapped, and one on a site next to its own that is free."""
+    X = signals(at, 6, rows=3000, noise=0.1)
+    near = int(np.argsort(cdist(at[[20]], at).ravel())[1])
+    left = np.setdiff1d(np.arange(64), [near])
+    criterion = CovarianceCriterion(recorded(X[:, left]))
+    wrong = left.copy()
+    wrong[left == 20] = near
+    a, b = np.flatnonzero((left == 3) | (left == 40))
+    wrong[[a, b]] = wrong[[b, a]]
+    on, cost = improved_sites(criterion, at, wrong)
+    np.testing.assert_array_equal(on, left)
+    places = at[left]
+    assert cost == pytest.approx(criterion.cost(places))
+
+
+# -- objects of MNE, as much of them as is needed --------------------------------------------------
+
+
+class Montage:
+    def __init__(self, places: dict[str, np.ndarray], **marks: Any) -> None:
+        self.positions = {"ch_pos": places, "coord_frame": "head", "nasion": None}
+        self.positions |= {"lpa": None, "rpa": None} | marks
+
+    def get_positions(self) -> dict[str, Any]:
+        return self.positions
+
+
+class Raw:
+    """Channels of EEG and one that is none; in epochs, if that is asked for."""
+
+    def __init__(self, X: np.ndarray, names: list[str], montage: Montage | None) -> None:
+        self.X, self.ch_names, self.montage = X, [*names, "STI"], montage
+        self.info: dict[str, list[str]] = {"bads": []}
+        self.epochs = 1
+
+    def get_channel_types(self) -> list[str]:
+        return ["eeg"] * (len(self.ch_names) - 1) + ["stim"]
+
+    def get_data(self, picks: list[str]) -> np.ndarray:
+        data = self.X[:, [self.ch_names.index(name) for name in picks]].T
+        if self.epochs == 1:
+            return data
+        return np.stack(np.split(data, self.epochs, axis=1))
+
+    def get_montage(self) -> Montage | None:
+        return self.montage
+
+    def copy(self) -> Raw:
+        return copy.copy(self)
+
+    def set_montage(self, montage: Montage, **_: Any) -> None:
+        self.montage = montage
+
+
+@pytest.fixture
+def fake(at, X, monkeypatch) -> Raw:
+    """A recording with its montage; MNE's constructor of montages keeps what it is given."""
+    channels = types.ModuleType("mne.channels")
+    channels.make_dig_montage = Montage  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mne", types.ModuleType("mne"))
+    monkeypatch.setitem(sys.modules, "mne.channels", channels)
+    names = [f"E{i}" for i in range(64)]
+    return Raw(X, names, Montage(dict(zip(names, at, strict=True)), nasion=np.zeros(3)))
+
+
+def test_recordings_with_labels_are_checked_and_repaired(fake, at):
+    assert check_montage(fake).ok
+    places = dict(fake.montage.get_positions()["ch_pos"])
+    places["E3"], places["E50"] = places["E50"], places["E3"]
+    wrong = Raw(fake.X, fake.ch_names[:-1], Montage(places, nasion=np.zeros(3)))
+    check = check_montage(wrong)
+    assert check.swapped == (("E3", "E50"),)
+    again = check.repaired(wrong)
+    assert check_montage(again).ok
+    assert not check_montage(wrong).ok
+    np.testing.assert_array_equal(again.montage.positions["nasion"], np.zeros(3))
+    np.testing.assert_allclose(again.montage.positions["ch_pos"]["E3"], at[3])
+    assert check_montage(wrong, dict(zip(wrong.ch_names, at, strict=False))).ok
+
+
+def test_bad_channels_epochs_and_missing_montages(fake):
+    fake.info["bads"] = ["E7"]
+    fake.epochs = 4
+    check = check_montage(fake)
+    assert check.ok
+    assert "E7" not in check.names
+    assert "STI" not in check.names
+    fake.montage = None
+    with pytest.raises(InputError, match="no montage"):
+        check_montage(fake)
+    fake.info["bads"] = fake.ch_names[3:]
+    with pytest.raises(InputError, match="3 EEG channels that are not bad"):
+        check_montage(fake)
+    fake.info["bads"] = []
+    fake.X = np.where(np.arange(64) == 5, np.nan, fake.X)
+    with pytest.raises(InputError, match="cut them out"):
+        check_montage(fake)
+
+
+def test_a_match_is_put_on_the_recording(fake, at):
+    names = tuple(fake.ch_names[:4])
+    positions = np.where(np.arange(4)[:, None] == 2, np.nan, at[:4])
+    match = MontageMatch(("S0", "S1", "", "S3"), positions, names, np.ones(4))
+    fake.montage = None
+    placed = match.placed(fake).montage.positions["ch_pos"]
+    assert sorted(placed) == ["E0", "E1", "E3"]
+    np.testing.assert_array_equal(placed["E3"], at[3])
+    flat = MontageMatch(("S0", "S1", "", "S3"), positions[:, :2], names, np.ones(4))
+    with pytest.raises(InputError, match="in a plane"):
+        flat.placed(fake)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [({"Fz": (0, 0, 1)}, "four sites or more"), (3, "four sites or more")],
+)
+def test_templates_that_are_none_are_refused(X, template, message):
+    with pytest.raises(InputError, match=message):
+        match_montage(X, template)
+
+
+def test_templates_by_name_need_mne(X, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mne.channels", None)
+    with pytest.raises(InputError, match=r"pip install 'symlift\[eeg\]'"):
+        match_montage(X, "standard_1020")
 
 
 @pytest.mark.parametrize(
@@ -299,6 +478,36 @@ def test_a_mirrored_cap_of_mne_is_named_with_two_anchors(raw, mne):
     check = check_montage(wrong, anchors={"C3": "C4", "Fz": "Fz"})
     assert [one.sentence for one in check.faults] == ["the cap is mirrored left to right"]
     assert check_montage(raw, anchors={"C3": "C3", "Fz": "Fz"}).whole == ()
+
+
+def test_a_turned_cap_of_mne_is_named_with_two_anchors(raw, mne):
+    given = raw.get_montage().get_positions()
+    middle = centre_of(np.stack(list(given["ch_pos"].values())))
+    places = {
+        name: (at - middle) @ turn(np.pi / 2) + middle for name, at in given["ch_pos"].items()
+    }
+    turned = mne.channels.make_dig_montage(
+        places, **{key: given[key] for key in ("coord_frame", "nasion", "lpa", "rpa")}
+    )
+    wrong = raw.copy().set_montage(turned, verbose="error")
+    assert check_montage(wrong).whole == ("turned as a whole", "mirrored as a whole")
+    check = check_montage(wrong, anchors={name: given["ch_pos"][name] for name in ("C3", "Fz")})
+    assert [one.sentence for one in check.faults] == ["the cap is turned by 90 degrees"]
+    now = check.repaired(wrong).get_montage().get_positions()["ch_pos"]
+    np.testing.assert_allclose(now["Oz"], given["ch_pos"]["Oz"], atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_true_montages_of_mne_raise_no_alarm(mne, seed):
+    # the middle of the head is the origin here, not in the montage that a recording gives back
+    montage = mne.channels.make_standard_montage("biosemi64")
+    at = np.stack(list(montage.get_positions()["ch_pos"].values()))
+    info = mne.create_info(montage.ch_names, 200.0, "eeg")
+    made = mne.io.RawArray(signals(at, 20 + seed).T * 1e-6, info, verbose="error")
+    check = check_montage(made.set_montage(montage, verbose="error"))
+    assert check.verdict is not MapVerdict.WRONG
+    assert check.cannot_tell == ()
 
 
 @pytest.mark.slow

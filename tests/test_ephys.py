@@ -20,17 +20,31 @@ from typer.testing import CliRunner
 
 from symlift import InputError
 from symlift.cli import app
-from symlift.ephys import MapVerdict, ProbeCheck, check_probe, match_probe, read_kilosort
+from symlift.cli.probe import _confidence_lines
+from symlift.ephys import (
+    MapVerdict,
+    ProbeCheck,
+    ProbeMatch,
+    check_probe,
+    match_probe,
+    read_kilosort,
+)
 from symlift.ephys.arrange import _shifted, arrange_channels, arranged, with_neighbours_anew
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
-from symlift.ephys.judged import judge_channels
+from symlift.ephys.judged import judge_channels, rejudged
 from symlift.ephys.levels import correlate, levels_of
 from symlift.ephys.shifts import moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import beyond, unslipped
 from symlift.ephys.whiten import flat_spectrum
-from symlift.ephys.wiring import Channels, contact_confidence, match_contacts, read_channels
+from symlift.ephys.wiring import (
+    Channels,
+    Wiring,
+    contact_confidence,
+    match_contacts,
+    read_channels,
+)
 from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
@@ -605,19 +619,49 @@ def test_anchors_tell_what_traces_cannot(small, living, read_once):
         check_probe(recording, anchors={"ch1": 16})
 
 
-def two_shanks(apart: float, seed: int = 0) -> tuple[Channels, np.ndarray]:
-    """Fields of neurons on two shanks of twelve contacts, ``apart`` steps from each other."""
+def shanks_of_twelve(apart: float, count: int = 2, seed: int = 0) -> tuple[Channels, np.ndarray]:
+    """Fields of neurons on shanks of twelve contacts, ``apart`` steps from each other."""
     rng = np.random.default_rng(seed)
-    points = np.array([(apart * k, float(i)) for k in (0, 1) for i in range(12)])
+    d = 12 * count
+    points = np.array([(apart * k, float(i)) for k in range(count) for i in range(12)])
     fields = fields_of(rng, sources(rng, points), points)
     near = np.exp(-((cdist(points, points) / 1.5) ** 2))
-    return Channels(
-        np.full(24, "", dtype="<U9"), np.full(24, -1), np.arange(24), near, fields
-    ), points
+    return Channels(np.full(d, "", dtype="<U9"), np.full(d, -1), np.arange(d), near, fields), points
+
+
+def test_exchanged_shanks_are_told_where_neurons_are_shared():
+    channels, points = shanks_of_twelve(3.0, count=3)
+    assert judge_channels(channels, points).judgement.faults == ()
+    to = np.arange(36)
+    to[:12], to[12:24] = np.arange(12, 24), np.arange(12)
+    judged = judge_channels(channels, points[to])
+    assert [one.fault.kind.value for one in judged.judgement.faults] == ["exchanged"]
+    assert judged.judgement.faults[0].fault.shanks == (0, 1)
+    assert judged.exchanges == ()
+    assert same_distances(judged.positions, points, np.arange(36))
+
+
+def test_a_match_is_not_sure_of_shanks_that_share_no_neuron():
+    """Each shank is right by itself, and which one it is and which way round is open."""
+    shanks = np.repeat([0, 1], 12)
+    for apart, sure in ((40.0, False), (3.0, True)):
+        channels, points = shanks_of_twelve(apart)
+        best = arranged(channels.fields, points, np.arange(24))
+        alone = Wiring(best.slot, np.full(24, 0.95), best)
+        wiring = rejudged(channels, alone, points, shanks)
+        each = [np.median(wiring.confidence[wiring.contact // 12 == k]) for k in (0, 1)]
+        assert min(each) > 0.6 if sure else min(each) < 0.6, (apart, each)
+        probe = Probe(points, np.argsort(wiring.contact))
+        probe.shank_ids = shanks.astype(str)  # type: ignore[attr-defined]
+        recording = Recording(np.zeros((2, 24)), 1.0, points, [f"ch{i}" for i in range(24)])
+        said = list(_confidence_lines(ProbeMatch(probe, wiring.confidence), recording))  # type: ignore[arg-type]
+        for k in (0, 1):
+            assert said[k].startswith(f"shank {k}: confidence {each[k]:.2f} (least ")
+        assert said[2].endswith(f"{wiring.confidence.min():.2f} at least")
 
 
 def test_shanks_that_share_no_neuron_cannot_be_told():
-    channels, points = two_shanks(40.0)
+    channels, points = shanks_of_twelve(40.0)
     judged = judge_channels(channels, points)
     assert judged.judgement.faults == ()
     kinds = {one.fault.kind.value for one in judged.judgement.undecided}
@@ -626,15 +670,27 @@ def test_shanks_that_share_no_neuron_cannot_be_told():
 
 
 def test_a_shank_upside_down_is_told_where_neurons_are_shared():
-    channels, points = two_shanks(3.0)
+    channels, points = shanks_of_twelve(3.0)
     assert judge_channels(channels, points).judgement.undecided == ()
     turned = points.copy()
     turned[12:] = turned[12:][::-1]
     judged = judge_channels(channels, turned)
     assert [one.fault.kind.value for one in judged.judgement.faults] == ["turned"]
-    # either shank: the two repairs are mirror images, which have the same distances
-    assert len(judged.judgement.faults[0].fault.shanks) == 1
     assert same_distances(judged.positions, points, np.arange(24))
+
+
+@pytest.mark.parametrize("rounding", range(3))
+def test_of_two_repairs_that_are_mirror_images_the_first_is_named(rounding):
+    """Either shank turned leaves the same distances: what is named must not depend on rounding."""
+    channels, points = shanks_of_twelve(3.0)
+    noise = 1 + 1e-14 * np.random.default_rng(rounding).standard_normal((24, 24))
+    channels = replace(channels, correlation=channels.correlation * noise * noise.T)
+    for shank in (slice(0, 12), slice(12, 24)):
+        turned = points.copy()
+        turned[shank] = turned[shank][::-1]
+        judged = judge_channels(channels, turned)
+        assert [one.fault.shanks for one in judged.judgement.faults] == [(0,)]
+        assert same_distances(judged.positions, points, np.arange(24))
 
 
 def test_windows_say_when_the_map_changed(small):

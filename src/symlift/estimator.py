@@ -38,6 +38,7 @@ from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import FitWarning, InputError
 from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
+from symlift.solvers.fast.settings import DEFAULT
 from symlift.solvers.plan import plan_domain, say_cost
 from symlift.solvers.registry import TRAINED, canonical, get_solver
 from symlift.statistics.prediction import GapFiller
@@ -223,6 +224,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
                     " give rows that differ in more than their size"
                 )
         single = self._places and self.channels in ("auto", 1)
+        if self._places:  # before a grid is proposed, which takes minutes
+            DEFAULT.place.check_channels(usable, self.channels)
         asked = asked_domain(self.grid, self.periodic, single)
         solver, width = canonical(self.solver), seen.rows.dtype.itemsize
         say_cost(plan_domain(len(given), usable, asked, solver, self.mixing, seen.gaps, width), 3)

@@ -296,7 +296,8 @@ def _confidence_lines(wired: ProbeMatch, recording: Any) -> Iterator[str]:
     ids = [str(channel) for channel in recording.channel_ids]
     unsure = [f"{ids[i]} ({sure[i]:.2f})" for i in np.flatnonzero((sure > 0) & (sure < _UNSURE))]
     nowhere = [ids[i] for i in np.flatnonzero(sure == 0)]
-    yield f"confidence: {np.median(sure[sure > 0]):.2f} in the middle, {sure[sure > 0].min():.2f}"
+    placed = sure[sure > 0] if (sure > 0).any() else np.zeros(1)
+    yield f"confidence: {np.median(placed):.2f} in the middle, {placed.min():.2f} at least"
     if unsure:
         yield f"unsure: {' '.join(unsure)}"
     if nowhere:

@@ -24,7 +24,8 @@ from symlift.maps.verdict import CONVINCED, MapFault, named_faults
 
 __all__ = ["check_montage", "match_montage"]
 
-# half of a confidence, as of swaps; and what is left of it where another start ended as low
+# half of a confidence, as of swaps; and what is left of it where another start ended as low, or
+# where an anchor is elsewhere
 _HALF, _RIVAL = 5.0, 0.3
 
 
@@ -194,8 +195,9 @@ def match_montage(
     ends = placed_on_sites(criterion, sites, np.random.default_rng(0))
     cost, on = ends[0]
     columns = np.array([data.names.index(name) for name in known], dtype=np.int64)
-    places = np.array([sites[labels.index(site)] for site in known.values()]).reshape(-1, 3)
-    placed = np.full((len(data.names), 3), np.nan)
+    places = np.array([sites[labels.index(site)] for site in known.values()])
+    places = places.reshape(len(known), sites.shape[1])
+    placed = np.full((len(data.names), sites.shape[1]), np.nan)
     placed[living] = sites[on]
     rank = np.searchsorted(living, columns)
     turned = turned_cap(sites[on], sites, rank, places)
@@ -216,6 +218,9 @@ def match_montage(
     names_of = [""] * len(data.names)
     for column, site in zip(living.tolist(), on.tolist(), strict=True):
         names_of[column] = labels[site]
+    if any(names_of[data.names.index(name)] not in ("", site) for name, site in known.items()):
+        # no motion of the cap brings the anchors where they are known to be
+        confidence *= _RIVAL
     return MontageMatch(tuple(names_of), placed, data.names, confidence, turned.open_to)
 
 

@@ -219,7 +219,9 @@ def _complexity(fault: Fault) -> tuple[int, int, int]:
 
 
 def _most_promising(criterion: FitsMap, now: _Map, faults: Sequence[Fault]) -> list[Fault]:
-    """Faults whose repair brings columns that are alike next to each other, and all of shanks."""
+    """Faults whose repair brings columns that are alike next to each other, and all of shanks, in
+    the order of ``faults``: of two that are mirror images of each other, the first is then named.
+    """
     S = criterion.alike
     near = np.exp(-cdist(now.positions, now.positions) / (_REACH * _step(now.positions)))
     np.fill_diagonal(near, 0.0)
@@ -230,9 +232,11 @@ def _most_promising(criterion: FitsMap, now: _Map, faults: Sequence[Fault]) -> l
         change = near[to[moved]][:, to] - near[moved]
         both = change[:, moved]
         gain[k] = 2 * np.sum(S[moved] * change) - np.sum(S[np.ix_(moved, moved)] * both)
-    best = np.argsort(-gain, kind="stable")[:_SOME]
-    chosen = dict.fromkeys([*best.tolist(), *(k for k, f in enumerate(faults) if f.shanks)])
-    return [faults[k] for k in chosen]
+    # mirror images gain the same up to rounding, which must not say which of them is looked at
+    size = float(np.abs(gain).max(initial=0.0)) or 1.0
+    best = np.argsort(-np.round(gain / size, 9), kind="stable")[:_SOME]
+    chosen = {*best.tolist(), *(k for k, fault in enumerate(faults) if fault.shanks)}
+    return [faults[k] for k in sorted(chosen)]
 
 
 def _distinct(
@@ -242,7 +246,8 @@ def _distinct(
     anchors: Anchors,
 ) -> list[tuple[Fault, _Map]]:
     """Those that differ from the map and from each other by more than a motion of the whole: that
-    changes no distance. Faults of shanks and those of few columns first.
+    changes no distance. Faults of shanks and those of few columns first, of those that move as many
+    the one that comes first on the map.
     """
     order = sorted(candidates, key=lambda pair: _complexity(pair[0]))
     step = _step(now.positions)

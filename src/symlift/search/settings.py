@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symlift.errors import InputError
+
 __all__ = ["PlaceSettings"]
 
 
@@ -112,3 +114,11 @@ class PlaceSettings:
     #: to which parts are moved as a whole: a move takes 4 ms at 64 slots
     far_from_stationary: float = 0.55
     slip_slots: int = 100
+
+    def check_channels(self, columns: int, channels: str | int) -> None:
+        """Refuse several channels of more columns than the dense search takes."""
+        if channels not in ("auto", 1) and columns > self.dense:
+            raise InputError(
+                f"channels={channels} cannot be placed for {columns:,} columns, at most"
+                f" {self.dense:,}: fit the columns of a part of the grid, or one channel alone"
+            )

@@ -11,7 +11,6 @@ from scipy.optimize import linear_sum_assignment
 
 from symlift.core.grid import Grid
 from symlift.core.rows import varying
-from symlift.errors import InputError
 from symlift.search.criterion import Slots, distance_classes, fit_lags, make_slots
 from symlift.search.judge import (
     between_points,
@@ -65,7 +64,7 @@ def place_columns(
     raw = np.asarray(X)
     alive = varying(raw) if raw.shape[1] > settings.dense else None
     if alive is not None and alive.sum() > settings.dense:
-        _check_single(int(alive.sum()), channels, settings)
+        settings.check_channels(int(alive.sum()), channels)
         return place_wide(raw, alive, grid, rng, settings, progress)
     rows, c, sorted_out = sort_columns(raw, rng, settings, progress)
     sign = np.ones(raw.shape[1])
@@ -85,14 +84,6 @@ def place_columns(
         if rows.two_valued and placed.n_channels > 1
         else placed
     )
-
-
-def _check_single(columns: int, channels: Channels, settings: PlaceSettings) -> None:
-    if channels not in ("auto", 1):
-        raise InputError(
-            f"channels={channels} cannot be placed for {columns:,} columns, at most"
-            f" {settings.dense:,}: fit the columns of a part of the grid, or one channel alone"
-        )
 
 
 def _settle(
