@@ -33,6 +33,7 @@ from symlift.solvers.sphere.angles import (
     same_places,
     spherical_scaling,
 )
+from symlift.solvers.sphere.moments import MOST, Moments, by_moments, clipped, moments_of
 from symlift.statistics.correlations import correlations
 
 __all__ = [
@@ -51,14 +52,19 @@ __all__ = [
 KERNEL = 10
 #: fewest columns that are placed: with fewer, any places would do
 FEWEST = 8
-# starts that are refined by all correlations, and numbers of near columns by profiles
-_STARTS, _PROFILES = 3, 2
-_BY_PROFILE = "profiles over"
+# starts that are refined by all correlations; before that, of so many pairs, more for few columns,
+# a short descent shows the best three: from most, a noisy cap ends folded
+_STARTS, _PAIRS, _SHORT = 3, 60_000, 40
+# numbers of near columns by profiles
+_PROFILES = 2
+_BY_PROFILE, _BY_MOMENTS = "profiles over", "moments"
 # random starts of axes, and those that go on: of 12 on 64 directions of diffusion, one ended at the
 # best places
 _AXES_STARTS = (80, 8)
 # columns next to a column where places are spread over a surface: the mean of any triangulation
 _NEXT = 6
+
+Pair = tuple[Moments, Moments]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +102,12 @@ def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
         out[f"paths over {near}"] = u = along_paths(scaled, paths)
         starts += [(_residual(one, c), one) for one in (u, *scaled)]
     starts.sort(key=lambda one: one[0])
-    refined = [by_kernel(u, c, KERNEL) for _, u in starts[:_STARTS]]
+    some = max(_STARTS, _PAIRS * 2 // len(c) ** 2)
+    short = sorted(
+        (by_kernel(u, c, KERNEL, iterations=_SHORT)[::-1] for _, u in starts[:some]),
+        key=lambda one: one[0],
+    )
+    refined = [by_kernel(u, c, KERNEL) for _, u in short[:_STARTS]]
     if refined:
         out["angles"] = min(refined, key=lambda one: one[1])[0]
     profiles = profiles_of(c)
@@ -120,28 +131,36 @@ def _residual(u: NDArray, c: NDArray) -> float:
     return float(np.mean((kernel_of(u, c, KERNEL) @ P - c[i, j]) ** 2))
 
 
-def sphere_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
+def sphere_places(
+    halves: Halves, settings: PlaceSettings, moments: Pair | None = None
+) -> SpherePlaces | None:
     """The best places of the columns of ``halves``, or None if too few columns are joined.
 
     Those by all correlations, unless places that follow paths (of them, those on which both parts
     of the rows agree most) explain more on held-out rows; and neither, where columns predict their
-    neighbours on held-out rows better at places by profiles.
+    neighbours on held-out rows better at places by profiles. With ``moments`` of both parts, those
+    by all correlations go on by them, unless that explains less.
     """
     c, c_held = halves.correlations
     if len(c) < FEWEST:
         return None
     here, other = places_of(c), places_of(c_held)
+    if moments is not None and "angles" in here and "angles" in other:
+        here[_BY_MOMENTS] = by_moments(here["angles"], moments[0], KERNEL)
+        other[_BY_MOMENTS] = by_moments(other["angles"], moments[1], KERNEL)
     both = {name: same_places(u, other[name]) for name, u in here.items() if name in other}
     local, profiled = _most_agreed(both, "paths over"), _most_agreed(both, _BY_PROFILE)
     if not both or (local is None and profiled is None):
         return None
     own = np.arange(len(c))
-    rivals = [name for name in (local, "angles") if name in both] or [str(profiled)]
+    rivals = [name for name in (local, "angles", _BY_MOMENTS) if name in both] or [str(profiled)]
     scored = {name: both_scores(halves, own, distance_classes(here[name])) for name in rivals}
-    # all pairs say more than near ones where angles explain them, unless rows object
+    # all pairs say more than near ones where angles explain them, and moments of two orders more
+    # than those of one, unless rows object
     best = rivals[-1]
-    if ahead(scored[rivals[0]].all, scored[best].all, over_columns=True) >= settings.errors:
-        best = rivals[0]
+    for name in reversed(rivals[:-1]):
+        if ahead(scored[name].all, scored[best].all, over_columns=True) >= settings.errors:
+            best = name
     if profiled is not None and _predicts_more(halves, here[profiled], here[best], settings.errors):
         best, scored = (
             profiled,
@@ -219,12 +238,19 @@ def solve_places(
         )
     progress("place", 0.3)
     halves = split_halves(rows, column, settings)
-    best = (axes_places if grid.axes else sphere_places)(halves, settings)
+    x = None if grid.axes or len(column) > MOST else clipped(X, halves, settings)
+    worth = rows.independent_rows() / len(rows.scores)
+    if grid.axes:
+        best = axes_places(halves, settings)
+    else:
+        parts = None if x is None else _both_moments(x, halves, worth)
+        best = sphere_places(halves, settings, parts)
     if best is None:
         return None
     progress("finish", 0.8)
     own = c[np.ix_(column, column)]
-    u = framed_places(_on_all_rows(best, own))
+    every = None if x is None or best.by != _BY_MOMENTS else moments_of(x, worth * len(x))
+    u = framed_places(_on_all_rows(best, own, every))
     if grid.axes:  # of the two ends, the northern one
         u = np.where(u[:, 2:] < 0, -u, u)
     if not np.allclose(np.linalg.norm(u, axis=1), 1):  # columns that are all alike, or never met
@@ -251,8 +277,16 @@ def solve_places(
     return Solution(model, evidence, trace, _placement(sphere, u, best.agreement, out))
 
 
-def _on_all_rows(best: SpherePlaces, c: NDArray) -> NDArray[np.float64]:
-    """The same places by the correlations of all rows."""
+def _both_moments(x: NDArray, halves: Halves, worth: float) -> Pair:
+    """Moments of both parts of the rows, each row ``worth`` so many independent ones."""
+    one, other = (moments_of(x[part], worth * len(part)) for part in (halves.fit, halves.held))
+    return one, other
+
+
+def _on_all_rows(best: SpherePlaces, c: NDArray, moments: Moments | None) -> NDArray[np.float64]:
+    """The same places by the correlations, or by the moments, of all rows."""
+    if moments is not None:
+        return by_moments(best.u, moments, KERNEL)
     if best.by == "axes":
         return by_kernel(best.u, c, KERNEL, True)[0]
     if best.by == "angles":
