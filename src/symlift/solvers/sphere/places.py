@@ -171,7 +171,10 @@ def sphere_places(
             best = name
     # places that nothing confirms may predict by chance
     agreed = [name for name in under if both[name] > settings.scattered]
-    if _predict_more(halves, [here[name] for name in agreed], here[best]):
+    # where angles explain correlations, that has to be clear; where rows object to them anyway, the
+    # best prediction is taken unless it is within one error
+    errors = 1.0 if best == local else settings.errors
+    if _predict_more(halves, [here[name] for name in agreed], here[best], errors):
         best = _AND.join(agreed)
         here[best], other[best] = (_mean([u[name] for name in agreed]) for u in (here, other))
         both[best] = same_places(here[best], other[best])
@@ -181,15 +184,17 @@ def sphere_places(
     return SpherePlaces(u, both[best], scored[best], circle, best)
 
 
-def _predict_more(halves: Halves, several: list[NDArray[np.float64]], u: NDArray) -> bool:
+def _predict_more(
+    halves: Halves, several: list[NDArray[np.float64]], u: NDArray, errors: float
+) -> bool:
     """Whether near columns predict each other on held-out rows better at the best of ``several``
-    places than at u, by more than a standard error over columns.
+    places than at u, by more than so many standard errors over columns.
 
     Where a few far sources reach all columns, their correlations are alike on any smooth surface
     through them, and what angles explain does not distinguish surfaces (157 magnetometers: 0.49 at
     wrong places, 0.44 at right ones); what a column owes to its neighbours does (2.41 and 2.52).
     Without such sources, places that leave the common mode out are 2.7 to 5 errors behind; with
-    them, 1.7 to 3.5 ahead.
+    them, 1.0 to 2.7 ahead.
     """
     c, c_held = halves.correlations
     k = min(_NEXT, len(c) - 1)
@@ -201,7 +206,7 @@ def _predict_more(halves: Halves, several: list[NDArray[np.float64]], u: NDArray
     if not several:
         return False
     lead = left(u) - min((left(v) for v in several), key=lambda one: float(one.mean()))
-    return bool(lead.mean() > lead.std(ddof=1) / math.sqrt(len(lead)))
+    return bool(lead.mean() > errors * lead.std(ddof=1) / math.sqrt(len(lead)))
 
 
 def _mean(several: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -286,6 +291,7 @@ def solve_places(
         explained=round(score.explained / several, 4),
         ceiling=round(score.ceiling / several, 4),
         carried_by="angles on a sphere",
+        replicated=round(best.agreement, 4),
     )
     values = {
         "share": round(score.share, 4),
