@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from symlift.search.problem import Halves
-from symlift.search.rows import robust_spread
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.sphere.angles import legendre_values
 
@@ -48,12 +47,14 @@ class Moments:
 
 
 def clipped(X: NDArray, halves: Halves, settings: PlaceSettings) -> NDArray[np.float64]:
-    """The columns of ``halves`` as they are, in robust deviations up to a limit: ranks would take
-    most of their third moments away. NaN are gaps.
+    """The columns of ``halves`` as they are, in standard deviations up to a limit; NaN are gaps.
+
+    Ranks would take most of their third moments away, and so do robust deviations, which the rare
+    pulses of clean rows exceed (caps with a third of the signal as noise: 0.73 in place, 1.00).
     """
     x = np.asarray(X, dtype=np.float64)[halves.rows.number][:, halves.columns]
-    centre, spread = robust_spread(x, np.random.default_rng(0))
-    return np.clip((x - centre) / spread, -settings.clip, settings.clip)
+    centre, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    return np.clip((x - centre) / np.maximum(spread, 1e-300), -settings.clip, settings.clip)
 
 
 def moments_of(x: NDArray, worth: float) -> Moments:
