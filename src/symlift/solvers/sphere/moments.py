@@ -1,7 +1,7 @@
 """Places on a sphere by second and third moments together, under a smooth spectrum.
 
 On a cap, the radius shows in its curvature alone, and polynomials of any weights hide it: caps that
-are 10 % too large explain correlations as well.  Two things tell more.  Pulses are not Gaussian:
+are 10 % too large explain correlations as well.  Two things say more.  Pulses are not Gaussian:
 E[x_i² x_j] depends on the angle, too, is sharper than the correlation, and has other errors.  And
 spectra are smooth: log a_l - log(2l + 1) hardly bends from one degree to the next.
 
