@@ -14,9 +14,9 @@ from symlift.search.settings import PlaceSettings
 from symlift.solvers.sphere.angles import (
     by_kernel,
     legendre_values,
-    without_common_mode,
+    without_first_component,
 )
-from symlift.solvers.sphere.moments import Moments, by_moments, clipped, moments_of
+from symlift.solvers.sphere.moments import FieldMoments, by_moments, clipped, moments_of
 
 
 def cap(count=48, radius=1.0, seed=0):
@@ -67,7 +67,7 @@ def test_gaps_and_negative_pulses_change_no_moment():
 def test_exact_moments_give_exact_places():
     truth = cap()
     cosines = np.clip(truth @ truth.T, -1, 1)
-    exact = Moments(heat(cosines, 0.25, 0.5), heat(cosines, 0.18, 0.4), (8000.0, 3000.0))
+    exact = FieldMoments(heat(cosines, 0.25, 0.5), heat(cosines, 0.18, 0.4), (8000.0, 3000.0))
     start = truth + 0.1 * np.random.default_rng(0).normal(size=truth.shape)
     start /= np.linalg.norm(start, axis=1, keepdims=True)
     assert off(start, truth) > 0.1
@@ -98,7 +98,7 @@ def test_a_common_mode_is_taken_out_with_its_gains(size):
     gain = size * rng.uniform(0.5, 1.5, 40)
     c = local + np.outer(gain, gain) + 0.05 * np.eye(40)
     deviation = np.sqrt(np.diag(c))
-    rest = without_common_mode(c / deviation[:, None] / deviation)
+    rest = without_first_component(c / deviation[:, None] / deviation)
     assert np.allclose(np.diag(rest), 1)
     above = np.triu_indices(40, 1)
     assert np.corrcoef(rest[above], local[above])[0, 1] > 0.95

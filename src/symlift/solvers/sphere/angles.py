@@ -39,7 +39,7 @@ __all__ = [
     "same_axes",
     "same_places",
     "spherical_scaling",
-    "without_common_mode",
+    "without_first_component",
 ]
 
 #: near columns that paths go over
@@ -94,7 +94,7 @@ def profiles_of(c: NDArray) -> NDArray[np.float64]:
     return alike
 
 
-def without_common_mode(c: NDArray) -> NDArray[np.float64]:
+def without_first_component(c: NDArray) -> NDArray[np.float64]:
     """Correlations (d, d) of what the leading principal component leaves of each column.
 
     Far sources give columns gains of their own; this takes most of them away. A second component

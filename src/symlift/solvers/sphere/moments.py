@@ -22,7 +22,7 @@ from symlift.search.problem import Halves
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.sphere.angles import legendre_values
 
-__all__ = ["MOST", "Moments", "by_moments", "clipped", "moments_of"]
+__all__ = ["MOST", "FieldMoments", "by_moments", "clipped", "moments_of"]
 
 #: most columns: a descent over their pairs takes two seconds
 MOST = 320
@@ -36,7 +36,7 @@ _SOME = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FieldMoments:
     """E[x_i x_j] and (E[x_i² x_j] + E[x_i x_j²])/2 of columns of variance 1, (d, d) each, and one
     over the squared standard error of an entry of each.
     """
@@ -57,7 +57,7 @@ def clipped(X: NDArray, halves: Halves, settings: PlaceSettings) -> NDArray[np.f
     return np.clip((x - centre) / np.maximum(spread, 1e-300), -settings.clip, settings.clip)
 
 
-def moments_of(x: NDArray, worth: float) -> Moments:
+def moments_of(x: NDArray, worth: float) -> FieldMoments:
     """The moments of rows x (n, d), which are ``worth`` so many independent ones."""
     present = np.isfinite(x).astype(np.float64)
     count = np.maximum(present.sum(axis=0), 1)
@@ -74,7 +74,7 @@ def moments_of(x: NDArray, worth: float) -> Moments:
         third = -third
     some = np.linspace(0, len(third) - 1, min(len(third), _SOME)).astype(int)
     errors = _variances(x[:, some], square[:, some], pairs[np.ix_(some, some)])
-    return Moments(second, third, (worth / errors[0], worth / errors[1]))
+    return FieldMoments(second, third, (worth / errors[0], worth / errors[1]))
 
 
 def _variances(x: NDArray, square: NDArray, pairs: NDArray) -> tuple[float, float]:
@@ -89,7 +89,7 @@ def _variances(x: NDArray, square: NDArray, pairs: NDArray) -> tuple[float, floa
     return one, other
 
 
-def by_moments(u: NDArray, moments: Moments, degree: int) -> NDArray[np.float64]:
+def by_moments(u: NDArray, moments: FieldMoments, degree: int) -> NDArray[np.float64]:
     """The nearest unit vectors to u (d, 3) by whose angles both moments are explained best, with
     spectra up to ``degree`` that hardly bend.
     """

@@ -33,9 +33,9 @@ from symlift.solvers.sphere.angles import (
     same_axes,
     same_places,
     spherical_scaling,
-    without_common_mode,
+    without_first_component,
 )
-from symlift.solvers.sphere.moments import MOST, Moments, by_moments, clipped, moments_of
+from symlift.solvers.sphere.moments import MOST, FieldMoments, by_moments, clipped, moments_of
 from symlift.statistics.correlations import correlations
 
 __all__ = [
@@ -59,7 +59,7 @@ FEWEST = 8
 _STARTS, _PAIRS, _SHORT = 3, 60_000, 40
 _BY_MOMENTS = "moments"
 # ways to see who is near under far sources, which reach all columns
-_UNDER_SOURCES = {"profiles over": profiles_of, "rest over": without_common_mode}
+_UNDER_SOURCES = {"profiles over": profiles_of, "rest over": without_first_component}
 _AND = " and "
 # random starts of axes, and those that go on: of 12 on 64 directions of diffusion, one ended at the
 # best places
@@ -67,7 +67,7 @@ _AXES_STARTS = (80, 8)
 # columns next to a column where places are spread over a surface: the mean of any triangulation
 _NEXT = 6
 
-Pair = tuple[Moments, Moments]
+Pair = tuple[FieldMoments, FieldMoments]
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +309,9 @@ def _both_moments(x: NDArray, halves: Halves, worth: float) -> Pair:
     return one, other
 
 
-def _on_all_rows(best: SpherePlaces, c: NDArray, moments: Moments | None) -> NDArray[np.float64]:
+def _on_all_rows(
+    best: SpherePlaces, c: NDArray, moments: FieldMoments | None
+) -> NDArray[np.float64]:
     """The same places by the correlations, or by the moments, of all rows."""
     if moments is not None:
         return by_moments(best.u, moments, KERNEL)
