@@ -99,3 +99,13 @@ def test_other_fields_behind_a_rotation_are_not(kind):
         shape = 25 if kind == "ring" else (5, 5)
         X = gsn(3000, shape, periodic=True, transform="orthogonal", random_state=0).X
     assert field_on_sphere(np.asarray(X, dtype=np.float64)) is None
+
+
+@pytest.mark.parametrize("shape", [25, pytest.param((5, 5), marks=pytest.mark.slow)])
+def test_rings_and_tori_behind_a_rotation_are_proposed(shape):
+    """Multiplicities of 25 columns are 2, 2, 2 … or 1, 3, 5 …, which tells them apart."""
+    X = gsn(3000, shape, periodic=True, transform="orthogonal", random_state=0).X
+    first = propose(X, random_state=0)[0]
+    assert not first.sphere
+    assert first.shape == ((25,) if shape == 25 else shape)
+    assert all(first.periodic)

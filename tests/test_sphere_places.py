@@ -238,13 +238,13 @@ def test_profiles_hardly_notice_what_reaches_all_columns(seed):
     assert np.array_equal(profiles_of(np.eye(9)), np.eye(9))
 
 
-def test_places_by_profiles_are_taken_where_neighbours_predict_more_there(monkeypatch):
+def test_places_without_far_sources_are_taken_where_neighbours_predict_more_there(monkeypatch):
     """Three far sources draw correlations on a surface of their own, which explains them."""
     u, X = dipoles(1, 0.2, 2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         est = LatentDomain(grid="sphere", mixing="shuffled", random_state=0).fit(X)
-        monkeypatch.setattr(sphere_module, "_predicts_more", lambda *_: False)
+        monkeypatch.setattr(sphere_module, "_predict_more", lambda *_: False)
         without = LatentDomain(grid="sphere", mixing="shuffled", random_state=0).fit(X)
     assert "profiles" in est.trace_.chosen
     assert same_places(est.placement_.coordinates, u) > 0.8

@@ -1,4 +1,4 @@
-"""Runs of six kinds, made by the command line's own code, whose reports a browser opens."""
+"""Runs of eight kinds, made by the command line's own code, whose reports a browser opens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.datasets import gsn
+from symlift.core.sphere import spread_points
+from symlift.datasets import gsn, sphere_noise
 from symlift.report import write_report
 from symlift.runs.recover import recover
 
@@ -79,6 +80,20 @@ def recording(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
     }  # fmt: skip
 
 
+def sphere(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
+    """Columns all around a globe, in any order; one is dead."""
+    places = spread_points(50)[rng.permutation(50)]
+    X = sphere_noise(2500, 6, sensors=places, noise=0.2, width=0.4, random_state=4).X
+    X[:, 7] = 0.5
+    return _table(folder / "stations.csv", X, [f"S{i:02}" for i in range(50)]), {"grid": "sphere"}
+
+
+def field(folder: Path, rng: np.random.Generator) -> tuple[Path, dict]:
+    """A field on a sphere behind a rotation."""
+    np.save(folder / "field.npy", sphere_noise(4000, 4, random_state=5).X)
+    return folder / "field.npy", {"grid": "sphere", "mixing": "orthogonal"}
+
+
 CASES: dict[str, Callable[[Path, np.random.Generator], tuple[Path, dict]]] = {
     "line": line,
     "ring": ring,
@@ -86,6 +101,8 @@ CASES: dict[str, Callable[[Path, np.random.Generator], tuple[Path, dict]]] = {
     "colour": colour,
     "volume": volume,
     "recording": recording,
+    "sphere": sphere,
+    "field": field,
 }
 
 

@@ -1,5 +1,5 @@
-"""Looks at every page in headless Chromium: reports of six kinds and the documentation, on a phone
-and a screen, light and dark.
+"""Looks at every page in headless Chromium: reports of eight kinds and the documentation, on a
+phone and a screen, light and dark.
 
 Nothing may be wider than the screen, no page may complain, and none may ask for anything but its
 own files. What was seen goes into one contact sheet, for people to look at. Without Chromium this

@@ -108,7 +108,8 @@ class Evidence:
     replicated : float, optional
         On a line or ring: how alike the places are to those that each of two parts of the rows,
         which share none, gives by itself. On a grid that no two attempts agreed on: the share of
-        columns that return when all but a part of them are placed again.
+        columns that return when all but a part of them are placed again. On a sphere:
+        how alike the places are that two parts of the rows give.
 
     Examples
     --------

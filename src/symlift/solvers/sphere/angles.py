@@ -39,6 +39,7 @@ __all__ = [
     "same_axes",
     "same_places",
     "spherical_scaling",
+    "without_first_component",
 ]
 
 #: near columns that paths go over
@@ -91,6 +92,19 @@ def profiles_of(c: NDArray) -> NDArray[np.float64]:
     alike = np.eye(len(c))
     alike[np.ix_(spread, spread)] = np.atleast_2d(np.corrcoef(partial[spread]))
     return alike
+
+
+def without_first_component(c: NDArray) -> NDArray[np.float64]:
+    """Correlations (d, d) of what the leading principal component leaves of each column.
+
+    Far sources give columns gains of their own; this takes most of them away. A second component
+    is more often one of the sphere (dipoles under far sources: places from one agree with the true
+    ones by 0.82 to 0.95, from two by 0.29 to 0.89).
+    """
+    values, vectors = np.linalg.eigh(c)
+    left = (vectors[:, :-1] * values[:-1]) @ vectors[:, :-1].T
+    scale = np.sqrt(np.maximum(np.diag(left), 1e-12))
+    return np.asarray(left / scale[:, None] / scale)
 
 
 def spherical_scaling(paths: NDArray) -> Iterator[NDArray[np.float64]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.harmonics import degrees_of, real_harmonics
+from symlift.core.linalg import polar
 from symlift.core.model import LiftedModel
 from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.errors import InputError
@@ -32,7 +33,9 @@ from symlift.solvers.sphere.angles import (
     same_axes,
     same_places,
     spherical_scaling,
+    without_first_component,
 )
+from symlift.solvers.sphere.moments import MOST, FieldMoments, by_moments, clipped, moments_of
 from symlift.statistics.correlations import correlations
 
 __all__ = [
@@ -51,14 +54,20 @@ __all__ = [
 KERNEL = 10
 #: fewest columns that are placed: with fewer, any places would do
 FEWEST = 8
-# starts that are refined by all correlations, and numbers of near columns by profiles
-_STARTS, _PROFILES = 3, 2
-_BY_PROFILE = "profiles over"
+# starts that are refined by all correlations; before that, of so many pairs, more for few columns,
+# a short descent shows the best three: from most, a noisy cap ends folded
+_STARTS, _PAIRS, _SHORT = 3, 60_000, 40
+_BY_MOMENTS = "moments"
+# ways to see who is near under far sources, which reach all columns
+_UNDER_SOURCES = {"profiles over": profiles_of, "rest over": without_first_component}
+_AND = " and "
 # random starts of axes, and those that go on: of 12 on 64 directions of diffusion, one ended at the
 # best places
 _AXES_STARTS = (80, 8)
 # columns next to a column where places are spread over a surface: the mean of any triangulation
 _NEXT = 6
+
+Pair = tuple[FieldMoments, FieldMoments]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +92,8 @@ class SpherePlaces:
 
 def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
     """Candidates for places from correlations (d, d): one for each number of near columns that
-    paths go over, where columns are near by their correlation or by their profile, and the best by
-    all correlations.
+    paths go over, where columns are near by their correlation, by their profile or by what is left
+    of the correlation without a common mode; and the best by all correlations.
     """
     out: dict[str, NDArray[np.float64]] = {}
     starts: list[tuple[float, NDArray[np.float64]]] = []
@@ -96,14 +105,20 @@ def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
         out[f"paths over {near}"] = u = along_paths(scaled, paths)
         starts += [(_residual(one, c), one) for one in (u, *scaled)]
     starts.sort(key=lambda one: one[0])
-    refined = [by_kernel(u, c, KERNEL) for _, u in starts[:_STARTS]]
+    some = max(_STARTS, _PAIRS * 2 // len(c) ** 2)
+    short = sorted(
+        (by_kernel(u, c, KERNEL, iterations=_SHORT)[::-1] for _, u in starts[:some]),
+        key=lambda one: one[0],
+    )
+    refined = [by_kernel(u, c, KERNEL) for _, u in short[:_STARTS]]
     if refined:
         out["angles"] = min(refined, key=lambda one: one[1])[0]
-    profiles = profiles_of(c)
-    for near in NEAR[:_PROFILES]:
-        paths = paths_between(profiles, near)
-        if paths is not None:
-            out[f"{_BY_PROFILE} {near}"] = along_paths(list(spherical_scaling(paths)), paths)
+    for kind, similarity in _UNDER_SOURCES.items():
+        alike = similarity(c)
+        for near in NEAR:
+            paths = paths_between(alike, near) if near < len(c) else None
+            if paths is not None:
+                out[f"{kind} {near}"] = along_paths(list(spherical_scaling(paths)), paths)
     return out
 
 
@@ -120,59 +135,88 @@ def _residual(u: NDArray, c: NDArray) -> float:
     return float(np.mean((kernel_of(u, c, KERNEL) @ P - c[i, j]) ** 2))
 
 
-def sphere_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
+def sphere_places(
+    halves: Halves, settings: PlaceSettings, moments: Pair | None = None
+) -> SpherePlaces | None:
     """The best places of the columns of ``halves``, or None if too few columns are joined.
 
     Those by all correlations, unless places that follow paths (of them, those on which both parts
     of the rows agree most) explain more on held-out rows; and neither, where columns predict their
-    neighbours on held-out rows better at places by profiles.
+    neighbours on held-out rows better at places that leave out what reaches all of them. With
+    ``moments`` of both parts, those by all correlations go on by them, unless that explains less.
     """
     c, c_held = halves.correlations
     if len(c) < FEWEST:
         return None
     here, other = places_of(c), places_of(c_held)
+    if moments is not None and "angles" in here and "angles" in other:
+        here[_BY_MOMENTS] = by_moments(here["angles"], moments[0], KERNEL)
+        other[_BY_MOMENTS] = by_moments(other["angles"], moments[1], KERNEL)
     both = {name: same_places(u, other[name]) for name, u in here.items() if name in other}
-    local, profiled = _most_agreed(both, "paths over"), _most_agreed(both, _BY_PROFILE)
-    if not both or (local is None and profiled is None):
+    local = max((n for n in both if n.startswith("paths")), key=lambda n: both[n], default=None)
+    rivals = [name for name in (local, "angles", _BY_MOMENTS) if name in both]
+    under = [name for name in both if name.startswith(tuple(_UNDER_SOURCES))]
+    if not rivals and not under:
         return None
     own = np.arange(len(c))
-    rivals = [name for name in (local, "angles") if name in both] or [str(profiled)]
-    scored = {name: both_scores(halves, own, distance_classes(here[name])) for name in rivals}
-    # all pairs say more than near ones where angles explain them, unless rows object
-    best = rivals[-1]
-    if ahead(scored[rivals[0]].all, scored[best].all, over_columns=True) >= settings.errors:
-        best = rivals[0]
-    if profiled is not None and _predicts_more(halves, here[profiled], here[best], settings.errors):
-        best, scored = (
-            profiled,
-            {profiled: both_scores(halves, own, distance_classes(here[profiled]))},
-        )
+    scored = {
+        name: both_scores(halves, own, distance_classes(here[name]))
+        for name in rivals or [max(under, key=lambda n: both[n])]
+    }
+    # all pairs say more than near ones where angles explain them, and moments of two orders more
+    # than those of one, unless rows object
+    best = list(scored)[-1]
+    for name in reversed(rivals[:-1]):
+        if ahead(scored[name].all, scored[best].all, over_columns=True) >= settings.errors:
+            best = name
+    # places that nothing confirms may predict by chance
+    agreed = [name for name in under if both[name] > settings.scattered]
+    # where angles explain correlations, that has to be clear; where rows object to them anyway, the
+    # best prediction is taken unless it is within one error
+    errors = 1.0 if best == local else settings.errors
+    if _predict_more(halves, [here[name] for name in agreed], here[best], errors):
+        best = _AND.join(agreed)
+        here[best], other[best] = (_mean([u[name] for name in agreed]) for u in (here, other))
+        both[best] = same_places(here[best], other[best])
+        scored[best] = both_scores(halves, own, distance_classes(here[best]))
     u = here[best]
     circle = beyond_circles(halves, u) < settings.errors
     return SpherePlaces(u, both[best], scored[best], circle, best)
 
 
-def _most_agreed(both: dict[str, float], kind: str) -> str | None:
-    return max(
-        (name for name in both if name.startswith(kind)), key=lambda n: both[n], default=None
-    )
-
-
-def _predicts_more(halves: Halves, u: NDArray, other: NDArray, errors: float) -> bool:
-    """Whether near columns predict each other better on held-out rows at u than at ``other``.
+def _predict_more(
+    halves: Halves, several: list[NDArray[np.float64]], u: NDArray, errors: float
+) -> bool:
+    """Whether near columns predict each other on held-out rows better at the best of ``several``
+    places than at u, by more than so many standard errors over columns.
 
     Where a few far sources reach all columns, their correlations are alike on any smooth surface
     through them, and what angles explain does not distinguish surfaces (157 magnetometers: 0.49 at
     wrong places, 0.44 at right ones); what a column owes to its neighbours does (2.41 and 2.52).
+    Without such sources, places that leave the common mode out are 2.7 to 5 errors behind; with
+    them, 1.0 to 2.7 ahead.
     """
     c, c_held = halves.correlations
-    k = min(_NEXT, len(u) - 1)
-    left = [
-        predicted_by(c, c_held, np.argpartition(-(v @ v.T - 4 * np.eye(len(v))), k - 1, 1)[:, :k])
-        for v in (u, other)
-    ]
-    lead = left[1] - left[0]
-    return bool(lead.mean() >= errors * lead.std(ddof=1) / math.sqrt(len(lead)) and lead.any())
+    k = min(_NEXT, len(c) - 1)
+
+    def left(v: NDArray) -> NDArray[np.float64]:
+        near = np.argpartition(-(v @ v.T - 4 * np.eye(len(v))), k - 1, 1)[:, :k]
+        return predicted_by(c, c_held, near)
+
+    if not several:
+        return False
+    lead = left(u) - min((left(v) for v in several), key=lambda one: float(one.mean()))
+    return bool(lead.mean() > errors * lead.std(ddof=1) / math.sqrt(len(lead)))
+
+
+def _mean(several: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The mean of sets of unit vectors (d, 3), turned or mirrored to fit the first.
+
+    Parts of the rows show only the noise of each way, and each bends places in its own manner
+    (dipoles under far sources: 0.91 and 0.83 at the worst, single ways 0.83 and 0.82).
+    """
+    total = sum((u @ polar(u.T @ several[0]) for u in several[1:]), several[0])
+    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-300))
 
 
 def axes_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
@@ -219,12 +263,19 @@ def solve_places(
         )
     progress("place", 0.3)
     halves = split_halves(rows, column, settings)
-    best = (axes_places if grid.axes else sphere_places)(halves, settings)
+    x = None if grid.axes or len(column) > MOST else clipped(X, halves, settings)
+    worth = rows.independent_rows() / len(rows.scores)
+    if grid.axes:
+        best = axes_places(halves, settings)
+    else:
+        parts = None if x is None else _both_moments(x, halves, worth)
+        best = sphere_places(halves, settings, parts)
     if best is None:
         return None
     progress("finish", 0.8)
     own = c[np.ix_(column, column)]
-    u = framed_places(_on_all_rows(best, own))
+    every = None if x is None or best.by != _BY_MOMENTS else moments_of(x, worth * len(x))
+    u = framed_places(_on_all_rows(best, own, every))
     if grid.axes:  # of the two ends, the northern one
         u = np.where(u[:, 2:] < 0, -u, u)
     if not np.allclose(np.linalg.norm(u, axis=1), 1):  # columns that are all alike, or never met
@@ -240,6 +291,7 @@ def solve_places(
         explained=round(score.explained / several, 4),
         ceiling=round(score.ceiling / several, 4),
         carried_by="angles on a sphere",
+        replicated=round(best.agreement, 4),
     )
     values = {
         "share": round(score.share, 4),
@@ -251,15 +303,29 @@ def solve_places(
     return Solution(model, evidence, trace, _placement(sphere, u, best.agreement, out))
 
 
-def _on_all_rows(best: SpherePlaces, c: NDArray) -> NDArray[np.float64]:
-    """The same places by the correlations of all rows."""
+def _both_moments(x: NDArray, halves: Halves, worth: float) -> Pair:
+    """Moments of both parts of the rows, each row ``worth`` so many independent ones."""
+    one, other = (moments_of(x[part], worth * len(part)) for part in (halves.fit, halves.held))
+    return one, other
+
+
+def _on_all_rows(
+    best: SpherePlaces, c: NDArray, moments: FieldMoments | None
+) -> NDArray[np.float64]:
+    """The same places by the correlations, or by the moments, of all rows."""
+    if moments is not None:
+        return by_moments(best.u, moments, KERNEL)
     if best.by == "axes":
         return by_kernel(best.u, c, KERNEL, True)[0]
     if best.by == "angles":
         return by_kernel(best.u, c, KERNEL)[0]
-    near = int(best.by.rpartition(" ")[2])
-    paths = paths_between(profiles_of(c) if best.by.startswith(_BY_PROFILE) else c, near)
-    return best.u if paths is None else by_paths(best.u, paths)[0]
+    several = []
+    for name in best.by.split(_AND):
+        kind, _, near = name.rpartition(" ")
+        paths = paths_between(_UNDER_SOURCES[kind](c) if kind in _UNDER_SOURCES else c, int(near))
+        if paths is not None:
+            several.append(by_paths(best.u, paths)[0])
+    return _mean(several) if several else best.u
 
 
 def framed_places(u: NDArray) -> NDArray[np.float64]:
