@@ -417,8 +417,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         rows = self._rows(X, fill=False)
         check_moments(rows, self._names)
         check_request(level, blocks, len(rows))
-        told = (level, digest_of_rows(rows) if blocks is None else "")
-        if told[1] and told == self._judged and self.diagnosis_ is not None:
+        wanted = (level, digest_of_rows(rows) if blocks is None else "")
+        if wanted[1] and wanted == self._judged and self.diagnosis_ is not None:
             return self._advised(self.diagnosis_)
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
@@ -438,7 +438,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
             diagnosis = diagnose(
                 self.solution_, rows, further, trained, blocks, self._asked(), self._names
             )
-        self.diagnosis_, self._judged = diagnosis, told
+        self.diagnosis_, self._judged = diagnosis, wanted
         return self._advised(diagnosis)
 
     @staticmethod

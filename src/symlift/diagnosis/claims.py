@@ -25,7 +25,7 @@ SOMETHING = {
 #: P(at least 70 % of the columns have their true neighbour among the six placed nearest) if any
 #: structure is there, fitted to 17 real arrays with known layouts; with each judged by a curve
 #: without it, 14 were on the right side
-CLOSE = Curve(-14.0, {"kept": 17.5})
+CLOSE = Curve(-14.0, {"with_partner": 17.5})
 
 
 def something_of(measures: Measures, sure: float, among: Contest | None) -> float:
@@ -58,7 +58,7 @@ def claims_of(
     claims = [Claim("domain", round(domain, 4), holds(rivals) and domain >= DEFAULT.confident)]
     claims.append(Claim("places", round(sure, 4), holds([n for n in CLAIMING if n != "locality"])))
     if measures.places is not None:
-        close = max(sure, something * CLOSE({"kept": measures.places.kept}))
+        close = max(sure, something * CLOSE({"with_partner": measures.places.with_partner}))
         claims.append(Claim("neighbours", round(close, 4), close >= DEFAULT.confident))
     still = passed_all(by_name, (*CLAIMING, "stationarity"))
     symmetry = sure if still else min(sure, DOUBTED)

@@ -103,7 +103,7 @@ class PlaceMeasures:
         ones, the largest: gains, offsets and wild entries do not count.
     gaps : Gaps, optional
         Where the missing points of a line or ring belong.
-    kept : float
+    with_partner : float
         Share of the columns whose best partner, by plain correlations of each half of the rows, is
         among the six columns placed nearest to it.
     """
@@ -120,7 +120,7 @@ class PlaceMeasures:
     control: float
     stationarity: float
     gaps: Gaps | None = None
-    kept: float = 0.0
+    with_partner: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
             stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()
         ),
         gaps=gaps_of(placed),
-        kept=partners_kept(placed.halves.correlations, _nearest(placed)),
+        with_partner=partners_kept(placed.halves.correlations, _nearest(placed)),
     )
 
 

@@ -104,8 +104,8 @@ class _Along:
             visits = np.mean(visits * ratio / (1 - visits + visits * ratio), axis=0)
         visits = np.maximum(visits, _LEAST * even)
         ratio = _ratio(self.held, part, arc)
-        found = np.clip(np.log1p(visits * (ratio - 1)), -_MOST, _MOST)
-        return np.where(keep.any(axis=0), found, 0.0).T
+        lead = np.clip(np.log1p(visits * (ratio - 1)), -_MOST, _MOST)
+        return np.where(keep.any(axis=0), lead, 0.0).T
 
     @cached_property
     def base(self) -> NDArray[np.float64]:
