@@ -99,8 +99,8 @@ class DomainFit:
 def climb(
     U: NDArray, domain: Domain, share: NDArray, steps: int = _STEPS, even: bool = True
 ) -> DomainFit:
-    """Expectation-maximisation from shares of the states (n, m), in single precision but for what
-    is solved.
+    """Expectation-maximisation from shares of the states (n, m), in single precision except where
+    systems are solved.
 
     ``even``: all states are visited equally often; otherwise how often is fitted as well.
     """
