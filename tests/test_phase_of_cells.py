@@ -150,7 +150,7 @@ def test_an_arc_is_not_called_a_ring(degrees):
     est = LatentDomain(grid=24, periodic=True, solver="ring", random_state=0).fit(X)
     diagnosis = est.diagnose(X)
     assert diagnosis.verdict.value != "present"
-    assert "an arc, a track or separate groups" in diagnosis.next_steps[0].text
+    assert "points of an open curve" in diagnosis.next_steps[0].text
 
 
 @pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
