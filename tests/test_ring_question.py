@@ -8,10 +8,12 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 from symlift import LatentDomain, load
 from symlift.cli import app
+from symlift.datasets import ring_population
 from symlift.diagnosis import Verdict
 from symlift.errors import FitWarning
 from symlift.solvers.contract import Contest
@@ -116,6 +118,21 @@ def test_two_rings_are_a_torus(rng):
     assert est.evidence_.contest.domain == "torus"
     with pytest.warns(FitWarning, match="two angles"):
         assert est.diagnose(X).next_steps[0].params["grid"] == (20, 20)
+
+
+def test_gain_and_movement_are_no_opening():
+    X = ring_population(2_000, 40).X
+    est = quiet_fit(X)
+    assert est.evidence_.contest.closing >= ENOUGH
+    assert est.diagnosis_.verdict is Verdict.PRESENT
+
+
+@pytest.mark.slow
+def test_digits_are_no_ring():
+    """Ten classes that fill a space: a closed curve needs many harmonics to run through them."""
+    est = quiet_fit(load_digits().data)
+    assert est.diagnosis_.verdict is Verdict.ABSENT
+    assert est.evidence_.contest.plain < 0.8
 
 
 @pytest.mark.parametrize(("turn", "closes"), [(360, True), (320, False), (270, False)])
