@@ -388,6 +388,9 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     ) -> Diagnosis:
         """Decide whether the result is real.
 
+        Rows of the fit have their quick diagnosis from it, and the last diagnosis of this fit is
+        returned for the same rows and level.
+
         Parameters
         ----------
         X : array-like of shape (n, d)
@@ -401,9 +404,6 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
             made of whole blocks.
         progress : callable, optional
             Called as ``progress(stage, share)`` while the work goes on.
-
-        Rows of the fit have their quick diagnosis from it, and the last diagnosis of this fit is
-        returned for the same rows and level.
 
         Returns
         -------

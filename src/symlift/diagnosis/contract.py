@@ -228,8 +228,10 @@ class Diagnosis:
 
     @property
     def would_change(self) -> str:
-        """What would change the verdict: the tests that are not passed, or the one that is nearest
-        to its threshold; empty if none decides.
+        """What would change the verdict, in words.
+
+        The tests that are not passed, or the one that is nearest to its threshold; empty if none
+        decides.
 
         Examples
         --------
