@@ -254,11 +254,11 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
     explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert explained >= figures
     assert explained - figures <= {
+        "closing_link",
         "locality_on_a_line",
         "locality_on_a_ring",
         "locality_on_4x6",
         "ahead",
-        "covered",
         "gaps",
         "repeated",  # behind dense mixings
     }

@@ -15,7 +15,6 @@ from scipy.sparse import csr_matrix
 from symlift import LatentDomain
 from symlift.cells import CELL_CYCLE, CIRCADIAN, phase
 from symlift.datasets import cycling_cells
-from symlift.diagnosis.closed import coverage
 from symlift.errors import FitWarning, InputError
 from symlift.metrics import circular_correlation
 
@@ -151,7 +150,7 @@ def test_an_arc_is_not_called_a_ring(degrees):
     est = LatentDomain(grid=24, periodic=True, solver="ring", random_state=0).fit(X)
     diagnosis = est.diagnose(X)
     assert diagnosis.verdict.value != "present"
-    assert "an arc, a track or separate groups" in diagnosis.next_steps[0].text
+    assert "points of an open curve" in diagnosis.next_steps[0].text
 
 
 @pytest.mark.filterwarnings("ignore::symlift.errors.FitWarning")
@@ -161,17 +160,6 @@ def test_a_track_is_not_called_a_ring():
     X = rng.poisson(8 * np.exp(-(((place[:, None] - fields) / 0.12) ** 2) / 2) + 0.2)
     est = LatentDomain(grid=24, periodic=True, solver="ring", random_state=0).fit(X)
     assert est.diagnose(X).verdict.value != "present"
-
-
-def test_coverage_counts_rows_by_their_weight():
-    rng = np.random.default_rng(0)
-    angle = rng.uniform(0, 2 * np.pi, 5000)
-    assert 0.75 < coverage(angle) < 1
-    # rows without a signal have any phase, and fill no gap
-    gap = np.abs(angle - 3) < 0.5
-    assert coverage(angle, np.where(gap, 0.01, 1.0)) < 0.02
-    assert coverage(angle[:30]) > 0.1  # few rows: a larger part is looked at
-    assert coverage(angle + 100) == pytest.approx(coverage(angle), abs=0.02)
 
 
 # -- anndata ---------------------------------------------------------------------------------------

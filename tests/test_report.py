@@ -348,8 +348,7 @@ def test_what_an_estimator_saved_is_reported(tmp_path: Path) -> None:
         "saved image",
         "7 × 6 grid",
         "300 rows × 42 columns",
-        "No diagnosis was run",
-        "nothing has been checked yet",
+        "What is claimed",  # by the diagnosis that every fit makes and keeps
         "Each pair is one sample",
         "LatentDomain(grid=(7, 6), solver='fast', random_state=0).fit(X)",
     ):

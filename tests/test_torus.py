@@ -177,11 +177,10 @@ def test_roundness_of_a_circle_and_of_a_square(rng):
         assert angle_evidence(rows, z, rng).roundness == pytest.approx(expected, abs=0.03)
 
 
-def test_an_angle_is_round_and_no_worse_than_a_square():
-    assert AngleEvidence(0.8, 1.05).domain == "ring"
-    assert AngleEvidence(0.8, 1.15, lacking=0.05).domain == "ring"
-    assert AngleEvidence(0.8, 1.15, lacking=0.2).domain == "plane"
-    assert AngleEvidence(0.8, 1.9).domain == AngleEvidence(0.1, 1.0).domain == ""
+def test_an_angle_is_round_and_halves_agree_on_it():
+    assert AngleEvidence(0.8, 1.2).is_angle
+    assert not AngleEvidence(0.8, 1.4).is_angle
+    assert not AngleEvidence(0.1, 1.0).is_angle
 
 
 def test_fundamentals_of_a_point(rng):

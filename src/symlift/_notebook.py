@@ -45,7 +45,7 @@ def larger_is_better(test: Test) -> bool:
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:
     """HTML of a verdict, its evidence as bars with thresholds, and the next steps."""
-    words = diagnosis.words
+    words, claims = diagnosis.words, ", ".join(map(str, diagnosis.claims))
     rows = "".join(_test_row(test) for test in diagnosis.tests if test.threshold is not None)
     steps = "".join(
         "<li>"
@@ -56,7 +56,8 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
     )
     return (
         f'<div class="symlift-diagnosis"><p><b>{escape(words[:1].upper() + words[1:])}</b> '
-        f"(confidence {diagnosis.confidence:.2f})</p>"
+        f"({escape(diagnosis.sure)})</p>"
+        + (f"<p>claims: {escape(claims)}</p>" if claims else "")
         + (f"<p>{escape(diagnosis.tally)}</p><table>{rows}</table>" if rows else "")
         + (f"<p>What to do next</p><ul>{steps}</ul>" if steps else "")
         + "</div>"

@@ -34,6 +34,7 @@ class StreamsRows:
     random_state: Any
     samples_: Samples
     solution_: Solution
+    diagnosis_: Any
 
     if TYPE_CHECKING:
 
@@ -104,8 +105,10 @@ class StreamsRows:
             self.fit(stream.sample, names=self._names)
             before, first = len(stream.sample), self.solution_
             self._adopt(reordered(first, stream.role))
+            self.diagnosis_ = None  # that of the places before columns exchanged theirs
         elif exchange is not None and first is not None:
             self._adopt(reordered(first, stream.role))
+            self.diagnosis_ = None
         self.stream_, self._streamed = stream, (before, first)
 
     def __sklearn_is_fitted__(self) -> bool:

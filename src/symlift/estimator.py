@@ -28,6 +28,7 @@ from symlift.core.rows import (
     check_enough,
     check_moments,
     column_of,
+    digest_of_rows,
     float_type,
     survey,
     varying,
@@ -105,7 +106,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     trace_ : Trace
         What each stage of the solver did.
     diagnosis_ : Diagnosis or None
-        The last result of `diagnose` for this fit; saved with it.
+        The last diagnosis of this fit, saved with it: the quick one that every fit ends with, or
+        that of `diagnose`. None where the solver gives no evidence (training).
     samples_ : Samples
         Some rows of the fit, drawn at random, which reports and plots show.
     stream_ : Stream
@@ -133,6 +135,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     """
 
     grid_: Any  # a Grid or a Sphere, whose users know which
+    _judged: tuple[str, str] | None
 
     @by_keyword
     def __init__(
@@ -253,10 +256,11 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         watch("checking", None)
         from symlift.diagnosis.examine import check_fit
 
-        solution, doubts = check_fit(solution, rows, self._asked(), self._names)
+        solution, doubts, judged = check_fit(solution, rows, self._asked(), self._names)
         self._adopt(solution)
         self.samples_ = self._some(rows)
-        self.diagnosis_: Diagnosis | None = None
+        self.diagnosis_: Diagnosis | None = judged
+        self._judged = None if judged is None else ("quick", digest_of_rows(given))
         if doubts:
             warnings.warn(doubts, FitWarning, stacklevel=3)
 
@@ -347,6 +351,8 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     def _adopt(self, solution: Solution) -> None:
         model = solution.model
         self.solution_ = solution
+        # what diagnosis_ is of: level and rows; other names or places, another diagnosis
+        self._judged = None
         self.model_, self.n_channels_ = model, model.channels
         self.grid_: Any = model.grid  # a Grid, or a Scattered
         self.evidence_, self.trace_, self.placement_ = (
@@ -385,6 +391,9 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
     ) -> Diagnosis:
         """Decide whether the result is real.
 
+        Rows of the fit have their quick diagnosis from it, and the last diagnosis of this fit is
+        returned for the same rows and level.
+
         Parameters
         ----------
         X : array-like of shape (n, d)
@@ -411,6 +420,9 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         rows = self._rows(X, fill=False)
         check_moments(rows, self._names)
         check_request(level, blocks, len(rows))
+        wanted = (level, digest_of_rows(rows) if blocks is None else "")
+        if wanted[1] and wanted == self._judged and self.diagnosis_ is not None:
+            return self._advised(self.diagnosis_)
         trained = canonical(self.solver) in TRAINED
         options = {} if trained else self._options()
 
@@ -429,8 +441,13 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
             diagnosis = diagnose(
                 self.solution_, rows, further, trained, blocks, self._asked(), self._names
             )
+        self.diagnosis_, self._judged = diagnosis, wanted
+        return self._advised(diagnosis)
+
+    @staticmethod
+    def _advised(diagnosis: Diagnosis) -> Diagnosis:
+        """A diagnosis, with a warning where it names another grid."""
         for step in diagnosis.next_steps:
             if step.params.get("grid", "auto") != "auto":
-                warnings.warn(step.text, FitWarning, stacklevel=2)
-        self.diagnosis_ = diagnosis
+                warnings.warn(step.text, FitWarning, stacklevel=3)
         return diagnosis

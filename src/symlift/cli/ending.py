@@ -44,6 +44,12 @@ def last_lines(run: Run, summary: dict[str, Any], data: str) -> Iterator[str]:
             yield f"{name}: {summary[name]}"
     if record.diagnosis is not None:
         yield f"verdict: {record.diagnosis}"
+        if record.diagnosis.claims:
+            yield f"claims: {', '.join(map(str, record.diagnosis.claims))}"
+        if record.diagnosis.runner_up:
+            yield f"next best: {record.diagnosis.runner_up}"
+        if record.diagnosis.would_change:
+            yield f"would change it: {record.diagnosis.would_change}"
         if record.diagnosis.tests:
             yield f"tests: {record.diagnosis.tally}"
         for step in record.diagnosis.next_steps:

@@ -42,8 +42,9 @@ from symlift.cli.reading import (
 from symlift.errors import FitWarning, InputError, SymliftError
 
 if TYPE_CHECKING:
-    from symlift.diagnosis.contract import Level
+    from symlift.diagnosis.contract import Diagnosis, Level
     from symlift.runs.record import PartRecord, Run
+    from symlift.solvers.contract import Contest
 
 __all__ = ["InterruptedRunError", "demo", "recover", "report", "transform"]
 
@@ -399,12 +400,32 @@ def _summary(run: Run, report: Path | None) -> dict[str, Any]:
         "score": record.score,
         "verdict": None if diagnosis is None else diagnosis.verdict.value,
         "confidence": None if diagnosis is None else diagnosis.confidence,
+        **({} if diagnosis is None else _claimed(diagnosis)),
+        **({} if diagnosis is None or diagnosis.contest is None else _among(diagnosis.contest)),
         "warnings": record.warnings,
         "seconds": round(record.timings.total, 3),
         "placement": placement,
         "signals": signals,
         "report": None if report is None else str(report),
         **({} if record.parts is None else {"parts": [_part(one) for one in record.parts]}),
+    }
+
+
+def _claimed(diagnosis: Diagnosis) -> dict[str, Any]:
+    """What a result claims, for programs: probabilities by name, and null for what has none."""
+    return {
+        "claims": {claim.name: claim.probability for claim in diagnosis.claims},
+        "something": diagnosis.something,
+    }
+
+
+def _among(contest: Contest) -> dict[str, Any]:
+    """Which domain the rows are points of, for programs."""
+    return {
+        "domain": contest.domain,
+        "probability": contest.probability,
+        "runner_up": contest.runner_up,
+        "margin": contest.margin,
     }
 
 

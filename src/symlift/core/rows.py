@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import mmap
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ __all__ = [
     "check_largest",
     "check_moments",
     "column_of",
+    "digest_of_rows",
     "float_type",
     "forget_pages",
     "has_gaps",
@@ -54,6 +56,21 @@ def float_type(dtype: np.dtype) -> type[np.float32] | type[np.float64]:
     """
     small = dtype.itemsize == 1 or (dtype.kind == "f" and dtype.itemsize <= 4)
     return np.float32 if small else np.float64
+
+
+def digest_of_rows(rows: NDArray) -> str:
+    """A digest of all numbers of an array: the same for the same rows. Empty for arrays of which a
+    fit sees a sample only.
+
+    >>> digest_of_rows(np.eye(3)) == digest_of_rows(np.eye(3))
+    True
+    """
+    if rows.size > MAX_SAMPLE:
+        return ""
+    digest = hashlib.blake2b(f"{rows.shape}".encode(), digest_size=16)
+    for _, batch in batches_of(rows):
+        digest.update(np.ascontiguousarray(batch).data)
+    return digest.hexdigest()
 
 
 def _map_of(X: Any) -> np.memmap | None:

@@ -5,9 +5,18 @@ The types are here; the measures and tests are imported only when a fit is exami
 import most of the fast solver.
 """
 
-from symlift.diagnosis.contract import Asked, Diagnosis, Level, NextStep, Refit, Test, Verdict
+from symlift.diagnosis.contract import (
+    Asked,
+    Claim,
+    Diagnosis,
+    Level,
+    NextStep,
+    Refit,
+    Test,
+    Verdict,
+)
 
-__all__ = ["Asked", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
+__all__ = ["Asked", "Claim", "Diagnosis", "Level", "NextStep", "Refit", "Test", "Verdict"]
 
 
 def __dir__() -> list[str]:

@@ -11,11 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from symlift.diagnosis.measures import Measures
+from symlift.solvers.contract import Contest
 
-__all__ = ["ANGLES", "CURVES", "Curve", "features", "kind_of", "probability"]
+__all__ = [
+    "ANGLES",
+    "BEYOND",
+    "CLOSING",
+    "CURVES",
+    "Curve",
+    "contest_of",
+    "features",
+    "kind_of",
+    "probability",
+]
 
 
 # share of best partners that are neighbours above which more of them carry no information: 0.76 to
@@ -51,11 +62,19 @@ CURVES = {
         -9.0, {"agreement": 8.0, "across": 1.0, "beyond": 1.0, "neighbours": 1.0, "beside": 2.0}
     ),
     "components": Curve(-8.21, {"local": 4.61, "nongaussian": 7.75, "stationary": 1.44}),
+    "a ring": Curve(
+        -12.44,
+        {"won": 4.51, "agreement": 3.86, "closing": 1.84, "beyond": 1.0, "plain": 5.66},
+    ),
+    "the domain": Curve(-0.10, {"margin": 3.85}),
+    # models that were saved before domains competed
     "angles": Curve(-11.04, {"agreement": 6.27, "ahead": 4.32, "round": 7.22}),
     "two angles": Curve(-9.0, {"agreement": 4.0, "ahead": 20.0, "round": 7.0}),
 }
 #: kinds of results that are angles
-ANGLES = ("angles", "two angles")
+ANGLES = ("angles", "a ring", "two angles")
+# standard errors at which more of them carry no further information
+CLOSING, BEYOND, _MARGIN = 6.0, 8.0, 6.0
 
 
 def kind_of(measures: Measures) -> str:
@@ -66,12 +85,24 @@ def kind_of(measures: Measures) -> str:
         return "scattered" if measures.evidence.carried_by == "distances" else "places"
     if measures.evidence.agreement is None:
         return "components"
-    return "angles" if measures.grid.ndim == 1 else "two angles"
+    if measures.grid.ndim > 1:
+        return "two angles"
+    return "angles" if measures.evidence.contest is None else "a ring"
 
 
 def features(measures: Measures) -> dict[str, float]:
     """The inputs of a curve, each between 0 and 1, larger for more evidence."""
     kind, evidence = kind_of(measures), measures.evidence
+    if kind == "a ring":
+        among = evidence.contest
+        assert among is not None  # noqa: S101 - what kind_of says
+        return {
+            "won": float(among.domain == "ring"),
+            "agreement": _clip(evidence.agreement or 0.0),
+            "closing": _clip((among.closing or 0.0) / CLOSING),
+            "beyond": _clip((among.beyond or 0.0) / BEYOND),
+            "plain": _clip(2 * (among.plain or 0.0) - 1),
+        }
     if kind in ANGLES:
         return {
             "agreement": _clip(evidence.agreement or 0.0),
@@ -105,6 +136,16 @@ def features(measures: Measures) -> dict[str, float]:
 def probability(measures: Measures) -> float:
     """The probability that a result is right, without other fits."""
     return CURVES[kind_of(measures)](features(measures))
+
+
+def contest_of(measures: Measures, sure: float) -> Contest | None:
+    """The contest of domains with the probability of its winner: of a ring, that of the result."""
+    among = measures.evidence.contest
+    if among is None:
+        return None
+    if among.domain != "ring" or measures.grid.ndim > 1:
+        sure = CURVES["the domain"]({"margin": _clip((among.margin + 2) / (_MARGIN + 2))})
+    return replace(among, probability=round(sure, 4))
 
 
 def _clip(value: float) -> float:

@@ -12,13 +12,15 @@ from threadpoolctl import threadpool_limits
 
 from symlift.core.sphere import Sphere
 from symlift.diagnosis.bootstrap import with_survival
+from symlift.diagnosis.claims import claims_of, next_best, something_of, strongest
+from symlift.diagnosis.confidence import contest_of
 from symlift.diagnosis.contract import Asked, Diagnosis, Refit, Verdict
 from symlift.diagnosis.measures import Sample, measure, take_sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
 from symlift.diagnosis.refits import all_further, cheap_further
 from symlift.diagnosis.sphere import check_on_sphere, diagnose_on_sphere
 from symlift.diagnosis.steps import next_steps
-from symlift.diagnosis.verdict import Further, make_tests, verdict_of
+from symlift.diagnosis.verdict import DOUBTED, Further, make_tests, verdict_of
 from symlift.errors import InputError
 from symlift.solvers.contract import Solution
 from symlift.solvers.registry import TRAINED
@@ -46,9 +48,9 @@ def check_request(level: str, blocks: Any, rows: int) -> None:
 
 def check_fit(
     solution: Solution, X: NDArray, asked: Asked, names: Sequence[str] | None = None
-) -> tuple[Solution, str]:
-    """A fit that has just ended, with its probability and that of each column, and a warning if it
-    should not be trusted.
+) -> tuple[Solution, str, Diagnosis | None]:
+    """A fit that has just ended, with its probability and that of each column, a warning if it
+    should not be trusted, and the quick diagnosis behind both.
 
     Solvers that report no evidence, those that train and the random baseline, are believed; but
     training knows by itself where it has not converged.
@@ -58,21 +60,23 @@ def check_fit(
     silent = solution.evidence.explained is None and solution.evidence.agreement is None
     # a refined model has the evidence of its start
     if silent or asked.solver in TRAINED:
-        return solution, _NOT_CONVERGED if silent and not solution.evidence.found else ""
+        doubts = _NOT_CONVERGED if silent and not solution.evidence.found else ""
+        return solution, doubts, None
     # products of small matrices become slower with a second thread
     with threadpool_limits(limits=1):
         sample = take_sample(X)
         placed = rows_in_places(sample.raw, solution, sample.halves)
         further, measured = cheap_further(solution, placed), _just_measured(solution, placed)
         diagnosis = _judged(solution, sample, placed, further, asked, names, measured=measured)
-        evidence = replace(solution.evidence, confidence=round(diagnosis.confidence, 4))
+        sure = round(diagnosis.confidence, 4)
+        evidence = replace(solution.evidence, confidence=sure, contest=diagnosis.contest)
         placement = with_survival(solution, sample, placed, diagnosis.confidence)
     doubts = (
         ""
         if diagnosis.verdict in (Verdict.PRESENT, Verdict.ORDERED)
         else _NOT_FOUND + diagnosis.next_steps[0].text
     )
-    return replace(solution, evidence=evidence, placement=placement), doubts
+    return replace(solution, evidence=evidence, placement=placement), doubts, diagnosis
 
 
 def _just_measured(solution: Solution, placed: PlacedRows | None) -> HeldOut | None:
@@ -137,10 +141,18 @@ def _judged(
         theirs = rows_in_places(sample.raw, reference, sample.halves)
         measures = replace(measure(reference, sample, theirs), held_out=measures.held_out)
     tests = make_tests(measures, solution.model, further)
-    verdict = verdict_of(tests, solution.placement is not None)
-    sure = next(test.value for test in tests if test.name == "confidence")
+    sure = float(next(test.value for test in tests if test.name == "confidence") or 0.0)
+    among = contest_of(measures, sure)
+    something = something_of(measures, sure, among)
+    claims = claims_of(measures, tests, sure, something, among)
+    verdict = strongest(verdict_of(tests, solution.placement is not None), claims)
+    if verdict in (Verdict.ABSENT, Verdict.LOCAL):  # what a test has refused is not probable
+        sure = min(sure, DOUBTED)
     gaps = None if measures.places is None else measures.places.gaps
     between = () if gaps is None else gaps.between
     rows = sample.raw if sample.is_wide else sample.filled
     steps = next_steps(verdict, tests, solution, further, rows, asked, names, between)
-    return Diagnosis(verdict, float(sure or 0.0), tests, steps)
+    return Diagnosis(
+        verdict, sure, tests, steps, contest=among, claims=claims, something=round(something, 4),
+        runner_up=next_best(further, among),
+    )  # fmt: skip

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.core.rows import take_rows
-from symlift.diagnosis.closed import coverage_of
 from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.search.rows import split_rows
 from symlift.search.settings import PlaceSettings
@@ -73,7 +72,6 @@ class Measures:
     freedom: int
     held_out: HeldOut
     places: PlaceMeasures | None
-    covered: float | None = None  # of a ring of tuned channels
     placed: float = 1.0  # share of the columns with a place, of those that should have one
 
     @property
@@ -156,7 +154,6 @@ def measure(
         freedom=freedom(model.lattice),
         held_out=held_out,
         places=places,
-        covered=_covered(solution, sample),
         placed=_placed(solution),
     )
 
@@ -167,14 +164,6 @@ def _placed(solution: Solution) -> float:
         return 1.0
     without = int(np.sum(solution.placement.reason == "unplaced"))
     return 1 - without / max(without + int(np.sum(~solution.placement.left_out)), 1)
-
-
-def _covered(solution: Solution, sample: Sample) -> float | None:
-    """How the rows cover the ring of a tuned population; None for any other result."""
-    model = solution.model
-    if solution.evidence.carried_by != "angles" or not model.grid.is_ring:
-        return None
-    return coverage_of(model, sample.filled)
 
 
 def freedom(grid: Grid) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,6 +53,8 @@ __all__ = [
 #: largest number of columns that are tested: with more, the numbers hardly change, and the check
 #: must not cost more than the fit
 _COLUMNS = 256
+# so many columns placed nearest are neighbours, as on a plane without a grid
+_NEAR = 6
 _FEWEST_COLUMNS, _FEWEST_ROWS = 4, 4
 # 0.5 beyond a control is as good as more, and eight controls of one placement differ by at most
 # 0.17 (15 columns; 0.13 for 61 to 256)
@@ -100,6 +103,9 @@ class PlaceMeasures:
         ones, the largest: gains, offsets and wild entries do not count.
     gaps : Gaps, optional
         Where the missing points of a line or ring belong.
+    with_partner : float
+        Share of the columns whose best partner, by plain correlations of each half of the rows, is
+        among the six columns placed nearest to it.
     """
 
     across: float
@@ -114,6 +120,7 @@ class PlaceMeasures:
     control: float
     stationarity: float
     gaps: Gaps | None = None
+    with_partner: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -238,6 +245,7 @@ def measure_places(placed: PlacedRows, rng: np.random.Generator) -> PlaceMeasure
             stationarity(placed.rows.scores[rng.permutation(len(placed.rows.scores))], placed).max()
         ),
         gaps=gaps_of(placed),
+        with_partner=partners_kept(placed.halves.correlations, _nearest(placed)),
     )
 
 
@@ -264,6 +272,38 @@ def _beside(placed: PlacedRows) -> NDArray[np.int64]:
     at = np.full(grid.size + 1, -1)
     at[placed.slot] = np.arange(len(placed.slot))
     return np.asarray(at[next_to(grid)[placed.slot]])
+
+
+def _nearest(placed: PlacedRows, count: int = _NEAR) -> NDArray[np.int64]:
+    """The columns that are placed nearest to each column, (d, count), on whatever domain."""
+    apart = np.zeros((len(placed.slot), len(placed.slot)))
+    if placed.coordinates is not None:
+        for y in placed.coordinates.T:
+            apart += (y[:, None] - y) ** 2
+    else:
+        slots = placed.slots
+        assert isinstance(slots, Slots)  # noqa: S101 - columns between points have coordinates
+        at = np.stack(np.unravel_index(slots.point[placed.slot], slots.grid.shape))
+        for x, length, wraps in zip(at, slots.grid.shape, slots.grid.periodic, strict=True):
+            step = np.abs(x[:, None] - x)
+            apart += (np.minimum(step, length - step) if wraps else step) ** 2
+    np.fill_diagonal(apart, np.inf)
+    return np.argsort(apart, axis=1, kind="stable")[:, : min(count, len(apart) - 1)]
+
+
+def partners_kept(correlations: Iterable[NDArray], nearest: NDArray) -> float:
+    """Share of the columns whose best partner is among the ``nearest`` (d, count) columns, the mean
+    over several matrices of correlations.
+
+    >>> C = np.eye(4) + 0.5 * (np.abs(np.subtract.outer(np.arange(4), np.arange(4))) == 1)
+    >>> partners_kept([C], np.array([[1], [0], [3], [2]]))
+    1.0
+    """
+    shares = []
+    for C in correlations:
+        other = np.where(np.eye(len(C), dtype=bool), -np.inf, np.asarray(C, dtype=np.float64))
+        shares.append(float((nearest == other.argmax(axis=1)[:, None]).any(axis=1).mean()))
+    return float(np.mean(shares))
 
 
 def staying(S: NDArray, held: NDArray, slot: NDArray, slots: PairClasses) -> NDArray[np.bool_]:

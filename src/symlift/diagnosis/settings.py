@@ -63,10 +63,6 @@ class DiagnosisSettings:
     #: 0.02)
     angles_local: float = 0.25
     ahead: float = 0.05
-    #: rings: weight of the rows in the emptiest twelfth, as a share of an even spread. Made rings
-    #: 0.40 and more (80 rows, or seven times as dense on one side), eight directions 0.14, arcs of
-    #: 200 and 270 degrees, tracks and groups at most 0.07
-    covered: float = 0.1
     #: two halves of the rows must agree on so many columns, or signals must correlate so well
     agreement: float = 0.9
 

@@ -53,8 +53,9 @@ _READINGS = {
 _NOT_FOUND = "held-out rows show no identifiable sphere: do not trust the result; "
 
 
-def check_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, str]:
-    """A fit that has just ended, with its probability, and a warning if it should not be trusted.
+def check_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, str, Diagnosis]:
+    """A fit that has just ended, with its probability, a warning if it should not be trusted, and
+    the diagnosis behind both.
 
     The numbers are those of the fit, from rows that it has held out.
     """
@@ -65,7 +66,7 @@ def check_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, str]:
     diagnosis = _judged(solution, X, measured, None)
     doubts = "" if diagnosis.verdict is Verdict.PRESENT else diagnosis.next_steps[0].text
     sure = replace(evidence, confidence=round(diagnosis.confidence, 4))
-    return replace(solution, evidence=sure), _NOT_FOUND + doubts if doubts else ""
+    return replace(solution, evidence=sure), _NOT_FOUND + doubts if doubts else "", diagnosis
 
 
 def diagnose_on_sphere(

@@ -55,9 +55,9 @@ _READINGS = {
 }
 
 
-def check_places_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, str]:
-    """A fit that has just ended, with its probability and that of each column, and a warning if it
-    should not be trusted.
+def check_places_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, str, Diagnosis]:
+    """A fit that has just ended, with its probability and that of each column, a warning if it
+    should not be trusted, and the diagnosis behind both.
     """
     diagnosis = diagnose_places_on_sphere(solution, X, None)
     sure = round(diagnosis.confidence, 4)
@@ -68,7 +68,7 @@ def check_places_on_sphere(solution: Solution, X: NDArray) -> tuple[Solution, st
     fine = diagnosis.verdict in (Verdict.PRESENT, Verdict.ORDERED)
     evidence = replace(solution.evidence, confidence=sure)
     doubts = "" if fine else _NOT_FOUND + diagnosis.next_steps[0].text
-    return replace(solution, evidence=evidence, placement=placement), doubts
+    return replace(solution, evidence=evidence, placement=placement), doubts, diagnosis
 
 
 def diagnose_places_on_sphere(solution: Solution, X: NDArray, blocks: NDArray | None) -> Diagnosis:

@@ -15,11 +15,12 @@ from symlift.diagnosis.measures import measure, take_sample
 from symlift.diagnosis.verdict import Further, better, make_tests, verdict_of
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
+from symlift.solvers.ring.closing import ENOUGH
 
 __all__ = ["looks_tuned", "next_steps"]
 
 # counts of so few spikes at most, and so many rows, are looked at for a tuned population
-_LARGEST_COUNT, _TUNED_ROWS = 10_000, 3_000
+_LARGEST_COUNT, _TUNED_ROWS = 10_000, 2_000
 _RING, _TORUS = 30, 20
 _MOST_GAPS = 4
 # share of best partners that are neighbours from which the grid is taken to be the right one
@@ -53,6 +54,13 @@ def next_steps(
             " translation is no symmetry"
         )
         return (NextStep(text),)
+    if verdict is Verdict.LOCAL:
+        steps.append(
+            NextStep(
+                "take what is near a column (the six columns placed nearest to it), and not"
+                " distances or the map as a whole: those are not known to be right"
+            )
+        )
     if not _passed(by_name, "effective_rank") and _passed(by_name, "independent_rows"):
         return (
             NextStep(
@@ -71,14 +79,6 @@ def next_steps(
         steps.append(_gaps(gaps, names))
     steps += _columns(solution.placement, names)
     steps += _enough_rows(by_name, further, len(rows))
-    if not _passed(by_name, "covered"):
-        steps.append(
-            NextStep(
-                "a part of the ring has hardly any rows: an arc, a track or separate groups look"
-                " like this when they are closed to a ring; give rows of what lies between, or"
-                " leave groups out that differ in more than the angle"
-            )
-        )
     if asked.solver == "ring":
         steps += _other_domain(solution)
     tuned = looks_tuned(rows) if asked.solver == "fast" else ""
@@ -122,7 +122,9 @@ def next_steps(
             "no mixing of points was found; if each column is a point, say so",
             {"mixing": "shuffled"}, f"symlift recover DATA --grid {grid} --mixing shuffled",
         ))  # fmt: skip
-    if asked.grid_given and not any("grid" in step.params for step in steps):
+    # a ring or torus was compared with all domains: no other grid is left to be proposed
+    compared = asked.solver == "ring" and bool(steps)
+    if asked.grid_given and not compared and not any("grid" in step.params for step in steps):
         steps.append(
             NextStep(
                 "check the grid's shape and periodicity, or let it be proposed",
@@ -151,9 +153,34 @@ def _other_domain(solution: Solution) -> list[NextStep]:
                 "symlift recover DATA --mixing shuffled",
             )
         ]
+    if domain in ("arc", "line", "clusters"):
+        return [_open_or_apart(solution)]
     if domain in ("", fitted):
         return []
     return [_fit_angles(domain, "the rows are points of")]
+
+
+def _open_or_apart(solution: Solution) -> NextStep:
+    """What an open curve and clusters can be used for."""
+    among, domain = solution.evidence.contest, solution.evidence.domain
+    if domain == "clusters":
+        return NextStep(
+            "the rows are a few clusters, and any closed curve can be drawn through those: take"
+            " them as classes, or record states between them"
+        )
+    lead = 0.0 if among is None else among.closing or 0.0
+    # no arc is likelier than a ring, or hardly
+    if among is not None and among.runner_up == "ring" and lead > 1:
+        rows = (ENOUGH / lead) ** 2
+        return NextStep(
+            "the rows may be points of a ring, but a part of it is hardly visited, as on an arc:"
+            f" give at least {max(2.0, rows):.0f} times as many rows, from all directions"
+        )
+    return NextStep(
+        "the rows are points of an open curve, so no translation closes on it: take est.phase(X) as"
+        " the position along it, from the part without rows, and leave out est.shift; if it should"
+        " be a ring, record rows in the part that is missing"
+    )
 
 
 def _fit_angles(domain: str, subject: str) -> NextStep:

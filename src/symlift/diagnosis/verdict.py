@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,20 @@ from symlift.diagnosis.confidence import ANGLES, kind_of, probability
 from symlift.diagnosis.contract import Test, Verdict
 from symlift.diagnosis.measures import Measures
 from symlift.diagnosis.settings import DEFAULT, DiagnosisSettings
+from symlift.solvers.contract import Evidence
+from symlift.solvers.ring.closing import ENOUGH
 
-__all__ = ["BARRED", "Further", "better", "make_tests", "name_of", "verdict_of"]
+__all__ = [
+    "BARRED",
+    "CLAIMING",
+    "DOUBTED",
+    "Further",
+    "better",
+    "make_tests",
+    "name_of",
+    "passed_all",
+    "verdict_of",
+]
 
 _MOST_POINTS = 400
 
@@ -123,21 +135,8 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 settings.angles_local,
                 "correlation of the phases that two halves of the columns give",
             ),
-            _at_least(
-                "ahead",
-                1.0 if evidence.ahead is None else evidence.ahead,
-                settings.ahead,
-                f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead"
-                f" of the next best {'one' if kind == 'angles' else 'domain'}, as a share of its"
-                " likelihood",
-            ),
+            _link_or_lead(evidence, kind),
         ]
-        if measures.covered is not None:
-            reading = (
-                "rows in the emptiest twelfth of the ring, as a share of an even spread; 0 where an"
-                " arc, a track or separate groups were closed to a ring"
-            )
-            tests.append(_at_least("covered", measures.covered, settings.covered, reading))
     elif places is None:
         reading = (
             "how much of the components' energies displacements on the grid explain, on held-out"
@@ -217,6 +216,25 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
     return tests
 
 
+def _link_or_lead(evidence: Evidence, kind: str) -> Test:
+    """A ring has to close; a torus has to be ahead of all other domains."""
+    if kind == "a ring" and evidence.contest is not None:
+        return _at_least(
+            "closing_link",
+            evidence.contest.closing or 0.0,
+            ENOUGH,
+            "standard errors by which a ring is ahead of every arc: below, a part of it is empty",
+        )
+    return _at_least(
+        "ahead",
+        1.0 if evidence.ahead is None else evidence.ahead,
+        DEFAULT.ahead,
+        f"how far {'the plane of the phases' if kind == 'angles' else 'a torus'} is ahead"
+        f" of the next best {'one' if kind == 'angles' else 'domain'}, as a share of its"
+        " likelihood",
+    )
+
+
 def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -> float:
     """The calibrated probability; close to 0 if there is too little evidence or another grid does
     better.
@@ -238,7 +256,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         return min(sure, BARRED)
     # a place can be right where not every test is passed, except for gaps; angles and components
     # that do not pass hardly ever are
-    needed = (*_CLAIMING, "stationarity") if measures.places is None else ("gaps",)
+    needed = (*CLAIMING, "stationarity") if measures.places is None else ("gaps",)
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 
@@ -247,7 +265,15 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
 _BARRING = ("effective_rank", "displacements", "independent_rows")
 BARRED, DOUBTED = 0.02, 0.3
 #: tests that must be passed, in addition to the probability, for a symmetry
-_CLAIMING = ("locality", "ahead", "settled", "locality_beyond_control", "found", "gaps", "covered")
+CLAIMING = (
+    "locality",
+    "ahead",
+    "closing_link",
+    "settled",
+    "locality_beyond_control",
+    "found",
+    "gaps",
+)
 
 
 def further_probability(sure: float, agreement: float) -> float:
@@ -260,6 +286,15 @@ def further_probability(sure: float, agreement: float) -> float:
     return odds / (1 + odds)
 
 
+def passed_all(outcome: Mapping[str, bool | None], names: Sequence[str]) -> bool:
+    """Whether none of these tests is failed; those that were not made, or decide nothing, are not.
+
+    >>> passed_all({"locality": True, "found": None}, ["locality", "found", "gaps"])
+    True
+    """
+    return all(outcome.get(name) is not False for name in names)
+
+
 def verdict_of(
     tests: Sequence[Test], placed: bool, settings: DiagnosisSettings = DEFAULT
 ) -> Verdict:
@@ -267,19 +302,20 @@ def verdict_of(
     not stationary.
     """
     by_name = {test.name: test for test in tests}
+    outcome = {test.name: test.passed for test in tests}
 
     def passed(name: str) -> bool:
-        return name not in by_name or by_name[name].passed is not False
+        return passed_all(outcome, [name])
 
     if not all(passed(name) for name in _BARRING):
         return Verdict.ABSENT
     sure = passed("confidence")
     agreed = passed("agreement_of_halves") and passed("p_value")
     if sure and agreed:
-        if passed("stationarity") and all(passed(name) for name in _CLAIMING):
+        if passed("stationarity") and all(passed(name) for name in CLAIMING):
             return Verdict.PRESENT
         # places are claimed without what only a symmetry needs
-        in_order = all(passed(name) for name in _CLAIMING if name != "locality")
+        in_order = all(passed(name) for name in CLAIMING if name != "locality")
         if placed and (in_order or not passed("stationarity")):
             return Verdict.ORDERED
     rival = any(test.name.startswith("locality_on_") and not test.passed for test in tests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from markupsafe import Markup
 from symlift._notebook import larger_is_better, on_scale
 from symlift.core.domain import Domain
 from symlift.core.sphere import Sphere
-from symlift.diagnosis import Diagnosis, NextStep, Test, Verdict
+from symlift.diagnosis import Claim, Diagnosis, NextStep, Test, Verdict
 from symlift.report.facts import cut, pretty, show
 from symlift.report.gather import RunContents, number
 from symlift.runs.answer import command
 from symlift.runs.record import RunRecord
+from symlift.solvers.contract import Contest
 
 __all__ = ["evidence_bar", "how_to_read", "verdict_panel"]
 
@@ -40,6 +41,15 @@ _MEANING = {
             " does, not what the data could be."
         ),
     ),
+    Verdict.LOCAL: (
+        "partly",
+        "Neighbours, but no map",
+        (
+            "Columns that are next to each other here are mostly neighbours, as on roads, graphs or"
+            " a sphere pressed on a plane. Use what is near a column; the whole, and distances on"
+            " it, are not known to be right."
+        ),
+    ),
     Verdict.UNIDENTIFIABLE: (
         "partly",
         "Present, but not identifiable",
@@ -58,6 +68,10 @@ _MEANING = {
         ),
     ),
 }
+_ANOTHER = (
+    "The rows have a structure, and it is not the one that was fitted: no translation of this grid"
+    " is a symmetry of them. The pictures below show what the fit made of them."
+)
 _UNCHECKED = (
     "none",
     "No diagnosis was run",
@@ -84,21 +98,91 @@ def verdict_panel(run: RunContents) -> dict[str, Any]:
         "informing": [],
         "steps": [],
         "tally": "",
+        "among": None,
+        "claims": [],
+        "beside": [],
     }
     return panel if diagnosis is None else panel | _diagnosed(diagnosis, run.record)
 
 
 def _diagnosed(diagnosis: Diagnosis, record: RunRecord | None) -> dict[str, Any]:
-    words, sure = diagnosis.words, number(diagnosis.confidence)
+    words = diagnosis.words
+    other = diagnosis.verdict is Verdict.ABSENT and _is_structured(diagnosis.contest)
     tests = diagnosis.tests[:_MOST_TESTS]
     return {
         "said": words[:1].upper() + words[1:],
-        "confidence": None if sure is None else f"{sure:.2f}",
+        "confidence": None if number(diagnosis.confidence) is None else diagnosis.sure,
+        "claims": [_claim(claim) for claim in diagnosis.claims],
+        "beside": list(_beside(diagnosis)),
         "tally": cut(diagnosis.tally, _MOST_WORDS),
         "deciding": [_test(test) for test in tests if test.threshold is not None],
         "informing": [_test(test) for test in tests if test.threshold is None],
         "steps": [_step(step, record) for step in diagnosis.next_steps[:_MOST_STEPS]],
+        "among": None if diagnosis.contest is None else contest_panel(diagnosis.contest),
+        **({"badge": "Another domain", "sentence": _ANOTHER} if other else {}),
     }
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "name": claim.name.capitalize(),
+        "value": f"{claim.probability:.2f}",
+        "outcome": "claimed" if claim.holds else "not claimed",
+        "bar": _share_bar(claim.probability, f"{claim.name}: {claim.probability:.2f}"),
+    }
+
+
+def _beside(diagnosis: Diagnosis) -> Iterator[str]:
+    """The runner-up, and what would change the verdict."""
+    if diagnosis.runner_up and diagnosis.contest is None:
+        yield f"Next best: {cut(diagnosis.runner_up, _MOST_WORDS)}."
+    if diagnosis.would_change:
+        yield f"What would change it: {cut(diagnosis.would_change, _MOST_WORDS)}."
+
+
+def _is_structured(contest: Contest | None) -> bool:
+    return contest is not None and contest.domain != ""
+
+
+def contest_panel(contest: Contest) -> dict[str, Any]:
+    """Which domain the rows are points of: in words, and each kind's score as a bar."""
+    words = contest.words
+    top = max([*contest.scores.values(), 1e-12])
+    return {
+        "words": words[:1].upper() + words[1:],
+        "scores": [
+            {
+                "name": pretty(name).capitalize(),
+                "value": show(value),
+                "bar": _share_bar(max(value, 0.0) / top, f"{name}: {value:.3g}"),
+            }
+            for name, value in sorted(contest.scores.items(), key=lambda pair: -pair[1])
+        ],
+        "closing": _closing_words(contest),
+    }
+
+
+def _closing_words(contest: Contest) -> str:
+    """What is known about the closing link."""
+    if contest.closing is None:
+        return ""
+    open_at = (
+        f" The best arc has an opening of about {contest.opening:.0f} degrees."
+        if contest.opening
+        else ""
+    )
+    lead = f"{abs(contest.closing):.1f} standard errors"
+    if contest.closing < 0:
+        return f"A closed curve is {lead} behind an arc.{open_at}"
+    return f"A closed curve is {lead} ahead of every arc; two are needed.{open_at}"
+
+
+def _share_bar(share: float, label: str) -> Markup:
+    return Markup(
+        '<svg class="evidence" viewBox="0 0 310 16" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}"><rect class="track" x="0" y="3" width="300" height="10"/><rect'
+        ' class="amount" x="0" y="3" width="{}" height="10"/></svg>'
+    ).format(label, f"{300 * min(share, 1.0):.1f}")
 
 
 def _test(test: Test) -> dict[str, Any]:

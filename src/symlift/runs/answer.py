@@ -55,8 +55,8 @@ def answer(
     >>> placed = Placement.at_points(Grid((4,)), [1, 0, 3, 2])
     >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.PRESENT, 0.98))
     '4 columns form an open line: x1, x0, x3 …; confidence 0.98'
-    >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.ABSENT, 0.9))
-    'No evidence that the 4 columns lie on an open line; confidence 0.90'
+    >>> answer(Grid((4,)), 4, placed, Diagnosis(Verdict.ABSENT, 0.0, something=0.2))
+    'No evidence that the 4 columns lie on an open line; something to find with probability 0.20'
     >>> answer(Grid((3, 3)), 9, None, None)
     '9 columns were fitted to a 3 × 3 grid; nothing has been checked yet'
     """
@@ -68,15 +68,18 @@ def answer(
             " been checked yet"
         )
     verdict, confidence = diagnosis.verdict, diagnosis.confidence
-    sure = f"; confidence {confidence:.2f}" if math.isfinite(confidence) else ""
+    sure = f"; {diagnosis.sure}" if math.isfinite(confidence) else ""
     if verdict is Verdict.ABSENT:
-        return f"No evidence that the {columns:,} columns lie on {domain}{sure}"
+        among = "" if diagnosis.contest is None else f"; {diagnosis.contest.words}"
+        return f"No evidence that the {columns:,} columns lie on {domain}{sure}{among}"
     if verdict is Verdict.UNIDENTIFIABLE:
         return (
             f"The {columns:,} columns show signs of {domain}, but these data do not single out one"
             f" answer{sure}"
         )
     count = f"{placed:,} of {columns:,}" if placed < columns else f"{columns:,}"
+    if verdict is Verdict.LOCAL:
+        return f"Neighbours of {count} columns were found, but not that they form {domain}{sure}"
     if placement is None:
         return f"{count} columns carry signals on {domain}{sure}"
     uneven = ", though the field is not the same everywhere" if verdict is Verdict.ORDERED else ""

@@ -22,7 +22,7 @@ from symlift.storage.lock import Lock
 from symlift.storage.plain_files import NotPlainError, is_plain_file, is_plain_folder, refuse_links
 
 __all__ = [
-    "LOCK", "NEXT", "OUTPUTS", "SWAP", "TRAINING", "Claim", "find_input", "is_run", "locked",
+    "LOCK", "NEXT", "OUTPUTS", "SWAP", "TRAINING", "FolderClaim", "find_input", "is_run", "locked",
     "may_hold_a_run", "readable", "run_to_continue", "settled", "working_folder",
 ]  # fmt: skip
 
@@ -242,7 +242,7 @@ def _remove_training(folder: Path) -> None:
             path.rmdir()
 
 
-class Claim:
+class FolderClaim:
     """Claim a folder for a run, for one process at a time; ``undo`` restores it as it was.
 
     ``work`` is where the run is made: the folder itself, or ``.next`` if it holds an earlier run.

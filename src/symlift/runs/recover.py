@@ -23,7 +23,7 @@ from symlift.estimator import LatentDomain
 from symlift.runs.accounts import add_left_out, units_note
 from symlift.runs.folder import (
     TRAINING,
-    Claim,
+    FolderClaim,
     find_input,
     may_hold_a_run,
     run_to_continue,
@@ -196,7 +196,7 @@ def recover(
     if before is not None and before.record.status is Status.DONE and before.folder == out:
         _read(asked, before, progress)
         return before
-    claim = Claim(out)
+    claim = FolderClaim(out)
     try:
         run = _claimed(claim, asked, progress, note)
         if run.fresh and afterwards is not None:
@@ -284,7 +284,9 @@ def _follow(asked: _Asked) -> None:
     _fit(table, settings, reading.keep, working_folder(asked.out), no_progress, no_note)
 
 
-def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[str], None]) -> Run:
+def _claimed(
+    claim: FolderClaim, asked: _Asked, progress: Progress, note: Callable[[str], None]
+) -> Run:
     """Make the run in a folder whose lock is held."""
     start = time.perf_counter()
     try:
@@ -329,7 +331,7 @@ def _claimed(claim: Claim, asked: _Asked, progress: Progress, note: Callable[[st
 
 
 def _run(
-    claim: Claim,
+    claim: FolderClaim,
     run: Run,
     data: Path,
     table: Table,
@@ -413,7 +415,7 @@ def _run(
         ) from error
 
 
-def _removed(claim: Claim) -> RunFailedError:
+def _removed(claim: FolderClaim) -> RunFailedError:
     return RunFailedError(
         f"{claim.folder} was removed or replaced while the run was at work: nothing is written;"
         " start the run again"

@@ -15,6 +15,7 @@ from symlift.solvers.placement import LEFT_OUT, REASONS, Placement
 __all__ = [
     "LEFT_OUT",
     "REASONS",
+    "Contest",
     "Evidence",
     "GridCandidate",
     "Placement",
@@ -34,8 +35,8 @@ __all__ = [
 Progress = Callable[[str, float | None], None]
 #: how far a solver went: columns put in order, independent components, or all invertible maps
 Reach = Literal["coordinates", "components", "general"]
-#: the domain of a tuned population; "" if none of these
-TunedTo = Literal["", "ring", "torus", "plane"]
+#: the domain that rows are points of; "" if none of these
+TunedTo = Literal["", "clusters", "line", "arc", "ring", "torus", "plane"]
 
 
 def no_progress(stage: str, share: float | None = None) -> None:
@@ -51,7 +52,84 @@ def part_of(progress: Progress, first: float, last: float) -> Progress:
     return report
 
 
+_DOMAIN_WORDS: Mapping[TunedTo, str] = {
+    "": "a cloud without a domain", "clusters": "clusters", "line": "an open line",
+    "arc": "an arc", "ring": "a ring", "torus": "a torus", "plane": "an open plane",
+}  # fmt: skip
+
+
 # -- what speaks for a result ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Which domain the rows are points of, by candidates that are judged on held-out rows.
+
+    Of all candidates within two standard errors of the best the simplest is taken, so that margins
+    can be negative. A ring has to earn its closing link, else it is an arc.
+
+    Parameters
+    ----------
+    domain : {"", "clusters", "line", "arc", "ring", "torus", "plane"}
+        The domain; empty if nothing is ahead of a Gaussian cloud.
+    runner_up : {"", "clusters", "line", "arc", "ring", "torus", "plane"}
+        The domain that is next to it.
+    margin : float
+        Standard errors by which the domain is ahead of the runner-up.
+    closing : float, optional
+        Standard errors by which a ring is ahead of the best arc.
+    opening : float, optional
+        The opening of the best arc, in degrees of its turn; 0 where none is better than the ring.
+    beyond : float, optional
+        Standard errors by which a closed curve is ahead of all that is no curve.
+    plain : float, optional
+        Share of the best score that a closed curve of three harmonics reaches, or one of two with
+        an independent open variable; low for curves that fill a space.
+    scores : mapping, default={}
+        Log-likelihood of a held-out row under the best candidate of each kind, relative to a
+        Gaussian.
+    probability : float, optional
+        Probability that the domain is right.
+
+    Examples
+    --------
+    >>> from symlift import LatentDomain
+    >>> from symlift.datasets import ring_population
+    >>> X = ring_population(1_000, 40, rate=8.0, movement=0.0, random_state=0).X
+    >>> est = LatentDomain(grid=(30,), periodic=True, solver="ring", random_state=0).fit(X)
+    >>> est.evidence_.contest.domain
+    'ring'
+    """
+
+    domain: TunedTo
+    runner_up: TunedTo
+    margin: float
+    closing: float | None = None
+    opening: float | None = None
+    beyond: float | None = None
+    plain: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    probability: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The winner and the runner-up in words.
+
+        >>> Contest("arc", "ring", 3.1, probability=0.94).words
+        'the rows are most like points of an arc (probability 0.94); next: a ring'
+        """
+        sure = "" if self.probability is None else f" (probability {self.probability:.2f})"
+        winner = _DOMAIN_WORDS[self.domain]
+        return f"the rows are most like points of {winner}{sure}; next: {self.runner_up_words}"
+
+    @property
+    def runner_up_words(self) -> str:
+        """The runner-up in words.
+
+        >>> Contest("arc", "", 3.1).runner_up_words
+        'a cloud without a domain'
+        """
+        return _DOMAIN_WORDS[self.runner_up]
 
 
 @dataclass(frozen=True)
@@ -85,8 +163,8 @@ class Evidence:
     ahead : float, optional
         Lead of the plane of the phases over the next best one (ring), or of a torus over all other
         domains (torus), as a share of its likelihood.
-    domain : {"ring", "torus", "plane", ""}, default=""
-        Domain of the rows of a tuned population; empty if nothing supports any (ring solver).
+    domain : {"", "clusters", "line", "arc", "ring", "torus", "plane"}, default=""
+        Domain that rows are points of; empty if nothing supports any (ring solver).
     stationarity : float, optional
         Stationarity of the map that was chosen, a term of its held-out score.
     resolution : float, optional
@@ -110,6 +188,8 @@ class Evidence:
         which share none, gives by itself. On a grid that no two attempts agreed on: the share of
         columns that return when all but a part of them are placed again. On a sphere:
         how alike the places are that two parts of the rows give.
+    contest : Contest, optional
+        The competition of domains, with its runner-up (ring solver).
 
     Examples
     --------
@@ -140,6 +220,7 @@ class Evidence:
     control: float | None = None
     repeated: float | None = None
     replicated: float | None = None
+    contest: Contest | None = None
 
     @property
     def locality(self) -> float:

@@ -1,6 +1,4 @@
-"""Evidence for angles: two halves of the columns agree, their plane is a circle, and a torus
-explains rows best.
-"""
+"""Evidence for angles: two halves of the columns agree, and the planes of a torus are circles."""
 
 from __future__ import annotations
 
@@ -11,70 +9,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.metrics.circular import circular_correlation
-from symlift.solvers.contract import Evidence, TunedTo
+from symlift.solvers.contract import Contest, Evidence, TunedTo
 
-__all__ = ["AngleEvidence", "angle_evidence", "ring_lacks", "torus_lead"]
+__all__ = ["AngleEvidence", "angle_evidence", "torus_lead"]
 
 # least agreement of the phases from two halves of the columns, on rows that were not fitted
 _AGREEMENT = 0.25
 # roundness: 1 is a circle, 1.1 to 1.3 an open square, 2 a Gaussian blob; where halves agree less,
-# it scatters more. A square is also explained better by a square: the likelihood that a ring lacks,
-# as a share, is added (made rings: up to 1.21 with it, head directions 1.17, squares 1.30 and more)
-_CIRCLE, _SCATTER, _SHARP, _BLOB = 1.25, 0.8, 0.6, 1.5
+# it scatters more
+_CIRCLE, _SCATTER, _SHARP = 1.25, 0.8, 0.6
 # roundness depends on which columns are in which half: the median of so many halvings
 _HALVINGS = 5
 
 
 @dataclass(frozen=True)
 class AngleEvidence:
-    """Agreement of the phases that two halves of the columns give, the roundness of their plane,
-    and what a ring lacks relative to an open square on held-out rows, as a share of the likelihood.
+    """Agreement of the phases that two halves of the columns give, and the roundness of their
+    plane.
     """
 
     agreement: float
     roundness: float
-    lacking: float = 0.0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the halves give the same position."""
+        return self.agreement > _AGREEMENT
 
     @property
     def is_angle(self) -> bool:
         """Whether it is an angle: halves agree, and it runs round a circle."""
-        return self.agreement > _AGREEMENT and self.roundness < self.roundest
+        return self.agrees and self.roundness < self.roundest
 
     @property
     def roundest(self) -> float:
         """The roundness up to which a plane can be that of a circle.
 
-        >>> AngleEvidence(0.8, 1.0).roundest, AngleEvidence(0.8, 1.0, 0.2).roundest
-        (1.25, 1.05)
-        >>> round(AngleEvidence(0.3, 1.0).roundest, 2)
-        1.49
+        >>> AngleEvidence(0.8, 1.0).roundest, round(AngleEvidence(0.3, 1.0).roundest, 2)
+        (1.25, 1.49)
         """
-        return _CIRCLE + _SCATTER * max(_SHARP - self.agreement, 0.0) - self.lacking
+        return _CIRCLE + _SCATTER * max(_SHARP - self.agreement, 0.0)
 
-    @property
-    def domain(self) -> TunedTo:
-        """ "ring" where it is an angle, "plane" where halves agree on something that is open, ""
-        where there is nothing.
-        """
-        if self.is_angle:
-            return "ring"
-        return (
-            "plane"
-            if self.agreement > _AGREEMENT and self.roundness < max(_BLOB, self.roundest)
-            else ""
-        )
-
-    def judged(self, domain: TunedTo, wanted: TunedTo, ahead: float) -> Evidence:
+    def judged(self, domain: TunedTo, wanted: TunedTo, among: Contest) -> Evidence:
         """The same as `Evidence`: found if the ``domain`` is the ``wanted`` one."""
         return Evidence(
-            found=domain == wanted, carried_by="angles", domain=domain, ahead=round(ahead, 4),
+            found=domain == wanted, carried_by="angles", domain=domain,
             agreement=round(self.agreement, 4), roundness=round(min(self.roundness, 1e6), 4),
+            contest=among,
         )  # fmt: skip
 
 
-def angle_evidence(
-    Z: NDArray, target: NDArray, rng: np.random.Generator, lacking: float = 0.0
-) -> AngleEvidence:
+def angle_evidence(Z: NDArray, target: NDArray, rng: np.random.Generator) -> AngleEvidence:
     """Do two halves of the columns give the same position on rows that were not fitted, and is it a
     circle?
 
@@ -83,9 +68,7 @@ def angle_evidence(
     a Gaussian plane.
     """
     halvings = np.array([_halved(Z, target, rng) for _ in range(_HALVINGS)])
-    return AngleEvidence(
-        float(np.median(halvings[:, 0])), float(np.median(halvings[:, 1])), lacking
-    )
+    return AngleEvidence(float(np.median(halvings[:, 0])), float(np.median(halvings[:, 1])))
 
 
 def _halved(Z: NDArray, target: NDArray, rng: np.random.Generator) -> tuple[float, float]:
@@ -106,8 +89,7 @@ def _halved(Z: NDArray, target: NDArray, rng: np.random.Generator) -> tuple[floa
 
 
 def torus_lead(likelihoods: Mapping[str, float]) -> float:
-    """How far a torus is ahead of ring, cylinder and plane, as a share of its likelihood; -1 at the
-    least.
+    """How far a torus is ahead of all other domains, as a share of its likelihood; -1 at the least.
 
     >>> torus_lead({"torus": 2.0, "ring": 1.0, "plane": 1.5})
     0.25
@@ -115,14 +97,3 @@ def torus_lead(likelihoods: Mapping[str, float]) -> float:
     torus = likelihoods.get("torus", 0.0)
     others = max(value for name, value in likelihoods.items() if name != "torus")
     return max(1 - others / torus, -1.0) if torus > 0 else -1.0
-
-
-def ring_lacks(likelihoods: Mapping[str, float]) -> float:
-    """What a ring lacks relative to an open square, as a share of the square's likelihood, from 0
-    to 1.
-
-    >>> ring_lacks({"ring": 1.5, "plane": 2.0}), ring_lacks({"ring": 2.0, "plane": 1.5})
-    (0.25, 0.0)
-    """
-    plane = likelihoods["plane"]
-    return min(max(1 - likelihoods["ring"] / plane, 0.0), 1.0) if plane > 0 else 0.0

@@ -35,6 +35,7 @@ determinant ±1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ from symlift.solvers.contract import (
     no_progress,
 )
 from symlift.solvers.ring.assemble import assemble
-from symlift.solvers.ring.domains import domain_likelihoods
-from symlift.solvers.ring.evidence import AngleEvidence, angle_evidence, ring_lacks, torus_lead
+from symlift.solvers.ring.contest import contest
+from symlift.solvers.ring.evidence import AngleEvidence, angle_evidence, torus_lead
 from symlift.solvers.ring.follow import follow
 from symlift.solvers.ring.read_out import read_out
 from symlift.solvers.ring.search import informative_rank, search_planes, stabilise, whitened
@@ -63,9 +64,6 @@ from symlift.solvers.ring.torus import MODES, follow_torus
 __all__ = ["solve"]
 
 _ROWS = 20_000
-# if the lead of a ring's plane over the next one is smaller than this, a torus is looked for as
-# well
-_NEARLY_EQUAL = 0.25
 # how far a torus must be ahead of the next best domain on held-out rows, as a share of its
 # likelihood
 _LEAST_LEAD = 0.05
@@ -105,7 +103,9 @@ def solve(
     searched |= {"runner_up": round(gains[1], 4)} if len(gains) > 1 else {}
     progress("following", 0.4)
     find = _ring if grid.ndim == 1 else _torus
-    harmonics, modes, evidence, followed = find(Z, U, planes, gains, rng)
+    harmonics, modes, evidence, followed = find(Z, U, planes, rng)
+    if grid.ndim == 1:
+        evidence = replace(evidence, ahead=round(_ahead(gains), 4))
     progress("reading out", 0.7)
     readings = [read_out(rows, harmonics[:, axis], rng) for axis in range(grid.ndim)]
     model = assemble(rows, [B for B, _ in readings], harmonics, modes, grid)
@@ -120,54 +120,31 @@ def solve(
 _Found = tuple[NDArray[np.complex128], NDArray[np.int64], Evidence, dict[str, Any]]
 
 
-def _ring(
-    Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
-) -> _Found:
-    """One angle; if another plane does about as well as the best, two angles are tried as well."""
+def _ring(Z: NDArray, U: NDArray, planes: list[NDArray], rng: np.random.Generator) -> _Found:
+    """One angle; it is a ring if that domain wins, and if halves of the columns agree on it."""
     plane = U @ planes[0]
     harmonics, likelihood = follow(U, np.arctan2(plane[:, 1], plane[:, 0]))
-    likelihoods = domain_likelihoods(U, planes, rng, ("ring", "plane"))
-    angle, ahead = angle_evidence(Z, harmonics[:, 0], rng, ring_lacks(likelihoods)), _ahead(gains)
-    rival = _torus(Z, U, planes, gains, rng)[2] if ahead < _NEARLY_EQUAL else None
-    evidence = angle.judged(
-        "torus" if rival is not None and rival.found else angle.domain, "ring", ahead
-    )
+    among = contest(U, planes, np.angle(harmonics[:, 0]), rng)
+    angle = angle_evidence(Z, harmonics[:, 0], rng)
+    domain: TunedTo = "" if among.domain == "ring" and not angle.agrees else among.domain
+    evidence = angle.judged(domain, "ring", among)
     modes = np.arange(1, harmonics.shape[1] + 1)[:, None]
-    return harmonics, modes, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
+    return harmonics, modes, evidence, {"likelihood": round(likelihood, 4)}
 
 
-def _torus(
-    Z: NDArray, U: NDArray, planes: list[NDArray], gains: list[float], rng: np.random.Generator
-) -> _Found:
-    """Two angles; if the data do not support them, the evidence names the best plane's domain."""
+def _torus(Z: NDArray, U: NDArray, planes: list[NDArray], rng: np.random.Generator) -> _Found:
+    """Two angles; if the data do not support them, the evidence names the domain that they do."""
     harmonics, likelihood = follow_torus(U, planes, rng)
     angles = [angle_evidence(Z, harmonics[:, axis], rng) for axis in range(2)]
     worst = AngleEvidence(min(a.agreement for a in angles), max(a.roundness for a in angles))
-    likelihoods = domain_likelihoods(U, planes, rng)
-    lead = torus_lead(likelihoods)
+    among = contest(U, planes, np.angle(harmonics[:, 0]), rng)
+    lead = torus_lead(among.scores)
     is_torus = all(a.is_angle for a in angles) and lead >= _LEAST_LEAD
-    domain = (
-        "torus"
-        if is_torus
-        else _other_than_torus(Z, U, planes, gains, rng, ring_lacks(likelihoods))
+    other: TunedTo = "" if among.domain == "torus" else among.domain
+    evidence = replace(
+        worst.judged("torus" if is_torus else other, "torus", among), ahead=round(lead, 4)
     )
-    evidence = worst.judged(domain, "torus", lead)
-    return harmonics, MODES, evidence, {"likelihood": round(likelihood, 4), "held_out": likelihoods}
-
-
-def _other_than_torus(
-    Z: NDArray,
-    U: NDArray,
-    planes: list[NDArray],
-    gains: list[float],
-    rng: np.random.Generator,
-    lacking: float,
-) -> TunedTo:
-    plane = U @ planes[0]
-    angle = angle_evidence(
-        Z, follow(U, np.arctan2(plane[:, 1], plane[:, 0]))[0][:, 0], rng, lacking
-    )
-    return "" if angle.is_angle and _ahead(gains) < _NEARLY_EQUAL else angle.domain
+    return harmonics, MODES, evidence, {"likelihood": round(likelihood, 4)}
 
 
 def _ahead(gains: list[float]) -> float:
