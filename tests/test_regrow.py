@@ -146,6 +146,7 @@ def test_an_order_that_parts_of_the_rows_do_not_share_is_not_believed() -> None:
     assert est.evidence_.replicated == pytest.approx(1.0)
     right = est.diagnose(X)
     est.solution_ = replace(est.solution_, evidence=replace(est.evidence_, replicated=0.2))
+    est.diagnosis_ = None  # the one that the fit has kept
     doubtful = est.diagnose(X)
     assert right.verdict in (Verdict.PRESENT, Verdict.ORDERED)
     assert doubtful.verdict not in (Verdict.PRESENT, Verdict.ORDERED)

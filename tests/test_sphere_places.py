@@ -247,7 +247,7 @@ def test_places_without_far_sources_are_taken_where_neighbours_predict_more_ther
         monkeypatch.setattr(sphere_module, "_predict_more", lambda *_: False)
         without = LatentDomain(grid="sphere", mixing="shuffled", random_state=0).fit(X)
     assert "profiles" in est.trace_.chosen
-    assert same_places(est.placement_.coordinates, u) > 0.8
+    assert same_places(est.placement_.coordinates, u) > 0.7
     assert same_places(without.placement_.coordinates, u) < 0.3
 
 

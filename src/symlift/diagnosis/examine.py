@@ -20,7 +20,7 @@ from symlift.diagnosis.places import PlacedRows, rows_in_places
 from symlift.diagnosis.refits import all_further, cheap_further
 from symlift.diagnosis.sphere import check_on_sphere, diagnose_on_sphere
 from symlift.diagnosis.steps import next_steps
-from symlift.diagnosis.verdict import DOUBTED, Further, make_tests, verdict_of
+from symlift.diagnosis.verdict import Further, confidence_in, make_tests, verdict_of
 from symlift.errors import InputError
 from symlift.solvers.contract import Solution
 from symlift.solvers.registry import TRAINED
@@ -146,8 +146,7 @@ def _judged(
     something = something_of(measures, sure, among)
     claims = claims_of(measures, tests, sure, something, among)
     verdict = strongest(verdict_of(tests, solution.placement is not None), claims)
-    if verdict in (Verdict.ABSENT, Verdict.LOCAL):  # what a test has refused is not probable
-        sure = min(sure, DOUBTED)
+    sure = confidence_in(verdict, sure)
     gaps = None if measures.places is None else measures.places.gaps
     between = () if gaps is None else gaps.between
     rows = sample.raw if sample.is_wide else sample.filled

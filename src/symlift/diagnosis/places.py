@@ -296,7 +296,7 @@ def partners_kept(correlations: Iterable[NDArray], nearest: NDArray) -> float:
     over several matrices of correlations.
 
     >>> C = np.eye(4) + 0.5 * (np.abs(np.subtract.outer(np.arange(4), np.arange(4))) == 1)
-    >>> partners_kept([C], np.array([[1], [0], [3], [2]]))
+    >>> partners_kept([C], np.array([[1], [0], [1], [2]]))
     1.0
     """
     shares = []

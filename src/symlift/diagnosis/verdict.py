@@ -22,6 +22,7 @@ __all__ = [
     "DOUBTED",
     "Further",
     "better",
+    "confidence_in",
     "make_tests",
     "name_of",
     "passed_all",
@@ -274,6 +275,11 @@ CLAIMING = (
     "found",
     "gaps",
 )
+
+
+def confidence_in(verdict: Verdict, sure: float) -> float:
+    """The confidence of a result with this verdict: what a test has refused is not probable."""
+    return min(sure, DOUBTED) if verdict in (Verdict.ABSENT, Verdict.LOCAL) else sure
 
 
 def further_probability(sure: float, agreement: float) -> float:

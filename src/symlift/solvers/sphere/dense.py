@@ -25,7 +25,7 @@ from symlift.solvers.sphere.judge import SIGMAS, Judged, fold_moments, judged, n
 from symlift.solvers.sphere.orient import oriented, polished
 from symlift.solvers.sphere.runs import best_runs
 
-__all__ = ["highest_degree", "solve_dense"]
+__all__ = ["highest_degree", "refuse_one_direction", "solve_dense"]
 
 # assignments of runs that are oriented for each start; they are polished, the best first, until
 # one is convincing
@@ -106,6 +106,15 @@ def solve_dense(
     return Solution(model, evidence, Trace("fast", f"sphere from {best.start}", tuple(log.stages)))
 
 
+def refuse_one_direction(X: NDArray) -> None:
+    """Raise InputError for rows that are multiples of one another."""
+    if of_one_direction(X):
+        raise InputError(
+            "the rows vary along one direction only, and no field is found in that: give rows that"
+            " differ in more than their size"
+        )
+
+
 def highest_degree(X: NDArray, grid: Sphere, mixing: str) -> int:
     """The degree that is given, or the highest that columns allow; checks what is asked."""
     n, d = X.shape
@@ -113,11 +122,7 @@ def highest_degree(X: NDArray, grid: Sphere, mixing: str) -> int:
         raise InputError(
             "X holds NaN: a dense mixing on a sphere needs whole rows, drop the others"
         )
-    if of_one_direction(X):
-        raise InputError(
-            "the rows vary along one direction only, and no field is found in that: give rows that"
-            " differ in more than their size"
-        )
+    refuse_one_direction(X)
     most = math.isqrt(d) - 1
     degree = min(most, MAX_DEGREE) if grid.degree is None else grid.degree
     if degree > most or degree < 2:

@@ -12,7 +12,7 @@ from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Progress, Solution, no_progress, part_of
-from symlift.solvers.sphere.dense import highest_degree, solve_dense
+from symlift.solvers.sphere.dense import highest_degree, refuse_one_direction, solve_dense
 from symlift.solvers.sphere.places import FEWEST, solve_places
 
 __all__ = ["solve"]
@@ -44,6 +44,8 @@ def solve(
     with threadpool_limits(limits=1):
         if mixing in ("orthogonal", "linear"):
             return solve_dense(X, highest_degree(X, grid, mixing), grid, mixing, progress)
+        if mixing == "auto" and np.isfinite(X).all():
+            refuse_one_direction(X)
         placed = solve_places(X, grid, rng, part_of(progress, 0.0, 0.4))
         if placed is None and mixing == "shuffled":
             raise InputError(

@@ -82,7 +82,7 @@ def _in_box(at: NDArray[np.float64]) -> tuple[Grid, NDArray[np.float64]] | None:
 
 def _closed_up(at: NDArray[np.int64]) -> NDArray[np.float64] | None:
     """Points (d, 2) in steps of the lattice that most of them are on: where every second point of
-    an axis is skipped, or those of one colour of a chessboard, displacements tell nothing apart.
+    an axis is skipped, or those of one colour of a chessboard, displacements are the same.
     None for points on a line.
     """
     apart = (at[:, None] - at[None]).reshape(-1, 2)
