@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from symlift.core.domain import Domain, Scattered, domain_words
 from symlift.core.grid import Grid
@@ -117,10 +118,22 @@ def propose_grid(
     components (dense mixing). ``spheres``: whether columns may be points of a sphere, and whether
     fields on one may be behind a rotation.
     """
-    screened = screen(X, rng, settings.place, settings.propose_rows, progress, spheres[0])
-    best = _among_columns(screened, settings.place)
-    if best is not None:
-        return best
+    # products of small matrices become slower with a second thread
+    with threadpool_limits(limits=1):
+        screened = screen(X, rng, settings.place, settings.propose_rows, progress, spheres[0])
+        best = _among_columns(screened, settings.place)
+        return best or _behind_a_mixing(X, screened, rng, progress, spheres[1], settings)
+
+
+def _behind_a_mixing(
+    X: NDArray,
+    screened: list[Screened],
+    rng: np.random.Generator,
+    progress: Progress,
+    spheres: bool,
+    settings: FastSettings,
+) -> Proposal | None:
+    """The domain of independent components of X, or the best of what columns gave, in doubt."""
     n, d = X.shape
     doubtful = _doubtful(screened, settings.place)
     few = has_gaps(X) or n < _ROWS_PER_COLUMN * d
@@ -129,7 +142,7 @@ def propose_grid(
     index = rng.permutation(len(X))[: 2 * settings.propose_rows]
     rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
     rows = rows - rows.mean(axis=0)
-    field = field_on_sphere(rows, progress) if spheres[1] else None
+    field = field_on_sphere(rows, progress) if spheres else None
     if field is not None:
         return _proposal(field[0], field[1], [(*field, False)])
     fit, held = rows[::2], rows[1::2]
