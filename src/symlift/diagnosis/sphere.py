@@ -15,7 +15,7 @@ from symlift.diagnosis.contract import Diagnosis, NextStep, Refit, Test, Verdict
 from symlift.diagnosis.measures import take_sample
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.sphere_places import check_places_on_sphere, diagnose_places_on_sphere
-from symlift.diagnosis.verdict import BARRED, DOUBTED, confidence_in, further_probability
+from symlift.diagnosis.verdict import BARRED, DOUBTED, further_probability, rotation_diagnosis
 from symlift.metrics import signal_recovery
 from symlift.solvers.contract import Solution
 from symlift.solvers.sphere.judge import (
@@ -108,14 +108,7 @@ def _judged(solution: Solution, X: NDArray, measured: Judged, agreement: float |
         verdict = Verdict.UNIDENTIFIABLE
     else:
         verdict = Verdict.ABSENT
-    sure = next(test.value for test in tests if test.name == "confidence")
-    return Diagnosis(
-        verdict,
-        confidence_in(verdict, float(sure or 0.0)),
-        tests,
-        _steps(verdict, passed),
-        "rotation",
-    )
+    return rotation_diagnosis(verdict, tests, _steps(verdict, passed))
 
 
 def _tests(

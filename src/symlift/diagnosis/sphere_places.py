@@ -15,7 +15,7 @@ from symlift.diagnosis.contract import Diagnosis, NextStep, Test, Verdict
 from symlift.diagnosis.measures import Sample, take_sample
 from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.diagnosis.settings import DEFAULT
-from symlift.diagnosis.verdict import BARRED, DOUBTED, confidence_in
+from symlift.diagnosis.verdict import BARRED, DOUBTED, rotation_diagnosis
 from symlift.search.criterion import DistanceClasses
 from symlift.search.problem import Halves
 from symlift.search.rows import score_rows
@@ -84,14 +84,7 @@ def diagnose_places_on_sphere(solution: Solution, X: NDArray, blocks: NDArray | 
         verdict = Verdict.PRESENT
     elif wrong == ["stationarity"]:
         verdict = Verdict.ORDERED
-    sure = next(test.value for test in tests if test.name == "confidence")
-    return Diagnosis(
-        verdict,
-        confidence_in(verdict, float(sure or 0.0)),
-        tests,
-        _steps(verdict, passed),
-        "rotation",
-    )
+    return rotation_diagnosis(verdict, tests, _steps(verdict, passed))
 
 
 def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:

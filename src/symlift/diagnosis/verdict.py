@@ -10,7 +10,7 @@ import numpy as np
 from symlift.core.model import LiftedModel
 from symlift.diagnosis.alternatives import Alternative
 from symlift.diagnosis.confidence import ANGLES, kind_of, probability
-from symlift.diagnosis.contract import Test, Verdict
+from symlift.diagnosis.contract import Diagnosis, NextStep, Test, Verdict
 from symlift.diagnosis.measures import Measures
 from symlift.diagnosis.settings import DEFAULT, DiagnosisSettings
 from symlift.solvers.contract import Evidence
@@ -26,6 +26,7 @@ __all__ = [
     "make_tests",
     "name_of",
     "passed_all",
+    "rotation_diagnosis",
     "verdict_of",
 ]
 
@@ -280,6 +281,14 @@ CLAIMING = (
 def confidence_in(verdict: Verdict, sure: float) -> float:
     """The confidence of a result with this verdict: what a test has refused is not probable."""
     return min(sure, DOUBTED) if verdict in (Verdict.ABSENT, Verdict.LOCAL) else sure
+
+
+def rotation_diagnosis(
+    verdict: Verdict, tests: tuple[Test, ...], steps: tuple[NextStep, ...]
+) -> Diagnosis:
+    """The diagnosis of a sphere, from its tests."""
+    sure = next(test.value for test in tests if test.name == "confidence")
+    return Diagnosis(verdict, confidence_in(verdict, float(sure or 0.0)), tests, steps, "rotation")
 
 
 def further_probability(sure: float, agreement: float) -> float:
