@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symlift.search.settings import PlaceSettings
-from symlift.solvers.starts.lattice import lattice_under
+from symlift.solvers.starts.lattice import _closed_up, lattice_under
 
 
 def island(shape: tuple[int, int]) -> np.ndarray:
@@ -33,8 +33,14 @@ def test_a_part_of_a_lattice_is_found_under_places(turn: float) -> None:
     assert np.median(same.mean(axis=1)) > 0.9
 
 
-def test_columns_without_places_have_no_lattice() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 40))
-    y = rng.normal(size=(40, 2))
-    assert lattice_under(y, np.corrcoef(X.T), rng, PlaceSettings()) is None
+@pytest.mark.parametrize("basis", [[[2, 0], [0, 1]], [[1, 1], [1, -1]], [[1, 2], [-2, 1]]])
+def test_points_of_a_lattice_are_counted_in_its_own_steps(basis: list[list[int]]) -> None:
+    at = island((9, 7))
+    steps = _closed_up(at @ np.array(basis) + 5)
+    assert steps is not None
+    # the same points, turned or mirrored
+    apart, again = (
+        np.sort(np.sum((x[:, None] - x[None]) ** 2, axis=-1), axis=1) for x in (at, steps)
+    )
+    np.testing.assert_allclose(again, apart, atol=1e-9)
+    assert _closed_up(np.stack([np.arange(5), 2 * np.arange(5)], axis=1)) is None

@@ -41,8 +41,11 @@ class Growth:
         slots: Slots,
         rng: np.random.Generator,
         settings: PlaceSettings,
+        mends: bool = True,
     ) -> None:
         self.S, self.slots, self.rng, self.settings = S, slots, rng, settings
+        # what grows is refined by descent at the end
+        self._widths = (0.0,) if mends else ()
         self._make_partial = make_partial
 
     @cached_property
@@ -91,7 +94,7 @@ class Growth:
         return self.settings.prior_pairs
 
     def _refined(self, slot: NDArray[np.int64]) -> Ranked:
-        return refine(self.S, slot, self.slots, (0.0,), self._prior)
+        return refine(self.S, slot, self.slots, self._widths, self._prior)
 
     def _again(self, slot: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         for _ in range(_IN_VAIN):

@@ -4,7 +4,7 @@ Which rectangle bounds such a part is not in the number of columns, and a rectan
 fill is wrong. Places of their own show how far columns are apart, and so about where on a lattice
 each one is, but neither how the lattice lies nor every step. So arrangements grow from parts of
 the places, rounded for several directions of the axes, on a lattice without borders; the box of
-what comes back is the grid.
+the best is a grid that competes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots, nearest_slots
-from symlift.search.growth import Growth
+from symlift.search.growth import Growth, first_of
 from symlift.search.moves.regrow import GROWN_BY
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.correlations import partial_statistics
@@ -28,16 +28,13 @@ __all__ = ["lattice_under"]
 _DIRECTIONS = 6
 # room around the places, which paths make too short or too long, and the longest side
 _ROOM, _LONGEST = 1.2, 100
-# without borders there is more to mend: the best that has grown is begun with again
-_ROUNDS = 3
 
 
 def lattice_under(
     y: NDArray, c: NDArray, rng: np.random.Generator, settings: PlaceSettings
 ) -> tuple[Grid, NDArray[np.float64]] | None:
     """The box of a part of a square lattice, and coordinates (d, 2) on it, for places y (d, 2) of
-    columns whose correlations are c (d, d); None where no arrangement comes back from a part of
-    it.
+    columns whose correlations are c (d, d); None where most columns are not in one part.
     """
     nearest = np.asarray(cKDTree(y).query(y, k=2)[0])[:, 1]
     y = (y - y.mean(axis=0)) / max(float(np.median(nearest)), 1e-12)
@@ -55,15 +52,13 @@ def lattice_under(
         make_slots(canvas),
         rng,
         settings,
+        # without borders, descent moves corners to where they have no pairs, and takes minutes
+        mends=False,
     )
-    for _ in range(_ROUNDS):
-        ends, converged = growth.from_parts(starts)
-        if converged:
-            break
-        starts = [slot for _, slot in ends]
-    if not converged:
+    ends, _ = growth.from_parts(starts)
+    if not ends:
         return None
-    at = _closed_up(canvas.indices()[ends[0][1]])
+    at = _closed_up(canvas.indices()[min(ends, key=first_of)[1]])
     return None if at is None else _in_box(at)
 
 
