@@ -6,8 +6,9 @@ import pytest
 from symlift import Grid, LatentDomain
 from symlift.datasets import gsn
 from symlift.errors import FitWarning
+from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.screen import step_distribution
-from symlift.solvers.fast.propose import candidate_grids, propose_grid
+from symlift.solvers.fast.propose import _of_fewest_dimensions, candidate_grids, propose_grid
 
 pytestmark = pytest.mark.portable
 
@@ -117,3 +118,25 @@ def test_an_unsure_grid_names_the_other(monkeypatch):
         ),
     ):
         LatentDomain(random_state=0).fit(data.X)
+
+
+class _Candidate:
+    """What `_of_fewest_dimensions` reads of a domain that was filled."""
+
+    def __init__(self, shape, share, between=False, converged=False):
+        self.grid, self.share = Grid(shape), share
+        self.between, self.converged = between, converged
+
+    def as_good_as(self, other, _settings):
+        return self.share > other.share - 0.03
+
+
+@pytest.mark.parametrize(
+    ("share", "converged", "left"),
+    [(0.58, True, 2), (0.58, False, 3), (0.50, True, 3)],
+    ids=["a grid", "a grid that does not come back", "a grid that explains less than a plane"],
+)
+def test_places_in_space_do_not_compete_with_a_grid_that_equals_a_plane(share, converged, left):
+    plane, space = (_Candidate(s, v, between=True) for s, v in (((9, 9), 0.60), ((5, 5, 4), 0.65)))
+    grid = _Candidate((9, 8), share, converged=converged)
+    assert len(_of_fewest_dimensions([space, plane, grid], PlaceSettings())) == left
