@@ -103,6 +103,14 @@ def _clusters(kind: str, rng: np.random.Generator) -> tuple[NDArray, str, str]:
     return _units(rates[which], kind, rng), "clusters", "2"
 
 
+def _of_points(points: NDArray, kind: str, rng: np.random.Generator) -> NDArray:
+    """Points (n, k) as an embedding, or as what units make of them that prefer a direction each."""
+    if kind == "embedding":
+        return _embedded(points, rng)
+    drive = 0.4 * points @ rng.normal(size=(points.shape[1], UNITS))
+    return _units(np.exp(np.clip(drive - 0.5, -4, 2.5)), kind, rng)
+
+
 def _blob(kind: str, rng: np.random.Generator) -> tuple[NDArray, str, str]:
     n, k = _rows(rng), int(rng.integers(2, 6))
     axes = np.sort(rng.uniform(0.2, 1.0, k))
@@ -110,20 +118,14 @@ def _blob(kind: str, rng: np.random.Generator) -> tuple[NDArray, str, str]:
     tails = float(rng.choice([5.0, 10.0, np.inf]))
     if np.isfinite(tails):
         points = points / np.sqrt(rng.chisquare(tails, size=(n, 1)) / tails)
-    if kind == "embedding":
-        return _embedded(points, rng), "nothing", f"{k} axes, tails {tails:g}"
-    rates = np.exp(np.clip(0.4 * points @ rng.normal(size=(k, UNITS)) - 0.5, -4, 2.5))
-    return _units(rates, kind, rng), "nothing", f"{k} axes, tails {tails:g}"
+    return _of_points(points, kind, rng), "nothing", f"{k} axes, tails {tails:g}"
 
 
 def _walk(kind: str, rng: np.random.Generator) -> tuple[NDArray, str, str]:
     n, k = _rows(rng), int(rng.integers(3, 11))
     steps = np.cumsum(rng.normal(size=(n, k)), axis=0)
     points = (steps - steps.mean(axis=0)) / steps.std()
-    if kind == "embedding":
-        return _embedded(points, rng), "walk", f"{k} dimensions"
-    rates = np.exp(np.clip(0.4 * points @ rng.normal(size=(k, UNITS)) - 0.5, -4, 2.5))
-    return _units(rates, kind, rng), "walk", f"{k} dimensions"
+    return _of_points(points, kind, rng), "walk", f"{k} dimensions"
 
 
 def _two_rings(kind: str, rng: np.random.Generator) -> tuple[NDArray, str, str]:

@@ -21,7 +21,7 @@ from symlift.search.moves.segments import likely_reversals
 from symlift.search.row_noise import NoiseOfSums
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["CHAINS", "SAME", "SearchResult", "distinct", "search", "turned_segments"]
+__all__ = ["CHAINS", "SearchResult", "search", "turned_segments"]
 
 _POOL = 12
 # starts on a line or ring that are compared before any agreement counts: they cost little, and two

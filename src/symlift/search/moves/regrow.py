@@ -25,7 +25,7 @@ from symlift.core.grid import Grid
 from symlift.metrics.placement import shifted_alike
 from symlift.search.criterion import nearest_slots
 
-__all__ = ["GROWN_BY", "NearLags", "crossed", "grown", "near_lags", "regrown"]
+__all__ = ["GROWN_BY", "NearLags", "crossed", "grown", "largest_part", "near_lags", "regrown"]
 
 #: ridges of the partial correlations by which columns are added: a single one is blurred, or noise
 GROWN_BY = (0.003, 0.03, 0.3)
@@ -144,7 +144,7 @@ def crossed(
     at = grid.indices()[slot]
     used = _some(S, rng)
     lags, apart, _ = near_lags(used, at, grid)
-    seed = common[_largest(np.abs(apart[np.ix_(common, common)]).max(axis=-1) <= 1)]
+    seed = common[largest_part(np.abs(apart[np.ix_(common, common)]).max(axis=-1) <= 1)]
     if len(seed) < grid.ndim + 2:
         return None
     return nearest_slots(grown(used, at, seed, grid, lags).astype(np.float64), grid)
@@ -155,7 +155,7 @@ def _some(S: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(S[rng.permutation(len(S))[: int(rng.integers(1, len(S) + 1))]])
 
 
-def _largest(linked: NDArray[np.bool_]) -> NDArray[np.int64]:
+def largest_part(linked: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The members of the largest connected part."""
     part = connected_components(csr_matrix(linked.astype(np.int8)), directed=False)[1]
     return np.flatnonzero(part == np.bincount(part).argmax())

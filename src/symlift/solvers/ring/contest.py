@@ -59,6 +59,9 @@ _CYLINDERS, _PLANES, _TORI = (
 _DETAIL = 0.01
 # the ends of an arc are nearer to each other than the curve is wide; those of a line are not
 _NEAR_ENDS = 0.85
+# states with less of the median weight hold hardly any rows, and are no part of the curve that is
+# measured: this only names the curve, an arc or a line
+_VISITED = 0.1
 
 
 @dataclass(eq=False)
@@ -212,7 +215,7 @@ def _result(
 
 def _ends(fit: DomainFit) -> float:
     """Distance of the ends of an open curve, as a share of the largest distance on it."""
-    on = fit.weights > 0.1 * np.median(fit.weights)
+    on = fit.weights > _VISITED * np.median(fit.weights)
     at = fit.centres[on]
     apart = ((at[:, None] - at) ** 2).sum(axis=-1)
     return float(np.sqrt(apart[0, -1] / max(apart.max(), 1e-300)))

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots, nearest_slots
 from symlift.search.growth import Growth, first_of
-from symlift.search.moves.regrow import GROWN_BY
+from symlift.search.moves.regrow import GROWN_BY, largest_part
 from symlift.search.settings import PlaceSettings
 from symlift.statistics.correlations import partial_statistics
 
@@ -67,8 +65,7 @@ def _in_box(at: NDArray[np.float64]) -> tuple[Grid, NDArray[np.float64]] | None:
     no more than half of them. Corners of a coast have few pairs, and fit as well where nothing is.
     """
     apart = np.abs(np.rint(at[:, None] - at[None])).max(axis=-1)
-    part = connected_components(csr_matrix((apart <= 1).astype(np.int8)), directed=False)[1]
-    main = at[part == np.bincount(part).argmax()]
+    main = at[largest_part(apart <= 1)]
     low, shape = main.min(axis=0), np.rint(np.ptp(main, axis=0)).astype(int) + 1
     if 2 * len(main) <= len(at) or shape.min() < 2 or np.prod(shape) < len(at):
         return None

@@ -49,8 +49,8 @@ __all__ = [
     "scattered_map",
 ]
 
-# agreement from which places for a number of near columns count
-_AGREED = 0.85
+# agreement from which places for a number of near columns count: that from which any are believed
+_AGREED = PlaceSettings.scattered
 # near columns whose distances are estimated, and rounds of distances and their monotone function
 _NEAR, _ROUNDS = (5, 8, 12, 20), 2
 #: fewer columns could be anywhere
