@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symlift.search.settings import PlaceSettings
-from symlift.solvers.starts.lattice import _closed_up, lattice_under
+from symlift.solvers.starts.lattice import _closed_up, _in_box, lattice_under
 
 
 def island(shape: tuple[int, int]) -> np.ndarray:
@@ -44,3 +44,10 @@ def test_points_of_a_lattice_are_counted_in_its_own_steps(basis: list[list[int]]
     )
     np.testing.assert_allclose(again, apart, atol=1e-9)
     assert _closed_up(np.stack([np.arange(5), 2 * np.arange(5)], axis=1)) is None
+
+
+def test_a_lattice_on_which_most_points_are_empty_is_none() -> None:
+    at = island((12, 12)).astype(float)
+    assert _in_box(at) is not None
+    loose = np.stack([np.arange(40), np.arange(40) % 9], axis=1).astype(float)
+    assert _in_box(loose) is None

@@ -26,6 +26,9 @@ __all__ = ["lattice_under"]
 _DIRECTIONS = 6
 # room around the places, which paths make too short or too long, and the longest side
 _ROOM, _LONGEST = 1.2, 100
+# points for each column: sensors at arbitrary places fit a lattice that is fine enough (40 of them
+# one of 8x23, better than their own places do), which is no simpler than those
+_LOOSEST = 2
 
 
 def lattice_under(
@@ -62,12 +65,14 @@ def lattice_under(
 
 def _in_box(at: NDArray[np.float64]) -> tuple[Grid, NDArray[np.float64]] | None:
     """The box of the largest connected part, and all points inside of it; None where that part is
-    no more than half of them. Corners of a coast have few pairs, and fit as well where nothing is.
+    no more than half of them, or where the box is too large. Corners of a coast have few pairs, and
+    fit as well where nothing is.
     """
     apart = np.abs(np.rint(at[:, None] - at[None])).max(axis=-1)
     main = at[largest_part(apart <= 1)]
     low, shape = main.min(axis=0), np.rint(np.ptp(main, axis=0)).astype(int) + 1
-    if 2 * len(main) <= len(at) or shape.min() < 2 or np.prod(shape) < len(at):
+    loose = np.prod(shape) > _LOOSEST * len(at)
+    if 2 * len(main) <= len(at) or shape.min() < 2 or np.prod(shape) < len(at) or loose:
         return None
     return Grid(tuple(int(n) for n in shape)), np.clip(at - low, 0, shape - 1)
 
