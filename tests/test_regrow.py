@@ -15,7 +15,7 @@ from symlift.core.grid import Grid
 from symlift.diagnosis.contract import Verdict
 from symlift.metrics.placement import placement_agreement, shifted_alike
 from symlift.search.criterion import make_slots, misfit
-from symlift.search.moves.regrow import crossed, grown, near_lags, regrown
+from symlift.search.moves.regrow import crossed, grown, near_fit, partners, regrown
 from symlift.search.moves.segments import chain_length, likely_reversals
 from symlift.search.schedule import search, turned_segments
 from symlift.search.settings import PlaceSettings
@@ -51,8 +51,7 @@ def by_displacement(grid: Grid, noise: float, seed: int) -> NDArray[np.float64]:
 def test_growth_from_a_right_part_gives_the_whole(grid: Grid) -> None:
     S, at = by_displacement(grid, 0.01, 0), grid.indices()
     seed = np.flatnonzero((np.abs(at - at[grid.size // 2]) <= 1).all(axis=1))
-    lags, _, _ = near_lags(S, at, grid)
-    found = grid.flat(grown(S, at, seed, grid, lags))
+    found = grown(S, at, seed, grid, near_fit(S, at, grid).lags)
     assert placement_agreement(np.arange(grid.size), found, grid, shift_open=True) == 1
 
 
@@ -73,18 +72,32 @@ def test_growth_stays_in_the_box_and_uses_no_place_twice(
         assert (new < grid.size).all()
 
 
+@given(st.integers(3, 6), st.integers(3, 6), st.booleans(), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_partners_are_the_columns_at_a_displacement(a: int, b: int, wraps: bool, draw: int) -> None:
+    grid, rng = Grid((a, b), (wraps, False)), np.random.default_rng(draw)
+    at = grid.indices()[rng.permutation(grid.size)[: grid.size - 2]]
+    offsets = np.array([(0, 1), (1, 0), (-1, 1)])
+    found = partners(at, grid, offsets)
+    for i, k in np.ndindex(found.shape):
+        apart = at[i] - at - offsets[k]
+        apart[:, 0] = apart[:, 0] % a if wraps else apart[:, 0]
+        there = np.flatnonzero((apart == 0).all(axis=1))
+        assert found[i, k] == (there[0] if len(there) else -1)
+
+
 def test_near_lags_are_means_of_pairs_at_one_displacement() -> None:
     grid = Grid((4, 5))
     S, at = by_displacement(grid, 0.1, 1), grid.indices()
-    lags, apart, fit = near_lags(S, at, grid)
-    for k, offset in enumerate(lags.offsets):
-        here = (apart == offset).all(axis=-1)
-        assert lags.K[0, k] == pytest.approx(S[0][here].sum() / (here.sum() + 2.0))
-    assert fit.shape == (20,)
+    near = near_fit(S, at, grid)
+    for k, offset in enumerate(near.lags.offsets):
+        here = (at[:, None] - at[None] == offset).all(axis=-1)
+        assert near.lags.K[0, k] == pytest.approx(S[0][here].sum() / (here.sum() + 2.0))
+    assert near.fit.shape == (20,)
     # a column and its neighbours exchanged fit worse
     worse = at.copy()
     worse[[7, 18]] = worse[[18, 7]]
-    assert near_lags(S, worse, grid)[2][[7, 18]].max() < fit[[7, 18]].min()
+    assert near_fit(S, worse, grid).fit[[7, 18]].max() < near.fit[[7, 18]].min()
 
 
 def test_a_slipped_row_comes_back() -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symlift.core.grid import Grid
 from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import Slots, misfit
 from symlift.search.moves.descent import refine
 from symlift.search.moves.regrow import crossed, regrown
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["SAME", "Growth", "Ranked", "distinct", "first_of"]
+__all__ = ["OFF", "SAME", "Growth", "Ranked", "alike", "distinct", "first_of"]
 
 #: misfits that differ by less are the same
 SAME = 1e-6
@@ -29,6 +30,21 @@ _ROUNDS, _IN_VAIN = 6, 8
 _KEPT, _CROSSED, _ALONE = 10, 6, 0.4
 # steps in vain after which crossing ends: 25 ended in two of five cases with a part that was wrong
 _STEPS_IN_VAIN = 40
+# columns of which one may be elsewhere in two results that are the same: on a large grid there are
+# some that nothing decides (corners of digits that are hardly ever lit); on a line, also the steps
+# by which places may differ, as a column that is put elsewhere moves all between
+OFF = 50
+
+
+def alike(first: NDArray, second: NDArray, grid: Grid) -> float:
+    """Share of columns that two arrangements put in the same place, up to symmetries of the grid;
+    on a line or ring, nearly the same.
+
+    >>> alike(np.arange(8), np.array([7, 6, 5, 4, 3, 2, 0, 1]), Grid((8,)))
+    1.0
+    """
+    within = max(1, grid.size // OFF) if grid.ndim == 1 else 0
+    return placement_agreement(first, second, grid, shift_open=True, within=within)
 
 
 class Growth:
@@ -55,28 +71,38 @@ class Growth:
 
     def returns(self, least: float, slot: NDArray[np.int64]) -> bool:
         """Whether an arrangement comes back when it is grown from a part of it."""
-        ends = (self._refined(new) for new in self._again(slot))
-        return any(abs(value - least) < SAME for value, _ in ends)
+        return self.share_that_returns(least, slot) >= self.settings.alike
 
     def share_that_returns(self, least: float, slot: NDArray[np.int64]) -> float:
-        """How much of an arrangement comes back when it is grown from a part of it."""
+        """How much of an arrangement comes back when it is grown from a part of it; no more is
+        tried once as much has come back as counts as the same.
+        """
         most = 0.0
         for new in self._again(slot):
             value, end = self._refined(new)
-            if abs(value - least) < SAME:
-                return 1.0
-            most = max(most, placement_agreement(slot, end, self.slots.grid, shift_open=True))
+            back = abs(value - least) < SAME or alike(slot, end, self.slots.grid)
+            most = max(most, float(back))
+            if most >= self.settings.alike:
+                break
         return most
 
-    def from_parts(self, starts: list[NDArray[np.int64]]) -> tuple[list[Ranked], bool]:
+    def from_parts(self, starts: Iterable[NDArray[np.int64]]) -> tuple[list[Ranked], bool]:
         """The best that grows from parts of ``starts``, and from what two of these have in common;
         and whether the best of all comes back from a part of it, in which case it is there twice.
 
         Starts are compared by what grows from them only: descent ends in arrangements of less
-        misfit than a whole of which a third is right.
+        misfit than a whole of which a third is right. No further starts are made once two have
+        grown to the same.
         """
-        population = distinct([self._best_of(slot) for slot in starts], _KEPT)
-        vain = 0
+        grown: list[Ranked] = []
+        for slot in starts:
+            grown.append(self._best_of(slot))
+            best = min(grown, key=first_of)[1]
+            if sum(self._same(best, one) for _, one in grown) > 1:
+                end = self._refined(best)
+                if self.returns(*end):
+                    return [end, end], True
+        population, vain = distinct(grown, _KEPT), 0
         while population and vain < _STEPS_IN_VAIN:
             new = [(misfit(self.S, s, self.slots, self._prior), s) for s in self._step(population)]
             least = population[0][0]
@@ -84,10 +110,13 @@ class Growth:
             vain = 0 if population[0][0] < least - SAME else vain + 1
         # descent mends what growth leaves at the borders
         ends = [self._refined(slot) for _, slot in population[:_POPULATION]]
-        best = min(ends, key=first_of, default=None)
-        if best is None or not self.returns(*best):
+        best_end = min(ends, key=first_of, default=None)
+        if best_end is None or not self.returns(*best_end):
             return ends, False
-        return [best, *ends], True
+        return [best_end, *ends], True
+
+    def _same(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
+        return alike(one, other, self.slots.grid) >= 1 - 1 / OFF
 
     @property
     def _prior(self) -> float:
@@ -104,8 +133,11 @@ class Growth:
         """The best of a few growths, each from the best before it."""
         best = (np.inf, slot)
         for _ in range(_ROUNDS):
+            before = best
             for new in regrown(self.partial, best[1], self.slots.grid, self.rng):
                 best = min(best, (misfit(self.S, new, self.slots, self._prior), new), key=first_of)
+            if self._same(before[1], best[1]):
+                break
         return best
 
     def _step(self, population: list[Ranked]) -> Iterator[NDArray[np.int64]]:

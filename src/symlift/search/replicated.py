@@ -15,20 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
-from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import Slots, nearest_slots
-from symlift.search.growth import distinct
+from symlift.search.growth import alike, distinct
 from symlift.search.moves.descent import refine
 from symlift.search.schedule import CHAINS, turned_segments
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["PartsSearch", "alike", "search_parts"]
+__all__ = ["PartsSearch", "search_parts"]
 
 # results of each part that stay in the pool
 _KEPT = 4
-# on a line, columns in so many that a place may be off: one that is taken out and put elsewhere
-# moves all between
-_OFF = 50
 
 
 @dataclass(frozen=True)
@@ -62,17 +58,6 @@ class PartsSearch:
     def replicates(self, slot: NDArray, grid: Grid) -> float:
         """How alike ``slot`` is to what each part gives, in the mean."""
         return float(np.mean([alike(slot, one, grid) for one in self.best]))
-
-
-def alike(first: NDArray, second: NDArray, grid: Grid) -> float:
-    """Share of columns that two arrangements put in the same place, up to symmetries of the grid;
-    on a line or ring, nearly the same.
-
-    >>> alike(np.arange(8), np.array([7, 6, 5, 4, 3, 2, 0, 1]), Grid((8,)))
-    1.0
-    """
-    within = max(1, grid.size // _OFF) if grid.ndim == 1 else 0
-    return placement_agreement(first, second, grid, shift_open=True, within=within)
 
 
 def search_parts(

@@ -6,6 +6,7 @@ Ranks remove the effect of gains, offsets, single outliers, heavy tails and any 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,8 +48,8 @@ class ColumnRows:
     """Scores (n, d) of mean 0 and variance 1, 0 where an entry is missing.
 
     ``present`` (n, d) is 1 where an entry is not missing, or None if none is; ``number`` (n,) are
-    row numbers; ``alive`` (d,) marks columns that vary; ``delayed``: signals reach one column after
-    the other, so that correlations are those over delays.
+    row numbers; ``alive`` (d,) marks columns that vary; ``in_time``: every row follows the one
+    before it.
     """
 
     scores: NDArray[np.float32]
@@ -56,11 +57,24 @@ class ColumnRows:
     number: NDArray[np.int64]
     alive: NDArray[np.bool_]
     two_valued: bool
-    delayed: bool = False
+    in_time: bool = False
 
     def independent_rows(self) -> float:
         """Number of independent rows that these rows are worth."""
+        return self._independent
+
+    @cached_property
+    def _independent(self) -> float:
         return independent_rows(self.scores, np.flatnonzero(self.alive))
+
+    @cached_property
+    def delayed(self) -> bool:
+        """Whether signals reach one column after the other, so that correlations are those over
+        delays; a pulse takes more than one row.
+        """
+        if not self.in_time or self._independent >= len(self.scores) / 2:
+            return False
+        return are_delayed(self.scores[:, self.alive], self.number)
 
     def take(
         self, rows: NDArray, columns: NDArray
@@ -150,13 +164,8 @@ def score_rows(X: ArrayLike, rng: np.random.Generator, settings: PlaceSettings) 
         number,
         alive,
         two_valued,
-        in_time and not two_valued and _delayed(scores[:, alive], number),
+        in_time and not two_valued,
     )
-
-
-def _delayed(z: NDArray[np.float32], number: NDArray[np.int64]) -> bool:
-    """Whether signals reach one column after the other; a pulse takes more than one row."""
-    return independent_rows(z) < len(z) / 2 and are_delayed(z, number)
 
 
 def robust_spread(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, tee
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
-from symlift.search.growth import SAME, Growth, Ranked, distinct, first_of
+from symlift.search.growth import OFF, SAME, Growth, Ranked, alike, distinct, first_of
 from symlift.search.judge import PlaceScore, ahead
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal, shake
@@ -110,36 +111,42 @@ def search(
         else None
     )
     settled = grown = False
+
+    def ended() -> SearchResult:
+        return _best(results, begun, slots)
+
     waiting: Iterator[NDArray[np.int64]] = (
         nearest_slots(y, slots.grid, slots.depth) for y in starts
     )
     while (start := next(waiting, None)) is not None:
         begun.append((misfit(S, start, slots, settings.prior_pairs), start))
         results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
-        if _agreeing(results) >= settings.agreeing and len(results) >= fewest and not settled:
+        agreed = _agreeing(results, slots) >= settings.agreeing
+        if agreed and len(results) >= fewest and not settled:
             # two starts of one kind may share a mistake: what is right grows again from a part
             if growth is None or growth.returns(*min(results, key=first_of)):
                 break
             settled = True
         if growth is not None and not grown and len(begun) == _DESCENTS:
-            if promising is not None and not promising(_best(results, begun).slot):
-                return _best(results, begun)
-            every = [*(slot for _, slot in begun), *waiting]
-            ends, converged = growth.from_parts([*every, *(slot for _, slot in results)])
+            if promising is not None and not promising(min(results, key=first_of)[1]):
+                return ended()
+            waiting, later = tee(waiting)
+            parts = chain((slot for _, slot in begun), later, [slot for _, slot in results])
+            ends, converged = growth.from_parts(parts)
             results += ends
             if converged:
-                return _best(results, begun)
-            waiting, grown = iter(every[_DESCENTS:]), True
+                return ended()
+            grown = True
         if len(begun) == settings.starts:
             break
-    agreed = _agreeing(results) >= settings.agreeing
+    agreed = _agreeing(results, slots) >= settings.agreeing
     # with free slots, starts may agree although two columns are separated by an empty slot: a few
     # more restarts correct that
     wanted = settings.agreeing + _MORE if agreed else _HITS
     if slots.size == S.shape[1] and agreed and not settled:
-        return _best(results, begun)
-    if promising is not None and not promising(_best(results, begun).slot):
-        return _best(results, begun)
+        return ended()
+    if promising is not None and not promising(min(results, key=first_of)[1]):
+        return ended()
     for _ in range(_restarts(slots.size, settings, share)):
         population = distinct(results)
         _, slot = population[int(rng.integers(len(population))) if rng.random() < 0.6 else 0]
@@ -149,9 +156,9 @@ def search(
             refine(S, anneal(S, y, slots, model, rng), slots, settings.widths, settings.prior_pairs)
         )
         # on small grids a restart takes 15 ms, and a few returns to one optimum prove little
-        if _agreeing(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
+        if _at_least(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
-    result = _best(results, begun)
+    result = ended()
     if growth is None or result.agreeing >= settings.agreeing:
         return result
     return replace(result, returned=growth.share_that_returns(result.misfit, result.slot))
@@ -190,17 +197,30 @@ def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
     return max(2, round(share * settings.restarts * min(1.0, (81 / size) ** 2)))
 
 
-def _agreeing(results: list[Ranked]) -> int:
+def _agreeing(results: list[Ranked], slots: Slots) -> int:
+    """How many results put columns where the best does, but for a few that nothing decides."""
     if not results:
         return 0
+    least, best = min(results, key=first_of)
+    if slots.depth > 1:
+        return _at_least(results)
+    return sum(
+        value < least + SAME or alike(best, slot, slots.grid) >= 1 - 1 / OFF
+        for value, slot in results
+    )
+
+
+def _at_least(results: list[Ranked]) -> int:
+    """How many results have the least misfit."""
     least = min(value for value, _ in results)
     return sum(value < least + SAME for value, _ in results)
 
 
-def _best(results: list[Ranked], begun: list[Ranked]) -> SearchResult:
+def _best(results: list[Ranked], begun: list[Ranked], slots: Slots) -> SearchResult:
     """The least misfit, and the pool: what the starts and restarts reached, and, on a line or
     ring, where they began. Chains are good orders as they stand, and the descent may harm them.
     """
-    value, slot = min(results, key=lambda r: r[0])
+    value, slot = min(results, key=first_of)
     pool = distinct(results, _POOL) + begun
-    return SearchResult(value, slot, len(results), _agreeing(results), tuple(pool))
+    agreeing = _agreeing(results, slots)
+    return SearchResult(value, slot, len(results), agreeing, tuple(pool))

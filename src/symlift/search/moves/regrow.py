@@ -23,9 +23,17 @@ from scipy.sparse.csgraph import connected_components
 
 from symlift.core.grid import Grid
 from symlift.metrics.placement import shifted_alike
-from symlift.search.criterion import nearest_slots
 
-__all__ = ["GROWN_BY", "NearLags", "crossed", "grown", "largest_part", "near_lags", "regrown"]
+__all__ = [
+    "GROWN_BY",
+    "NearFit",
+    "crossed",
+    "grown",
+    "largest_part",
+    "near_fit",
+    "partners",
+    "regrown",
+]
 
 #: ridges of the partial correlations by which columns are added: a single one is blurred, or noise
 GROWN_BY = (0.003, 0.03, 0.3)
@@ -62,40 +70,61 @@ class NearLags:
         return np.asarray((self.K**2 / self.v[:, None]).mean(axis=0) / 2, dtype=np.float32)
 
 
-def _offsets(grid: Grid) -> NDArray[np.int64]:
-    """Near displacements, none of them zero or there twice on a closed axis."""
+def _offsets(grid: Grid, most: int = _REACH) -> NDArray[np.int64]:
+    """Displacements of up to ``most`` steps along each axis, none of them zero or there twice on a
+    closed axis.
+    """
     reach = [
-        min(_REACH, (n - 1) // 2 if wraps else n - 1)
+        min(most, (n - 1) // 2 if wraps else n - 1)
         for n, wraps in zip(grid.shape, grid.periodic, strict=True)
     ]
     every = np.array(list(product(*(range(-r, r + 1) for r in reach))))
     return every[np.any(every != 0, axis=1)]
 
 
-def _apart(at: NDArray[np.int64], grid: Grid) -> NDArray[np.int64]:
-    """Displacements between all pairs of places ``at`` (d, P), (d, d, P)."""
-    shape = np.array(grid.shape)
-    apart = at[:, None] - at[None]
-    closed = (apart + (shape - 1) // 2) % shape - (shape - 1) // 2
-    return np.asarray(np.where(grid.periodic, closed, apart))
-
-
-def near_lags(
-    S: NDArray, at: NDArray[np.int64], grid: Grid
-) -> tuple[NearLags, NDArray[np.int64], NDArray[np.float64]]:
-    """Means at near displacements of columns ``at`` (d, P), the displacements (d, d, P), and how
-    well each column fits: the mean log likelihood of its near pairs, (d,).
+def partners(at: NDArray[np.int64], grid: Grid, offsets: NDArray) -> NDArray[np.int64]:
+    """The column that has each displacement from it to each column ``at`` (d, P), (d, offsets);
+    -1 where there is none.
     """
-    apart, offsets = _apart(at, grid), _offsets(grid)
-    reach = np.abs(offsets).max(axis=0)
-    side = 2 * reach + 1
-    near = (np.abs(apart) <= reach).all(axis=-1)
-    np.fill_diagonal(near, val=False)
-    i, j = np.nonzero(near)
-    key = np.ravel_multi_index(tuple((apart[i, j] + reach).T), tuple(side))
-    number = np.full(int(np.prod(side)), -1)
-    number[np.ravel_multi_index(tuple((offsets + reach).T), tuple(side))] = np.arange(len(offsets))
-    kind = number[key]
+    shape, holder = np.array(grid.shape), np.full(grid.size + 1, -1)
+    holder[grid.flat(at)] = np.arange(len(at))
+    to = at[:, None] - offsets[None]
+    to = np.where(grid.periodic, to % shape, to)
+    inside = ((to >= 0) & (to < shape)).all(axis=-1)
+    return holder[np.where(inside, grid.flat(np.clip(to, 0, shape - 1)), grid.size)]
+
+
+@dataclass(frozen=True, eq=False)
+class NearFit:
+    """How columns at given places fit their neighbours: the means ``lags``, the ``partner``
+    (d, offsets) of each column at each displacement, and the mean log likelihood of its near
+    pairs, ``fit`` (d,).
+    """
+
+    lags: NearLags
+    partner: NDArray[np.int64]
+    fit: NDArray[np.float64]
+
+    def linked(self, steps: int, chosen: NDArray[np.bool_]) -> csr_matrix:
+        """Links (d, d) between chosen columns at most ``steps`` apart, counted along the axes if
+        that is 0, else along the longest.
+        """
+        size = np.abs(self.lags.offsets)
+        near = size.sum(axis=1) == 1 if not steps else size.max(axis=1) <= steps
+        i, k = np.nonzero((self.partner >= 0) & near)
+        j = self.partner[i, k]
+        both = chosen[i] & chosen[j]
+        return csr_matrix((np.ones(both.sum(), np.int8), (i[both], j[both])), (len(chosen),) * 2)
+
+
+def near_fit(S: NDArray, at: NDArray[np.int64], grid: Grid) -> NearFit:
+    """Means of S (m, d, d) at near displacements of columns ``at`` (d, P), each at a place of its
+    own, and how well each column fits them.
+    """
+    offsets = _offsets(grid)
+    partner = partners(at, grid, offsets)
+    i, kind = np.nonzero(partner >= 0)
+    j = partner[i, kind]
     count = np.bincount(kind, minlength=len(offsets))
     K, v, fit = [], [], np.zeros(len(at))
     for s in S:
@@ -107,7 +136,7 @@ def near_lags(
         K.append(mean)
         v.append(left)
     fit /= np.maximum(np.bincount(i, minlength=len(at)), 1)
-    return NearLags(offsets, np.array(K), np.array(v)), apart, fit
+    return NearFit(NearLags(offsets, np.array(K), np.array(v)), partner, fit)
 
 
 def regrown(
@@ -122,11 +151,11 @@ def regrown(
     used = _some(S, rng)
     for keep in (_neighbourhood, _largest_good):
         at = grid.indices()[slot]
-        lags, apart, fit = near_lags(used, at, grid)
-        seed = keep(apart, fit, rng)
+        near = near_fit(used, at, grid)
+        seed = keep(near, at, grid, rng)
         if len(seed) < grid.ndim + 2:
             return
-        slot = nearest_slots(grown(used, at, seed, grid, lags).astype(np.float64), grid)
+        slot = grown(used, at, seed, grid, near.lags)
         yield slot
 
 
@@ -143,11 +172,13 @@ def crossed(
     common = alike[int(rng.integers(len(alike)))]
     at = grid.indices()[slot]
     used = _some(S, rng)
-    lags, apart, _ = near_lags(used, at, grid)
-    seed = common[largest_part(np.abs(apart[np.ix_(common, common)]).max(axis=-1) <= 1)]
+    near = near_fit(used, at, grid)
+    shared = np.zeros(len(at), dtype=bool)
+    shared[common] = True
+    seed = largest_part(near.linked(1, shared))
     if len(seed) < grid.ndim + 2:
         return None
-    return nearest_slots(grown(used, at, seed, grid, lags).astype(np.float64), grid)
+    return grown(used, at, seed, grid, near.lags)
 
 
 def _some(S: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -155,42 +186,50 @@ def _some(S: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(S[rng.permutation(len(S))[: int(rng.integers(1, len(S) + 1))]])
 
 
-def largest_part(linked: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The members of the largest connected part."""
-    part = connected_components(csr_matrix(linked.astype(np.int8)), directed=False)[1]
-    return np.flatnonzero(part == np.bincount(part).argmax())
+def largest_part(linked: csr_matrix, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """The members of the largest connected part, counting those ``among``."""
+    part = connected_components(linked, directed=False)[1]
+    return np.flatnonzero(part == np.bincount(part, weights=among).argmax())
 
 
-def _neighbourhood(apart: NDArray, fit: NDArray, rng: np.random.Generator) -> NDArray[np.int64]:
+def _neighbourhood(
+    near: NearFit, at: NDArray[np.int64], grid: Grid, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """The columns around one of those whose neighbourhoods fit better than the median."""
-    far = np.abs(apart).max(axis=-1)
+    fit = near.fit
     # what returns from more than half of itself says little
-    small = [r for r in _RADII if 2 * (2 * r + 1) ** apart.shape[-1] <= len(fit)]
+    small = [r for r in _RADII if 2 * (2 * r + 1) ** grid.ndim <= len(fit)]
     radius = int(rng.choice(small or _RADII[:1]))
-    inside = far <= radius
-    count = inside.sum(axis=1)
-    value = (inside @ fit) / count
-    value[count < (radius + 1) ** apart.shape[-1]] = -np.inf  # corners have no neighbourhood
+    around = partners(at, grid, _offsets(grid, radius))
+    count = 1 + (around >= 0).sum(axis=1)
+    value = (fit + np.append(fit, 0.0)[around].sum(axis=1)) / count
+    value[count < (radius + 1) ** grid.ndim] = -np.inf  # corners have no neighbourhood
     best = np.argsort(-value, kind="stable")[: max(5, len(fit) // 2)]
-    return np.flatnonzero(inside[int(rng.choice(best))])
+    middle = int(rng.choice(best))
+    inside = around[middle]
+    return np.sort(np.append(inside[inside >= 0], middle))
 
 
-def _largest_good(apart: NDArray, fit: NDArray, rng: np.random.Generator) -> NDArray[np.int64]:
+def _largest_good(
+    near: NearFit,
+    at: NDArray[np.int64],  # noqa: ARG001 - as `_neighbourhood`
+    grid: Grid,  # noqa: ARG001
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
     """The largest region that fits better than a part of the columns does."""
-    far = np.abs(apart).max(axis=-1)
-    beside = far <= 1
-    value = (beside @ fit) / beside.sum(axis=1)
+    beside = np.abs(near.lags.offsets).max(axis=1) <= 1
+    around = near.partner[:, beside]
+    value = near.fit + np.append(near.fit, 0.0)[around].sum(axis=1)
+    value /= 1 + (around >= 0).sum(axis=1)
     good = value > np.quantile(value, rng.uniform(0.2, 0.6))
-    sides = (np.abs(apart).sum(axis=-1) <= 1) & good & good[:, None]
-    part = connected_components(csr_matrix(sides), directed=False)[1]
-    largest = np.bincount(part, weights=good).argmax()
-    return np.flatnonzero(good & (part == largest))
+    part = largest_part(near.linked(0, good), good)
+    return part[good[part]]
 
 
 def grown(
     S: NDArray, at: NDArray[np.int64], seed: NDArray[np.int64], grid: Grid, lags: NearLags
 ) -> NDArray[np.int64]:
-    """Places (d, P) after growth from ``seed``, columns that stay at their places ``at``.
+    """Points (d,) after growth from ``seed``, columns that stay at their places ``at``.
 
     In each step the column and the place are taken that prefer each other by the largest margin,
     over other columns for the place and over other places for the column. Open axes may grow at
@@ -207,7 +246,7 @@ def grown(
             # what came before it in the same step may have used the room at the other end
             if canvas.fits(np.array([place]))[0]:
                 canvas.put(column, place)
-    return canvas.places()
+    return canvas.points()
 
 
 class _Canvas:
@@ -290,12 +329,15 @@ class _Canvas:
             (int(columns[best[mutual[k]]]), int(edge[mutual[k]])) for k in (*order[:1], *clear[1:])
         ]
 
-    def places(self) -> NDArray[np.int64]:
-        """Grid coordinates of all columns; those that found no room are at the middle."""
+    def points(self) -> NDArray[np.int64]:
+        """The grid point of each column; those that found no room are at what is left."""
         at = self.index[self.held]
         at = np.where(self.wraps, at, at - self.low)
-        at[self.waiting] = np.array(self.grid.shape) // 2
-        return at
+        point = self.grid.flat(np.clip(at, 0, np.array(self.grid.shape) - 1))
+        without = np.flatnonzero(self.waiting)
+        free = np.setdiff1d(np.arange(self.grid.size), point[~self.waiting])
+        point[without] = free[: len(without)]
+        return point
 
 
 def _second(value: NDArray) -> NDArray:

@@ -42,9 +42,8 @@ __all__ = ["solve"]
 
 # how far to go at most, where the mixing is known
 _REACH: dict[str, Reach] = {"shuffled": "coordinates"}
-# points of the window in which placements are judged: of very many columns as many as a diagnosis
-# takes, which is a tenth of the time
-_WINDOW, _WINDOW_OF_MANY = 1_024, 256
+# points of the window in which placements are described, and rows, at equal distances
+_WINDOW, _LOOKED_AT = 256, 4_000
 
 
 def solve(
@@ -174,9 +173,8 @@ def _from_places(X: NDArray, placed: Placed, work: Work, chosen: str) -> Solutio
     """A placement as a solution; columns that were left out have weight zero."""
     grid, statistics = placed.placement.lattice, placed.statistics
     with work.stage("choose") as values:
-        some = X[: work.settings.held_rows]
-        most = _WINDOW_OF_MANY if issparse(placed.W) else _WINDOW
-        terms = held_out_in_window(placed.W, some, grid, placed.n_channels, most, placed.mean)
+        some = X[:: max(1, len(X) // _LOOKED_AT)]
+        terms = held_out_in_window(placed.W, some, grid, placed.n_channels, _WINDOW, placed.mean)
         parts = asdict(terms)
         values |= parts
     model = LiftedModel.from_lifting_map(

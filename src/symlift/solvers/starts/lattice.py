@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
@@ -69,7 +70,7 @@ def _in_box(at: NDArray[np.float64]) -> tuple[Grid, NDArray[np.float64]] | None:
     fit as well where nothing is.
     """
     apart = np.abs(np.rint(at[:, None] - at[None])).max(axis=-1)
-    main = at[largest_part(apart <= 1)]
+    main = at[largest_part(csr_matrix((apart <= 1).astype(np.int8)))]
     low, shape = main.min(axis=0), np.rint(np.ptp(main, axis=0)).astype(int) + 1
     loose = np.prod(shape) > _LOOSEST * len(at)
     if 2 * len(main) <= len(at) or shape.min() < 2 or np.prod(shape) < len(at) or loose:

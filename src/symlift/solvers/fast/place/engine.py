@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from symlift.core.grid import Grid
 from symlift.core.rows import varying
 from symlift.search.criterion import Slots, distance_classes, fit_lags, make_slots
+from symlift.search.growth import alike
 from symlift.search.judge import (
     between_points,
     both_scores,
@@ -21,7 +22,6 @@ from symlift.search.judge import (
 from symlift.search.moves.blocks import PRIORS, search_slips
 from symlift.search.moves.gaps import move_gaps
 from symlift.search.problem import Halves, split_halves
-from symlift.search.replicated import alike
 from symlift.search.rows import ColumnRows
 from symlift.search.schedule import search
 from symlift.search.settings import PlaceSettings
@@ -117,11 +117,15 @@ def _settle(
     slots, inner = make_slots(grid), halves.of(core)
     single = settle_single(inner, c, slots, rng, settings)
     if single.trace["share"] < settings.on_grid and not rows.two_valued:
-        # one column for each point of a line: a field that varies along it and columns that are
-        # unevenly spaced have the same correlations, so that the grid asked for decides
-        claimed = grid.ndim == 1 and grid.size in (len(c), len(out.to_place))
-        held = split_halves(rows, out.to_place, settings)
-        scattered = None if claimed else _settle_scattered(single, held, rng, settings)
+        # one column for each point: on a line, a field that varies along it and columns that are
+        # unevenly spaced have the same correlations, so that the grid asked for decides; on other
+        # grids it does where attempts agree, which they do not on a wrong one
+        seen = single.statistics
+        agreed = grid.ndim == 1 or (seen.accepted and seen.agreeing > 1)
+        scattered = None
+        if not (agreed and grid.size in (len(c), len(out.to_place))):
+            held = split_halves(rows, out.to_place, settings)
+            scattered = _settle_scattered(single, held, rng, settings)
         if scattered is not None:
             return scattered
         single = _settle_slips(single, inner, c, rng, settings)
