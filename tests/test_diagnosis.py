@@ -29,9 +29,9 @@ from symlift.diagnosis.verdict import Further, further_probability, make_tests, 
 from symlift.errors import FitWarning, InputError
 from symlift.metrics.placement import placement_agreement
 from symlift.search.criterion import make_slots
-from symlift.search.judge import next_to
 from symlift.search.problem import Halves
 from symlift.search.rows import score_rows
+from symlift.search.score import next_to
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Evidence
 from symlift.solvers.fast.place.engine import place_columns

@@ -16,10 +16,10 @@ from symlift.core.grid import Grid
 from symlift.datasets import gsn
 from symlift.errors import FitWarning
 from symlift.search.criterion import distance_classes, make_slots
-from symlift.search.judge import ahead, held_out_score
 from symlift.search.moves.blocks import local_value, search_slips, slips
 from symlift.search.problem import split_halves
 from symlift.search.rows import score_rows
+from symlift.search.score import ahead, held_out_score
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place import engine
 from symlift.solvers.fast.place.contract import Placed

@@ -9,9 +9,9 @@ from symlift import LatentDomain, propose
 from symlift.core.sphere import Sphere, spread_points
 from symlift.datasets import gsn, sphere_noise
 from symlift.search.criterion import distance_classes
-from symlift.search.judge import both_scores
 from symlift.search.problem import split_halves
 from symlift.search.rows import score_rows
+from symlift.search.score import both_scores
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.propose import propose_grid
 from symlift.solvers.sphere.angles import same_places

@@ -15,9 +15,9 @@ from symlift import LatentDomain
 from symlift.core.grid import Grid
 from symlift.errors import FitWarning, InputError
 from symlift.search.criterion import make_slots
-from symlift.search.judge import ahead, held_out_score
 from symlift.search.moves.segments import chain_length, displacement, improve_chain, reversals
 from symlift.search.rows import split_rows
+from symlift.search.score import ahead, held_out_score
 from symlift.solvers.starts.chain import chain_orders
 from symlift.statistics.correlations import fisher
 

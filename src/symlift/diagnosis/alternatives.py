@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from symlift.core.grid import Grid
 from symlift.diagnosis.places import PlacedRows
 from symlift.search.criterion import PairClasses, Slots, make_slots
-from symlift.search.judge import explained_elsewhere, held_out_score
 from symlift.search.schedule import search
+from symlift.search.score import explained_elsewhere, held_out_score
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.screen import steps_apart
 from symlift.solvers.starts.portfolio import starts_from

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from symlift.diagnosis.measures import DEPENDENT, Sample
 from symlift.diagnosis.places import PlacedRows, rows_in_places
 from symlift.search.criterion import Slots, fit_lags
-from symlift.search.judge import margins
+from symlift.search.score import margins
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
 

@@ -19,17 +19,17 @@ from symlift.search.criterion import (
     fit_lags,
     make_slots,
 )
-from symlift.search.judge import (
+from symlift.search.moves.descent import refine
+from symlift.search.moves.gaps import can_move_gaps, gaps_between, move_gaps
+from symlift.search.problem import Halves
+from symlift.search.rows import ColumnRows, score_rows
+from symlift.search.score import (
     explained_both_ways,
     margins,
     next_to,
     partner_prediction,
     predicted_by,
 )
-from symlift.search.moves.descent import refine
-from symlift.search.moves.gaps import can_move_gaps, gaps_between, move_gaps
-from symlift.search.problem import Halves
-from symlift.search.rows import ColumnRows, score_rows
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.starts.scattered import agreement_of

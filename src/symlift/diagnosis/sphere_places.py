@@ -17,6 +17,7 @@ from symlift.diagnosis.places import PlacedRows, PlaceMeasures, measure_places
 from symlift.diagnosis.settings import DEFAULT
 from symlift.diagnosis.verdict import BARRED, DOUBTED, rotation_diagnosis
 from symlift.search.criterion import DistanceClasses
+from symlift.search.judge import Judge
 from symlift.search.problem import Halves
 from symlift.search.rows import score_rows
 from symlift.search.settings import PlaceSettings
@@ -111,7 +112,7 @@ def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:
         _at_least(
             "locality_beyond_control", measures.fitted - measures.control, DEFAULT.beyond_control
         ),
-        _at_least("beyond_a_circle", beyond_circles(rows.halves, u, axes), PlaceSettings().errors),
+        _at_least("beyond_a_circle", beyond_circles(rows.halves, u, axes), Judge.errors),
         Test(
             "stationarity",
             round(still, 4),

@@ -47,7 +47,7 @@ def without_common_mode(
         errors = _errors(links, columns, label)
         lead, partner = _lead_of_factor(errors, links, columns, label)
         small = np.bincount(label)[label] < fewest
-        near = small | (lead < -level_of(len(columns), settings.noise))
+        near = small | (lead < -level_of(len(columns), settings.judge.chance))
         if not near.any():
             break
         groups = int(label.max()) + 1
@@ -55,7 +55,7 @@ def without_common_mode(
         together[label[near], label[partner[near]]] = True
         label = components_of(together)[label]
     # the sum over columns of one group counts as one test: their errors are not independent
-    level = level_of(2 * (label.max() + 1), settings.noise)
+    level = level_of(2 * (label.max() + 1), settings.judge.chance)
     over_columns, over_nothing = _pooled(errors, worth, label)
     return label if min(over_columns.min(), over_nothing.min()) > level else whole
 
@@ -69,7 +69,7 @@ def _proposed(p: NDArray, worth: float, settings: PlaceSettings) -> NDArray[np.i
     z = np.arctanh(np.minimum(size, 1 - 1e-6)) * np.sqrt(max(worth - d, 0.0))
     edges = np.zeros((d, d), dtype=bool)
     edges[np.arange(d)[:, None], near] = True
-    return components_of(edges & (z > level_of(d * (d - 1) / 2, settings.noise)))
+    return components_of(edges & (z > level_of(d * (d - 1) / 2, settings.judge.chance)))
 
 
 def _lead_of_factor(

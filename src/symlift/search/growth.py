@@ -71,7 +71,7 @@ class Growth:
 
     def returns(self, least: float, slot: NDArray[np.int64]) -> bool:
         """Whether an arrangement comes back when it is grown from a part of it."""
-        return self.share_that_returns(least, slot) >= self.settings.alike
+        return self.share_that_returns(least, slot) >= self.settings.judge.alike
 
     def share_that_returns(self, least: float, slot: NDArray[np.int64]) -> float:
         """How much of an arrangement comes back when it is grown from a part of it; no more is
@@ -82,7 +82,7 @@ class Growth:
             value, end = self._refined(new)
             back = abs(value - least) < SAME or alike(slot, end, self.slots.grid)
             most = max(most, float(back))
-            if most >= self.settings.alike:
+            if most >= self.settings.judge.alike:
                 break
         return most
 

@@ -36,7 +36,7 @@ def column_parts(links: ColumnLinks, settings: PlaceSettings) -> NDArray[np.int6
 def _linked(links: ColumnLinks, settings: PlaceSettings) -> NDArray[np.int64]:
     """Connected components of the links that are not there by chance."""
     d = int(links.rows.alive.sum())
-    return components_of(np.abs(links.z) > level_of(d * (d - 1) / 2, settings.noise))
+    return components_of(np.abs(links.z) > level_of(d * (d - 1) / 2, settings.judge.chance))
 
 
 def _joined(
@@ -53,7 +53,7 @@ def _joined(
         real = size >= 2
         tests = real.sum() * (len(size) - (real.sum() + 1) / 2)
         z = np.where(real[:, None] | real[None], links.between(label), 0.0)
-        together = z > level_of(tests, settings.noise)
+        together = z > level_of(tests, settings.judge.chance)
         if not together.any():
             together = _undecided(label, links, tests, settings)
         if not together.any():
@@ -92,7 +92,7 @@ def _undecided(
         out += np.maximum.reduceat(by_group, first, axis=1)
     np.fill_diagonal(largest, 0.0)
     expected = np.minimum(usual[:, None], usual[None]) * errors
-    able = largest >= expected - level_of(tests, 2 * settings.noise)
+    able = largest >= expected - level_of(tests, 2 * settings.judge.chance)
     able &= np.isfinite(expected) & (largest > 0)
     # a column alone goes with one group only
     best = np.where(able, largest / np.maximum(errors, 1e-9), 0.0)

@@ -84,7 +84,7 @@ def search_parts(
                 )
         best = [min(end, key=lambda one: one[0])[1] for end in ends]
         agreement = alike(best[0], best[1], slots.grid)
-        if (agreement >= settings.alike and turn >= CHAINS) or turn == most:
+        if (agreement >= settings.judge.alike and turn >= CHAINS) or turn == most:
             break
     first, second = (distinct(end, _KEPT) for end in ends)
     return PartsSearch((first, second), begun, agreement)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
 from symlift.search.growth import OFF, SAME, Growth, Ranked, alike, distinct, first_of
-from symlift.search.judge import PlaceScore, ahead
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal, shake
 from symlift.search.moves.segments import likely_reversals
 from symlift.search.row_noise import NoiseOfSums
+from symlift.search.score import PlaceScore, ahead
 from symlift.search.settings import PlaceSettings
 
 __all__ = ["CHAINS", "SearchResult", "search", "turned_segments"]
@@ -121,7 +121,7 @@ def search(
     while (start := next(waiting, None)) is not None:
         begun.append((misfit(S, start, slots, settings.prior_pairs), start))
         results.append(refine(S, start, slots, settings.widths, settings.prior_pairs))
-        agreed = _agreeing(results, slots) >= settings.agreeing
+        agreed = _agreeing(results, slots) >= settings.judge.agreeing
         if agreed and len(results) >= fewest and not settled:
             # two starts of one kind may share a mistake: what is right grows again from a part
             if growth is None or growth.returns(*min(results, key=first_of)):
@@ -139,10 +139,10 @@ def search(
             grown = True
         if len(begun) == settings.starts:
             break
-    agreed = _agreeing(results, slots) >= settings.agreeing
+    agreed = _agreeing(results, slots) >= settings.judge.agreeing
     # with free slots, starts may agree although two columns are separated by an empty slot: a few
     # more restarts correct that
-    wanted = settings.agreeing + _MORE if agreed else _HITS
+    wanted = settings.judge.agreeing + _MORE if agreed else _HITS
     if slots.size == S.shape[1] and agreed and not settled:
         return ended()
     if promising is not None and not promising(min(results, key=first_of)[1]):
@@ -159,7 +159,7 @@ def search(
         if _at_least(results) > wanted and (wanted < _HITS or slots.size > _SMALL):
             break
     result = ended()
-    if growth is None or result.agreeing >= settings.agreeing:
+    if growth is None or result.agreeing >= settings.judge.agreeing:
         return result
     return replace(result, returned=growth.share_that_returns(result.misfit, result.slot))
 
@@ -198,7 +198,7 @@ def _restarts(size: int, settings: PlaceSettings, share: float) -> int:
 
 
 def _agreeing(results: list[Ranked], slots: Slots) -> int:
-    """How many results put columns where the best does, but for a few that nothing decides."""
+    """How many results put columns where the best does, except for a few that nothing decides."""
     if not results:
         return 0
     least, best = min(results, key=first_of)

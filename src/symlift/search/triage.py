@@ -222,7 +222,7 @@ def _unrelated(
     """Columns that are noise by their ``strongest`` correlation (d,), its score z, and the number
     of independent rows that it is ``worth``.
     """
-    level = -ndtri(settings.noise / (2 * len(strongest) ** 2))
+    level = -ndtri(settings.judge.chance / (2 * len(strongest) ** 2))
     # what is not significant is not yet absent: a column is noise only if its strongest correlation
     # would be unusually small among those of the others even at the end of its interval (of MEG,
     # where few rows are independent, 175 of 248 columns were not, at 0.91 in the median)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
 from symlift.search.growth import SAME, distinct
-from symlift.search.judge import links
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal, shake
 from symlift.search.schedule import SearchResult
+from symlift.search.score import links
 
 __all__ = ["local_value", "search_slips", "slips"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import Slots, fit_lags
-from symlift.search.judge import explained_elsewhere
 from symlift.search.problem import Halves
+from symlift.search.score import explained_elsewhere
 from symlift.statistics.correlations import fisher
 
 __all__ = ["can_move_gaps", "gaps_between", "move_gaps"]

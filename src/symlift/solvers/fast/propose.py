@@ -160,7 +160,8 @@ def _doubtful(screened: list[Screened], settings: PlaceSettings) -> Proposal | N
     able = [
         one
         for one in screened
-        if one.share > settings.believed and one.scores.all.significance > settings.significant
+        if settings.judge.explains_enough(one.share)
+        and one.scores.all.significance > settings.judge.significant
     ]
     if not able:
         return None

@@ -71,7 +71,7 @@ def _component_parts(
     """
     links = _energy_links(S, rng, settings)
     d = S.shape[1]
-    linked = np.abs(links.z).max(axis=1) > level_of(d * (d - 1) / 2, settings.place.noise)
+    linked = np.abs(links.z).max(axis=1) > level_of(d * (d - 1) / 2, settings.place.judge.chance)
     label = np.where(linked, 0, -1).astype(np.int64)
     whole: list[NDArray[np.int64]] = []
     if linked.sum() < FEWEST_IN_PART:
@@ -128,4 +128,4 @@ def _independent(
         again, _ = independent_components(rows, rng, settings, start=unmixing)
         controls.append(_energy_links(rows @ again.T, rng, settings).between(label)[0, 1])
     spread = max(float(np.std(controls, ddof=1)), 1.0)
-    return bool(seen - np.mean(controls) < settings.place.significant * spread)
+    return bool(seen - np.mean(controls) < settings.place.judge.significant * spread)

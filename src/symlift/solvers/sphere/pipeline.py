@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from symlift.core.sphere import Sphere
 from symlift.errors import InputError
-from symlift.search.settings import PlaceSettings
+from symlift.search.judge import Judge
 from symlift.solvers.contract import Progress, Solution, no_progress, part_of
 from symlift.solvers.sphere.dense import highest_degree, refuse_one_direction, solve_dense
 from symlift.solvers.sphere.places import FEWEST, solve_places
@@ -68,4 +68,4 @@ def _have_places(placed: Solution) -> bool:
     """Whether two parts of the rows put columns at the same places, or angles explain them: mixed
     columns have none, and third moments of 157 magnetometers take minutes.
     """
-    return placed.evidence.found or (placed.evidence.replicated or 0.0) > PlaceSettings().scattered
+    return placed.evidence.found or Judge().finds_again(placed.evidence.replicated)

@@ -14,9 +14,9 @@ from symlift.core.model import LiftedModel
 from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.errors import InputError
 from symlift.search.criterion import DistanceClasses, distance_classes
-from symlift.search.judge import BothScores, ahead, both_scores, predicted_by
 from symlift.search.problem import Halves, split_halves
 from symlift.search.rows import score_rows
+from symlift.search.score import BothScores, ahead, both_scores, predicted_by
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import Triage, triage
 from symlift.solvers.contract import Evidence, Placement, Progress, Solution, Stage, Trace
@@ -86,8 +86,9 @@ class SpherePlaces:
         """Whether two parts of the rows give the same places, angles explain enough of what is
         real, and columns fill more than a circle.
         """
-        enough = self.scores.all.share > settings.believed
-        return self.agreement > settings.scattered and enough and not self.circle
+        judge = settings.judge
+        enough = judge.explains_enough(self.scores.all.share)
+        return judge.finds_again(self.agreement) and enough and not self.circle
 
 
 def places_of(c: NDArray) -> dict[str, NDArray[np.float64]]:
@@ -167,20 +168,20 @@ def sphere_places(
     # than those of one, unless rows object
     best = list(scored)[-1]
     for name in reversed(rivals[:-1]):
-        if ahead(scored[name].all, scored[best].all, over_columns=True) >= settings.errors:
+        if ahead(scored[name].all, scored[best].all, over_columns=True) >= settings.judge.errors:
             best = name
     # places that nothing confirms may predict by chance
-    agreed = [name for name in under if both[name] > settings.scattered]
+    agreed = [name for name in under if settings.judge.finds_again(both[name])]
     # where angles explain correlations, that has to be clear; where rows object to them anyway, the
     # best prediction is taken unless it is within one error
-    errors = 1.0 if best == local else settings.errors
+    errors = 1.0 if best == local else settings.judge.errors
     if _predict_more(halves, [here[name] for name in agreed], here[best], errors):
         best = _AND.join(agreed)
         here[best], other[best] = (_mean([u[name] for name in agreed]) for u in (here, other))
         both[best] = same_places(here[best], other[best])
         scored[best] = both_scores(halves, own, distance_classes(here[best]))
     u = here[best]
-    circle = beyond_circles(halves, u) < settings.errors
+    circle = beyond_circles(halves, u) < settings.judge.errors
     return SpherePlaces(u, both[best], scored[best], circle, best)
 
 
@@ -226,7 +227,7 @@ def axes_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
         return None
     u, other = (axes_by_kernel(one, KERNEL, *_AXES_STARTS) for one in (c, c_held))
     scores = both_scores(halves, np.arange(len(u)), angle_classes(u, True))
-    circle = beyond_circles(halves, u, True) < settings.errors
+    circle = beyond_circles(halves, u, True) < settings.judge.errors
     return SpherePlaces(u, same_axes(u, other), scores, circle, "axes")
 
 

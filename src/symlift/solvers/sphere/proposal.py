@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 from symlift.search.criterion import distance_classes
-from symlift.search.judge import BothScores, ahead, both_scores
 from symlift.search.problem import Halves
+from symlift.search.score import BothScores, ahead, both_scores
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Progress, no_progress
 from symlift.solvers.sphere.angles import NEAR, paths_between, spherical_scaling
@@ -49,7 +49,8 @@ def sphere_in_pool(
     mine, own = placed.scores, np.arange(len(placed.u))
     flat = both_scores(halves, own, distance_classes(flattened(placed.u)))
     for axes, other in ((2, flat), *rivals):
-        if _lead(mine, other) < (settings.errors if axes < _SPACE else -settings.errors):
+        errors = settings.judge.errors
+        if _lead(mine, other) < (errors if axes < _SPACE else -errors):
             return None
     return Sphere(field_degree(Sphere(), len(own))), mine
 

@@ -18,8 +18,8 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots, nearest_slots
-from symlift.search.judge import next_to
 from symlift.search.moves.descent import refine
+from symlift.search.score import next_to
 from symlift.solvers.fast import bit_places
 from symlift.solvers.starts.graph import into_box
 from symlift.solvers.starts.scattered import best_partners, in_box, monotone_scaling

@@ -28,8 +28,9 @@ from sklearn.isotonic import IsotonicRegression
 from symlift.core.domain import along_principal_axes
 from symlift.core.grid import Grid
 from symlift.search.criterion import distance_classes
-from symlift.search.judge import BothScores, both_scores
+from symlift.search.judge import Judge
 from symlift.search.problem import Halves
+from symlift.search.score import BothScores, both_scores
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.arrange import independent_axes
 from symlift.solvers.starts.graph import classical_scaling, connected, stress_majorisation
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 # agreement from which places for a number of near columns count: that from which any are believed
-_AGREED = PlaceSettings.scattered
+_AGREED = Judge.same_places
 # near columns whose distances are estimated, and rounds of distances and their monotone function
 _NEAR, _ROUNDS = (5, 8, 12, 20), 2
 #: fewer columns could be anywhere
@@ -84,7 +85,8 @@ class FreePlaces:
         """Whether two parts of the rows give the same places, and distances explain enough of what
         is real: mixtures have places, too, which are the same in all rows and explain little.
         """
-        return self.agreement > settings.scattered and self.scores.all.share > settings.believed
+        judge = settings.judge
+        return judge.finds_again(self.agreement) and judge.explains_enough(self.scores.all.share)
 
 
 @dataclass(frozen=True)

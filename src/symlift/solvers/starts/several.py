@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import Slots, fit_lags, make_slots
-from symlift.search.judge import explained_elsewhere
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal
 from symlift.search.schedule import SearchResult, search
+from symlift.search.score import explained_elsewhere
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast import bit_places, bits
 from symlift.solvers.starts.channels import (
@@ -64,15 +64,16 @@ def search_channels(
             S, S_held, results[-1][1], slots, settings.prior_pairs
         )
         known.append(explained)
-        believed = two_valued and explained > settings.channels_convinced * ceiling
+        believed = two_valued and settings.judge.is_convinced(explained, ceiling)
         least = min(value for value, _ in results)
         agreeing = sum(value < least + _SAME for value, _ in results)
-        if believed or agreeing >= settings.agreeing or len(results) == most:
+        if believed or agreeing >= settings.judge.agreeing or len(results) == most:
             break
     value, slot = results[int(np.argmax(known))]
-    if not two_valued and agreeing < settings.agreeing:
+    if not two_valued and agreeing < settings.judge.agreeing:
         value, slot = _again(S, value, slot, slots, rng, settings)
-    return SearchResult(value, slot, len(results), settings.agreeing if believed else agreeing)
+    agreeing = settings.judge.agreeing if believed else agreeing
+    return SearchResult(value, slot, len(results), agreeing)
 
 
 def _again(

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
-from symlift.search.judge import links, next_to
+from symlift.search.score import links, next_to
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 from symlift.solvers.starts.graph import _axis_orders, along_edges, into_box, lattice
 from symlift.statistics.neighbours import NearPairs

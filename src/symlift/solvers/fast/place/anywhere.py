@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from symlift.errors import InputError
 from symlift.search.criterion import Slots, make_slots
-from symlift.search.judge import BothScores
 from symlift.search.problem import split_halves
+from symlift.search.score import BothScores
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import sort_columns
 from symlift.solvers.contract import Progress, no_progress

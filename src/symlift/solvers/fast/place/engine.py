@@ -13,17 +13,17 @@ from symlift.core.grid import Grid
 from symlift.core.rows import varying
 from symlift.search.criterion import Slots, distance_classes, fit_lags, make_slots
 from symlift.search.growth import alike
-from symlift.search.judge import (
-    between_points,
-    both_scores,
-    explained_elsewhere,
-    partner_prediction,
-)
 from symlift.search.moves.blocks import PRIORS, search_slips
 from symlift.search.moves.gaps import move_gaps
 from symlift.search.problem import Halves, split_halves
 from symlift.search.rows import ColumnRows
 from symlift.search.schedule import search
+from symlift.search.score import (
+    between_points,
+    both_scores,
+    explained_elsewhere,
+    partner_prediction,
+)
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import Triage, sort_columns
 from symlift.solvers.contract import Progress, no_progress
@@ -44,6 +44,8 @@ from symlift.statistics.correlations import (
 __all__ = ["core_columns", "place_columns"]
 
 Channels = int | str
+# share of the occupied points that must have all channels for a result with several channels
+_FULL = 0.8
 
 
 def place_columns(
@@ -116,7 +118,7 @@ def _settle(
     core, late = core_columns(rows, c, out.to_place, grid, settings)
     slots, inner = make_slots(grid), halves.of(core)
     single = settle_single(inner, c, slots, rng, settings)
-    if single.trace["share"] < settings.on_grid and not rows.two_valued:
+    if single.trace["share"] < settings.judge.complete and not rows.two_valued:
         # one column for each point: on a line, a field that varies along it and columns that are
         # unevenly spaced have the same correlations, so that the grid asked for decides; on other
         # grids it does where attempts agree, which they do not on a wrong one
@@ -165,7 +167,7 @@ def _settle_channels(
     z, present = rows.take(halves.fit, halves.columns)
     result = search_channels(z, present, S, S_held, slots, rng, settings, rows.two_valued)
     full = np.bincount(result.slot // slots.depth, minlength=slots.grid.size)
-    whole = rows.two_valued or float(np.mean(full[full > 0] == slots.depth)) >= settings.full_points
+    whole = rows.two_valued or float(np.mean(full[full > 0] == slots.depth)) >= _FULL
     return judged_result("partial", halves, result, S, slots, settings, whole)
 
 
@@ -186,8 +188,8 @@ def _settle_scattered(
         free = both_scores(mine, np.arange(len(at)), distance_classes(places.y[at]))
     # of two that do equally well the grid is simpler, unless only the other one is believed
     only = places.believed(settings) and not settled.statistics.accepted
-    wanted = 0.0 if only else settings.errors
-    if not between_points(free, on_grid, wanted, settings.on_grid):
+    wanted = 0.0 if only else settings.judge.errors
+    if not between_points(free, on_grid, wanted, settings.judge.complete):
         return None
     return between(settled.slots, columns, scattered, settings, free)
 
@@ -204,11 +206,11 @@ def _settle_slips(
     S, S_held = (fisher(c)[None] for c in halves.correlations)
     plain, real, _ = explained_elsewhere(S, S_held, settled.slot, slots, settings.prior_pairs)
     promising = (
-        settings.hopeless < settled.trace["share"] and settled.statistics.carried == "partial"
+        settings.judge.hopeless < settled.trace["share"] and settled.statistics.carried == "partial"
     )
     if (
         not promising
-        or plain > settings.far_from_stationary * real
+        or settings.judge.is_convinced(plain, real)
         or slots.size > settings.slip_slots
         or all(
             slots.grid.periodic
@@ -239,7 +241,7 @@ def _predictable(halves: Halves, grid: Grid, settings: PlaceSettings) -> bool:
     if kurtosis_and_skewness(partial)[0] < settings.few_partners:
         return False
     partners = partner_prediction(partial, *halves.correlations, 2 * grid.ndim)
-    return bool(1 - np.exp(partners.mean()) > settings.predicted)
+    return settings.judge.is_local(float(1 - np.exp(partners.mean())))
 
 
 def _with_late(

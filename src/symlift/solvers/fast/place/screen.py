@@ -21,10 +21,10 @@ from scipy.sparse.csgraph import shortest_path
 from symlift.core.grid import Grid
 from symlift.core.sphere import Sphere
 from symlift.search.criterion import make_slots
-from symlift.search.judge import BothScores, ahead, between_points, both_scores
 from symlift.search.problem import split_halves
 from symlift.search.row_noise import RowNoise
 from symlift.search.rows import ColumnRows, score_rows
+from symlift.search.score import BothScores, ahead, between_points, both_scores
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import triage
 from symlift.solvers.contract import Progress, no_progress
@@ -86,14 +86,14 @@ class Screened:
         return self.between and self.grid.ndim > 1
 
     def as_good_as(self, other: Screened, settings: PlaceSettings) -> bool:
-        """Whether it explains as much as ``other``, within ``settings.errors`` standard errors."""
+        """Whether it explains as much as ``other``, within the judge's standard errors."""
         mine, theirs = self.scores, other.scores
         if mine.all.fitted.shape != theirs.all.fitted.shape:
             return self.share >= other.share
         if other.between and not self.between:
-            return not between_points(theirs, mine, settings.errors, settings.on_grid)
+            return not between_points(theirs, mine, settings.judge.errors, settings.judge.complete)
         noise = None if other.between else self.noise
-        return ahead(theirs.all, mine.all, other.between, noise) < settings.errors
+        return ahead(theirs.all, mine.all, other.between, noise) < settings.judge.errors
 
 
 def candidate_shapes(d: int) -> Iterator[Grid]:
@@ -181,7 +181,7 @@ def screen(
         like = (grid.ndim == 1) is linear
         screened.append(race.fill(grid, quick if like else replace(quick, starts=1)))
     best = max(screened, key=_share)
-    if best.share < settings.on_grid and not read.two_valued:
+    if best.share < settings.judge.complete and not read.two_valued:
         # a quick fill of the right grid may show little: the best ones are grown from their parts
         certain = False
         for first in _to_grow(screened, best, len(columns), linear):
@@ -236,7 +236,7 @@ class _Race:
         settled = settle_single(parts, self.c, slots, np.random.default_rng(0), how, given)
         judged = both_scores(mine, settled.slot, slots, how.prior_pairs)
         seen = settled.statistics
-        converged = seen.accepted and seen.agreeing >= how.agreeing
+        converged = seen.accepted and seen.agreeing >= how.judge.agreeing
         return Screened(grid, judged, seen.accepted, noise=mine.target_noise, converged=converged)
 
 

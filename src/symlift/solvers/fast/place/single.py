@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import Slots, fit_lags, make_slots, misfit
-from symlift.search.judge import (
+from symlift.search.moves.gaps import can_move_gaps
+from symlift.search.moves.regrow import GROWN_BY
+from symlift.search.problem import Halves
+from symlift.search.replicated import PartsSearch, search_parts
+from symlift.search.schedule import CHAINS, SearchResult, search
+from symlift.search.score import (
     PlaceScore,
     explained_both_ways,
     explained_elsewhere,
@@ -21,11 +26,6 @@ from symlift.search.judge import (
     neighbour_prediction,
     score_both_ways,
 )
-from symlift.search.moves.gaps import can_move_gaps
-from symlift.search.moves.regrow import GROWN_BY
-from symlift.search.problem import Halves
-from symlift.search.replicated import PartsSearch, search_parts
-from symlift.search.schedule import CHAINS, SearchResult, search
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place.contract import PlacementStatistics
 from symlift.solvers.fast.place.finish import Settled
@@ -56,12 +56,13 @@ def settle_single(
             return replace(order, slots=slots)
         given, settings = order.slot[:, None].astype(float), replace(settings, starts=1)
     own = c[np.ix_(core, core)]
+    judge = settings.judge
     tried: dict[str, tuple[SearchResult, float | None]] = {}
     for kind in ("partial", "lags"):
         attempt = _try_line if slots.grid.ndim == 1 else _try_grid
         tried[kind] = attempt(kind, halves, own, slots, rng, settings, given)
         explained, ceiling, _ = _known(kind, halves, tried[kind][0].slot, slots, settings)
-        if (tried[kind][1] or 0.0) >= settings.alike or explained > settings.convinced * ceiling:
+        if (tried[kind][1] or 0.0) >= judge.alike or judge.is_convinced(explained, ceiling):
             break
     rated = _rated(halves, slots)
     kind = max(tried, key=lambda one: rated(tried[one][0].slot).explained)
@@ -99,7 +100,7 @@ def _try_grid(
     hope = _promising(kind, halves, slots, settings, mixed)
     few = len(halves.rows.scores) < settings.few_rows
     result = search(S, slots, starts, rng, settings, 0.5 if few else 1.0, hope, grow)
-    judged = result.judged(_rated(halves, slots), settings.errors, halves.both_ways_noise)
+    judged = result.judged(_rated(halves, slots), settings.judge.errors, halves.both_ways_noise)
     return judged, result.returned
 
 
@@ -132,7 +133,7 @@ def _try_line(
             yield given
         for slot in (*begun, *parts.best):
             yield points[slot].astype(np.float64)
-        if parts.agreement < settings.alike and not mixed and settings.starts is None:
+        if parts.agreement < settings.judge.alike and not mixed and settings.starts is None:
             yield from starts_from(c, slots.grid, rng, settings)
 
     S = _all_rows(kind, halves, c, settings)
@@ -143,7 +144,7 @@ def _try_line(
     if not mixed:
         result = result.with_turned(S, slots, settings)
     result = _with_parts(result, parts, S, slots, settings)
-    result = result.judged(_rated(halves, slots), settings.errors, halves.both_ways_noise)
+    result = result.judged(_rated(halves, slots), settings.judge.errors, halves.both_ways_noise)
     return result, parts.replicates(result.slot, slots.grid)
 
 
@@ -154,9 +155,9 @@ def _promising(
 
     def promising(slot: NDArray) -> bool:
         explained, ceiling, z = _known(kind, halves, slot, slots, settings)
-        if explained > settings.convinced * ceiling:
+        if settings.judge.is_convinced(explained, ceiling):
             return True
-        return z > settings.significant and explained > settings.hopeless * ceiling and not mixed
+        return settings.judge.has_hope(explained, ceiling, z) and not mixed
 
     return promising
 
@@ -221,13 +222,11 @@ def is_local(halves: Halves, slot: NDArray, slots: Slots, settings: PlaceSetting
     (digits 0.6, faces 0.9), and lags explain 0.3 of plain correlations (0.9 for a field with ten
     times its power of added noise).
     """
-    if (
-        1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean())
-        > settings.predicted
-    ):
+    predicted = 1 - np.exp(neighbour_prediction(*halves.correlations, slot, slots.grid).mean())
+    if settings.judge.is_local(float(predicted)):
         return True
     explained, ceiling, _ = explained_elsewhere(*halves.lags, slot, slots, settings.prior_pairs)
-    return explained > settings.believed * ceiling
+    return settings.judge.explains_enough(explained / max(ceiling, 1e-9))
 
 
 def judged_result(
@@ -245,8 +244,7 @@ def judged_result(
     """
     explained, ceiling, z = _known(kind, halves, result.slot, slots, settings)
     share = explained / ceiling if ceiling > 0 else 0.0
-    believed = settings.believed_lags if kind == "lags" else settings.believed
-    accepted = bool(whole and z > settings.significant and share > believed)
+    accepted = bool(whole and settings.judge.accepts(kind, explained, ceiling, z))
     model = fit_lags(S, result.slot, slots, 0.0, settings.prior_pairs)
     margin = margins(halves.statistics(kind)[1], result.slot, slots, model)
     sure = _confidence(margin, share if accepted else 0.0, result)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import make_slots
-from symlift.search.judge import links, next_to
+from symlift.search.score import links, next_to
 from symlift.search.settings import PlaceSettings
 from symlift.search.triage import Triage, triage_near
 from symlift.search.wide_rows import WideRows, score_columns
@@ -33,8 +33,8 @@ _NEAR, _SPARE = {1: 12, 2: 20}, 4
 _NEAR_VOLUME = 32
 #: columns whose prediction is averaged: with more, the mean hardly changes
 _JUDGED = 8_192
-#: share of the ceiling above which no other ridge is tried
-_CONVINCED = 0.9
+# the least that partners of a column predict of it, for anything to be found
+_LEAST = 0.02
 
 
 def place_wide(
@@ -101,12 +101,12 @@ def _settled(
         ceiling = max(ceiling, _predicted(rows, ids, partners, some))
         if best is None or explained > best[0]:
             best = explained, point, pairs
-        if best[0] > _CONVINCED * ceiling:
+        if best[0] > settings.judge.complete * ceiling:
             break
     assert best is not None  # noqa: S101 - there is at least one ridge
     explained, point, pairs = best
     at = np.flatnonzero(point >= 0)
-    believed = bool(explained > settings.believed * ceiling and ceiling > settings.least_ceiling)
+    believed = ceiling > _LEAST and settings.judge.explains_enough(explained / ceiling)
     sums = links(pairs, point, grid)[at]
     whole = float(np.clip((explained / max(ceiling, 1e-9) - 0.2) / 0.5, 0, 1)) * 0.98 * believed
     sure = whole * np.clip(0.6 + sums / max(float(np.median(sums)), 1e-9), 0.1, 1)
@@ -133,7 +133,9 @@ def _points(
     if grid.ndim > 1:
         return place_large(pairs, grid, settings.edge, rng)[0]
     d = len(plain)
-    order = long_chain(pairs, plain, settings.edge, rows.chance(settings.noise), grid.periodic[0])
+    order = long_chain(
+        pairs, plain, settings.edge, rows.chance(settings.judge.chance), grid.periodic[0]
+    )
     point = np.full(d, -1, dtype=np.int64)
     point[order[: grid.size]] = with_gaps(plain, order[: grid.size], grid.size)
     return point
