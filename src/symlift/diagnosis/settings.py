@@ -29,8 +29,8 @@ class DiagnosisSettings:
     rank: float = 1.05
     #: least number of independent rows for any test
     independent_rows: float = 12.0
-    #: the same for places of their own, two or three numbers a column: fewer are one event
-    independent_rows_between: float = 20.0
+    #: the same for all but lines and rings, two or three numbers a column: fewer are one event
+    independent_rows_wide: float = 20.0
     #: least z score for statistics to count as real
     significant: float = 5.0
     #: of what is real in columns' correlations, the part that other pairs at the same displacement

@@ -60,6 +60,7 @@ def make_tests(
     only.
     """
     kind = kind_of(measures)
+    wide = kind == "scattered" or (measures.places is not None and measures.grid.ndim > 1)
     deciding = [
         _at_least(
             "effective_rank",
@@ -76,7 +77,7 @@ def make_tests(
         _at_least(
             "independent_rows",
             measures.independent,
-            settings.independent_rows_between if kind == "scattered" else settings.independent_rows,
+            settings.independent_rows_wide if wide else settings.independent_rows,
             f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are",
         ),
         *_local_tests(measures, further, settings),
@@ -202,8 +203,8 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 "replicated",
                 evidence.replicated,
                 settings.agreement,
-                "share of columns that parts of the rows put in the same place, or that return when"
-                " all but a part of a grid is placed again",
+                "how well the order agrees with those of two parts of the rows, or the share of"
+                " columns that return when all but a part of a grid is placed again",
             )
         )
     if further.agreement is not None:

@@ -15,7 +15,7 @@ from symlift.search.moves.descent import refine
 from symlift.search.moves.regrow import crossed, regrown
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["OFF", "SAME", "Growth", "Ranked", "alike", "distinct", "first_of"]
+__all__ = ["OFF", "SAME", "Growth", "Ranked", "alike", "distinct", "first_of", "same_order"]
 
 #: misfits that differ by less are the same
 SAME = 1e-6
@@ -34,6 +34,22 @@ _STEPS_IN_VAIN = 40
 # some that nothing decides (corners of digits that are hardly ever lit); on a line, also the steps
 # by which places may differ, as a column that is put elsewhere moves all between
 OFF = 50
+
+
+def same_order(first: NDArray, second: NDArray, grid: Grid) -> float:
+    """How well two orders of a line or ring agree: the rank correlation of a line, the mean
+    resultant of a ring, whichever end or direction comes first.
+
+    >>> same_order(np.arange(8), np.array([7, 6, 5, 4, 3, 2, 0, 1]), Grid((8,)))
+    0.9761904761904762
+    >>> round(same_order(np.arange(8), (5 - np.arange(8)) % 8, Grid((8,), True)), 6)
+    1.0
+    """
+    if not grid.periodic[0]:
+        first, second = (np.argsort(np.argsort(x, kind="stable")) for x in (first, second))
+        return abs(float(np.corrcoef(first, second)[0, 1]))
+    turn = [np.exp(2j * np.pi * one / grid.size) for one in (first, second)]
+    return max(abs(complex(np.mean(turn[0] * one))) for one in (turn[1], turn[1].conj()))
 
 
 def alike(first: NDArray, second: NDArray, grid: Grid) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from symlift.core.grid import Grid
 from symlift.search.criterion import Slots, nearest_slots
-from symlift.search.growth import alike, distinct
+from symlift.search.growth import alike, distinct, same_order
 from symlift.search.moves.descent import refine
 from symlift.search.schedule import CHAINS, turned_segments
 from symlift.search.settings import PlaceSettings
@@ -56,8 +56,8 @@ class PartsSearch:
         return replace(self, ends=ends, agreement=alike(best[0][1], best[1][1], slots.grid))
 
     def replicates(self, slot: NDArray, grid: Grid) -> float:
-        """How alike ``slot`` is to what each part gives, in the mean."""
-        return float(np.mean([alike(slot, one, grid) for one in self.best]))
+        """How well the order ``slot`` agrees with what each part gives, in the mean."""
+        return float(np.mean([same_order(slot, one, grid) for one in self.best]))
 
 
 def search_parts(

@@ -184,8 +184,8 @@ class Evidence:
         Behind a dense mixing: correlation of the signals with those of another attempt, which
         shares nothing with the first but the data.
     replicated : float, optional
-        On a line or ring: how alike the places are to those that each of two parts of the rows,
-        which share none, gives by itself. On a grid that no two attempts agreed on: the share of
+        On a line or ring: the rank correlation (of a ring: the mean resultant) with the order that
+        each of two parts of the rows, which share none, gives by itself. On a grid that no two attempts agreed on: the share of
         columns that return when all but a part of them are placed again. On a sphere:
         how alike the places are that two parts of the rows give.
     contest : Contest, optional

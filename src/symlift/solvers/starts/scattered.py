@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.spatial import cKDTree
 from sklearn.isotonic import IsotonicRegression
 
 from symlift.core.domain import along_principal_axes
@@ -46,6 +47,7 @@ __all__ = [
     "in_box",
     "in_own_box",
     "monotone_scaling",
+    "own_dimension",
     "scatter",
     "scattered_map",
 ]
@@ -59,6 +61,8 @@ FEWEST = 6
 # smaller correlations carry little information on distance, and may join the ends of a line by
 # chance
 _LEAST = 0.15
+# halfway between the dimensions of a curve and of a plane
+_CURVE = 1.5
 # angles that are tried for the axes
 _ANGLES = 91
 
@@ -81,6 +85,13 @@ class FreePlaces:
         """
         return float(along_principal_axes(self.y)[0].std(axis=0).min())
 
+    @property
+    def is_curve(self) -> bool:
+        """Whether columns lie along a curve in a plane or in space: then a line is their domain,
+        however it has to be bent for correlations to depend on distance (bands of a spectrum).
+        """
+        return self.y.shape[1] > 1 and own_dimension(self.y) < _CURVE
+
     def believed(self, settings: PlaceSettings) -> bool:
         """Whether two parts of the rows give the same places, and distances explain enough of what
         is real: mixtures have places, too, which are the same in all rows and explain little.
@@ -98,6 +109,22 @@ class InBox:
     coordinates: NDArray[np.float64]
     step: NDArray[np.float64]
     places: FreePlaces
+
+
+def own_dimension(y: NDArray, near: int = 5) -> float:
+    """The dimension of what points y (d, P) lie on, from the distances to their ``near`` nearest:
+    the maximum of the likelihood of points that are uniform nearby (Levina and Bickel 2004; all
+    points together, MacKay and Ghahramani 2005).
+
+    >>> t = np.random.default_rng(0).uniform(size=(400, 1))
+    >>> round(own_dimension(np.c_[np.cos(5 * t), np.sin(5 * t)]))
+    1
+    >>> round(own_dimension(np.c_[t, t[::-1]]))
+    2
+    """
+    near = min(near, len(y) - 1)
+    apart = np.maximum(np.asarray(cKDTree(y).query(y, k=near + 1)[0])[:, 1:], 1e-12)
+    return len(y) * (near - 1) / max(float(np.log(apart[:, -1:] / apart[:, :-1]).sum()), 1e-12)
 
 
 def free_places(halves: Halves, dimension: int) -> FreePlaces | None:

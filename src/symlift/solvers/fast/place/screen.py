@@ -90,7 +90,8 @@ class Screened:
         mine, theirs = self.scores, other.scores
         if mine.all.fitted.shape != theirs.all.fitted.shape:
             return self.share >= other.share
-        if other.between and not self.between:
+        # columns that are unevenly spaced on a line compete as such
+        if other.between and not self.between and self.grid.ndim > 1:
             return not between_points(theirs, mine, settings.judge.errors, settings.judge.complete)
         noise = None if other.between else self.noise
         return ahead(theirs.all, mine.all, other.between, noise) < settings.judge.errors
@@ -195,6 +196,8 @@ def screen(
         progress("places between points", 1.0)
         for dimension in (1, 2, 3):
             free = free_places(race.halves, dimension)
+            if free is not None and free.is_curve:
+                break  # a line, however it is bent
             if free is not None and free.thickness > 1:
                 box = _box(free, len(columns))
                 accepted = free.believed(settings)
@@ -227,11 +230,14 @@ class _Race:
         return [] if under is None else [self.fill(under[0], how, under[1])]
 
     def fill(self, grid: Grid, how: PlaceSettings, given: NDArray | None = None) -> Screened:
+        """A grid with the columns that have enough rows; ``given``: coordinates of all columns."""
         core, _ = core_columns(self.read, self.c, self.columns, grid, how)
         whole = np.array_equal(core, self.columns)
         mine, parts = (
             (self.halves, self._parts) if whole else (self.halves.of(core), self._parts.of(core))
         )
+        if given is not None:
+            given = given[np.searchsorted(self.columns, core)]
         slots = make_slots(grid)
         settled = settle_single(parts, self.c, slots, np.random.default_rng(0), how, given)
         judged = both_scores(mine, settled.slot, slots, how.prior_pairs)
