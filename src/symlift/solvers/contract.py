@@ -185,9 +185,9 @@ class Evidence:
         shares nothing with the first but the data.
     replicated : float, optional
         On a line or ring: the rank correlation (of a ring: the mean resultant) with the order that
-        each of two parts of the rows, which share none, gives by itself. On a grid that no two attempts agreed on: the share of
-        columns that return when all but a part of them are placed again. On a sphere:
-        how alike the places are that two parts of the rows give.
+        each of two parts of the rows, which share none, gives by itself. On a grid that no two
+        attempts agreed on: the share of columns that return when all but a part of them are placed
+        again. On a sphere: how alike the places are that two parts of the rows give.
     contest : Contest, optional
         The competition of domains, with its runner-up (ring solver).
 
