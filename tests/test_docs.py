@@ -260,6 +260,7 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
         "locality_on_4x6",
         "ahead",
         "gaps",
+        "local",
         "repeated",  # behind dense mixings
     }
 

@@ -25,12 +25,13 @@ class DiagnosisSettings:
     #: 2x2, 2x3 and lines up to 7 points have fewer pairs than this beyond one for each
     #: displacement: anything fits them
     freedom: int = 18
-    #: copies of one column have an effective rank of 1, small patches of photographs 1.15
-    rank: float = 1.05
+    #: copies of one column have an effective rank of 1, spectra over one baseline 1.03, small
+    #: patches of photographs 1.15
+    rank: float = 1.01
     #: least number of independent rows for any test
     independent_rows: float = 12.0
-    #: the same for all but lines and rings, two or three numbers a column: fewer are one event
-    independent_rows_wide: float = 20.0
+    #: the same for places of their own, for each of the two or three numbers of a column
+    independent_rows_between: float = 20.0
     #: least z score for statistics to count as real
     significant: float = 5.0
     #: of what is real in columns' correlations, the part that other pairs at the same displacement

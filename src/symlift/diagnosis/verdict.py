@@ -13,6 +13,7 @@ from symlift.diagnosis.confidence import ANGLES, kind_of, probability
 from symlift.diagnosis.contract import Diagnosis, NextStep, Test, Verdict
 from symlift.diagnosis.measures import Measures
 from symlift.diagnosis.settings import DEFAULT, DiagnosisSettings
+from symlift.search.judge import Judge
 from symlift.solvers.contract import Evidence
 from symlift.solvers.ring.closing import ENOUGH
 
@@ -60,7 +61,9 @@ def make_tests(
     only.
     """
     kind = kind_of(measures)
-    wide = kind == "scattered" or (measures.places is not None and measures.grid.ndim > 1)
+    rows = settings.independent_rows
+    if kind == "scattered":
+        rows = settings.independent_rows_between * measures.grid.ndim
     deciding = [
         _at_least(
             "effective_rank",
@@ -77,7 +80,7 @@ def make_tests(
         _at_least(
             "independent_rows",
             measures.independent,
-            settings.independent_rows_wide if wide else settings.independent_rows,
+            rows,
             f"what the {measures.rows:,} rows are worth, given how alike neighbours in time are",
         ),
         *_local_tests(measures, further, settings),
@@ -178,6 +181,9 @@ def _local_tests(measures: Measures, further: Further, settings: DiagnosisSettin
                 " other pairs",
             ),
         ]
+        if kind == "scattered":
+            reading = "the part of a column that the columns nearest to it predict"
+            tests.append(_at_least("local", places.predicted, Judge.predicted, reading))
         if places.gaps is not None:
             reading = (
                 "share of columns that keep their places when gaps are moved to where plain"
@@ -259,7 +265,7 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         return min(sure, BARRED)
     # a place can be right where not every test is passed, except for gaps; angles and components
     # that do not pass hardly ever are
-    needed = (*CLAIMING, "stationarity") if measures.places is None else ("gaps",)
+    needed = (*CLAIMING, "stationarity") if measures.places is None else ("gaps", "local")
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 
@@ -276,6 +282,7 @@ CLAIMING = (
     "locality_beyond_control",
     "found",
     "gaps",
+    "local",
 )
 
 
