@@ -39,8 +39,12 @@ get1 <- function(name, package, want = name) {
 shown <- function(...) suppressWarnings(suppressPackageStartupMessages(library(...)))
 markers <- function(cross, chromosomes) {
   parts <- lapply(chromosomes, function(k) {
-    one <- cross$geno[[k]]
-    list(X = one$data, P = cbind(k, as.numeric(one$map)))
+    one <- cross$geno[[k]]$data
+    # markers without a crossing between them are one: nothing could order them
+    same <- function(i, j) all(one[, i] == one[, j], na.rm = TRUE)
+    use <- 1
+    for (j in seq_len(ncol(one))[-1]) if (!same(use[length(use)], j)) use <- c(use, j)
+    list(X = one[, use], P = cbind(k, as.numeric(cross$geno[[k]]$map)[use]))
   })
   list(X = do.call(cbind, lapply(parts, `[[`, "X")), P = do.call(rbind, lapply(parts, `[[`, "P")))
 }
@@ -233,11 +237,15 @@ RECIPES: dict[str, Recipe] = {
         'shown(qtl); m <- markers(get1("bristle3", "qtl"), 1); X <- m$X; P <- m$P[, 2]',
         "R qtl bristle3: genotypes of 66 fly lines, chromosome 3",
     ),
-    "mouse_chromosome4": Recipe(
-        "line",
+    "mouse_hyper": Recipe(
+        "lines",
         "hyper",
-        'shown(qtl); m <- markers(get1("hyper", "qtl"), 4); X <- m$X; P <- m$P[, 2]',
-        "R qtl hyper: genotypes of 250 mice, chromosome 4, about half of them gaps",
+        """
+        shown(qtl); m <- markers(get1("hyper", "qtl"), 1:19)
+        # markers of which only mice with a crossing were typed tell nothing about pairs
+        use <- colSums(!is.na(m$X)) > 80; X <- m$X[, use]; P <- m$P[use, ]
+        """,
+        "R qtl hyper: genotypes of 250 mice, 19 chromosomes, many markers in the extreme 92 only",
     ),
     "graves": Recipe(
         "line",
