@@ -181,7 +181,12 @@ def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposa
     the next one.
     """
     believed = _of_fewest_dimensions([one for one in screened if one.accepted], settings)
-    if not believed or (not screened[0].accepted and not any(one.between for one in believed)):
+    leader = screened[0]
+    if not believed or (not leader.accepted and not any(one.between for one in believed)):
+        return None
+    # nothing simpler is believed next to places that explain clearly more, believed or not
+    unsure = leader.scattered and not leader.accepted
+    if unsure and not any(one.as_good_as(leader, settings) for one in believed):
         return None
     # places of their own are measured against each grid, whichever explains more in all
     free, grids = ([one for one in believed if one.between is kind] for kind in (True, False))
