@@ -422,6 +422,8 @@ def grid_record(name: str, seed: int) -> dict[str, Any]:
 
 def _axes(grid: Domain) -> list[list[Any]]:
     """Axes of a grid in no order: which is first cannot be known."""
+    if not isinstance(grid, Grid):
+        return [[str(grid), False]]
     return sorted([n, wraps] for n, wraps in zip(grid.shape, grid.periodic, strict=True))
 
 

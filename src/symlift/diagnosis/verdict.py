@@ -266,6 +266,8 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
     # a place can be right where not every test is passed, except for gaps; angles and components
     # that do not pass hardly ever are
     needed = (*CLAIMING, "stationarity") if measures.places is None else ("gaps", "local")
+    if kind_of(measures) == "scattered":  # distances are all that speaks for such places
+        needed += ("locality",)
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 
