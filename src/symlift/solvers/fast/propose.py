@@ -19,6 +19,7 @@ from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_similarities, independent_components
+from symlift.solvers.fast.multiplicities import ring_or_torus
 from symlift.solvers.fast.place.screen import Screened, screen
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.sphere.proposal import field_on_sphere
@@ -52,6 +53,8 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
 _FEWEST, _ROWS_PER_COLUMN = 4, 4
 # confidence below which the runner-up is named
 _UNSURE = 0.65
+# confidence in a ring or torus whose multiplicities held-out rows show at five standard errors
+_PATTERN = 0.9
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,37 @@ def propose_grid(
     with threadpool_limits(limits=1):
         screened = screen(X, rng, settings.place, settings.propose_rows, progress, spheres[0])
         best = _among_columns(screened, settings.place)
+        if best is not None and not isinstance(best.grid, Scattered):
+            return best
+        # mixtures of few waves are points of a space, too, on which their correlations depend
+        closed = _closed(X, rng, settings)
+        if closed is not None:
+            return _proposal(closed, _PATTERN, [(closed, _PATTERN, False)])
         return best or _behind_a_mixing(X, screened, rng, progress, spheres[1], settings)
+
+
+def _closed(X: NDArray, rng: np.random.Generator, settings: FastSettings) -> Grid | None:
+    """The ring or torus whose multiplicities the variances of X have."""
+    if not _can_be_mixed(X, settings):
+        return None
+    rows = _some_rows(X, rng, settings)
+    grids = [grid for grid in candidate_grids(X.shape[1], settings) if all(grid.periodic)]
+    return ring_or_torus(rows[::2], rows[1::2], grids)
+
+
+def _can_be_mixed(X: NDArray, settings: FastSettings) -> bool:
+    """Whether there are rows enough, without gaps, and few enough columns."""
+    n, d = X.shape
+    return (
+        not has_gaps(X) and n >= _ROWS_PER_COLUMN * d and _FEWEST <= d <= settings.propose_columns
+    )
+
+
+def _some_rows(X: NDArray, rng: np.random.Generator, settings: FastSettings) -> NDArray[np.float64]:
+    """Rows of X in random order, less their mean."""
+    index = rng.permutation(len(X))[: 2 * settings.propose_rows]
+    rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
+    return np.asarray(rows - rows.mean(axis=0))
 
 
 def _behind_a_mixing(
@@ -134,14 +167,10 @@ def _behind_a_mixing(
     settings: FastSettings,
 ) -> Proposal | None:
     """The domain of independent components of X, or the best of what columns gave, in doubt."""
-    n, d = X.shape
     doubtful = _doubtful(screened, settings.place)
-    few = has_gaps(X) or n < _ROWS_PER_COLUMN * d
-    if few or not _FEWEST <= d <= settings.propose_columns:
+    if not _can_be_mixed(X, settings):
         return doubtful
-    index = rng.permutation(len(X))[: 2 * settings.propose_rows]
-    rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
-    rows = rows - rows.mean(axis=0)
+    rows = _some_rows(X, rng, settings)
     field = field_on_sphere(rows, progress) if spheres else None
     if field is not None:
         return _proposal(field[0], field[1], [(*field, False)])
@@ -223,7 +252,12 @@ def _of_fewest_dimensions(believed: list[Screened], settings: PlaceSettings) -> 
     most = min(enough, default=None)
     if most is None:
         return believed
-    return [one for one in believed if not one.between or one.grid.ndim <= most]
+    # a sphere is a surface, and is believed only if it is ahead of every plane
+    return [
+        one
+        for one in believed
+        if not one.between or isinstance(one.grid, Sphere) or one.grid.ndim <= most
+    ]
 
 
 def _best(

@@ -40,11 +40,13 @@ from symlift.statistics.correlations import correlations
 
 __all__ = [
     "SpherePlaces",
+    "agreement_of_ways",
     "along_paths",
     "angle_classes",
     "axes_places",
     "beyond_circles",
     "field_degree",
+    "leaves_out_sources",
     "places_of",
     "solve_places",
     "sphere_places",
@@ -217,6 +219,31 @@ def _mean(several: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     """
     total = sum((u @ polar(u.T @ several[0]) for u in several[1:]), several[0])
     return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-300))
+
+
+def leaves_out_sources(by: str) -> bool:
+    """Whether places were found from what far sources leave, by the name of the way."""
+    return any(kind in by for kind in _UNDER_SOURCES)
+
+
+def agreement_of_ways(
+    here: dict[str, NDArray[np.float64]], other: dict[str, NDArray[np.float64]]
+) -> float:
+    """How well the two ways that leave far sources out agree, each with one part of the rows, of
+    two (`places_of`); 0 if either gives no places.
+
+    Where a few strong factors are all there is, each way puts columns elsewhere.
+    """
+    ways: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    for kind in _UNDER_SOURCES:
+        names = [name for name in here if name.startswith(kind) and name in other]
+        both = {name: same_places(here[name], other[name]) for name in names}
+        agreed = [name for name in names if both[name] > PlaceSettings().scattered]
+        if not agreed:
+            return 0.0
+        ways.append((_mean([here[n] for n in agreed]), _mean([other[n] for n in agreed])))
+    (one, one_held), (two, two_held) = ways
+    return (same_places(one, two_held) + same_places(two, one_held)) / 2
 
 
 def axes_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
