@@ -51,6 +51,8 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
 
 # components of fewer columns, or from fewer rows per column, carry no information on a grid
 _FEWEST, _ROWS_PER_COLUMN = 4, 4
+# axes of places in space
+_SPACE = 3
 # confidence below which the runner-up is named
 _UNSURE = 0.65
 # confidence in a ring or torus whose multiplicities held-out rows show at five standard errors
@@ -125,7 +127,7 @@ def propose_grid(
     with threadpool_limits(limits=1):
         screened = screen(X, rng, settings.place, settings.propose_rows, progress, spheres[0])
         best = _among_columns(screened, settings.place)
-        if best is not None and not isinstance(best.grid, Scattered):
+        if best is not None and isinstance(best.grid, Grid):
             return best
         # mixtures of few waves are points of a space, too, on which their correlations depend
         closed = _closed(X, rng, settings)
@@ -219,11 +221,12 @@ def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposa
     able = [one for one in believed if one.as_good_as(best, settings)]
     chosen = min(able, key=_simplest)
     # what is less simple and explains less is no reason for doubt: a grid folded once more has
-    # finer displacements, and always explains nearly as much
+    # finer displacements, and always explains nearly as much, as does space around a sphere
     rivals = (
         one.share
         for one in screened
-        if one.share > chosen.share or one.simplicity < chosen.simplicity
+        if (one.share > chosen.share or one.simplicity < chosen.simplicity)
+        and not (isinstance(chosen.grid, Sphere) and one.between and one.grid.ndim == _SPACE)
     )
     other = max(rivals, default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)

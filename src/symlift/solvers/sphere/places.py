@@ -75,7 +75,8 @@ Pair = tuple[FieldMoments, FieldMoments]
 @dataclass(frozen=True, eq=False)
 class SpherePlaces:
     """Unit vectors u (d, 3) of columns; ``agreement`` with those that other rows give; what their
-    angles explain on held-out rows; whether a great circle explains as much; ``by``: the descent.
+    angles explain on held-out rows; whether a great circle explains as much; ``by``: the descent;
+    ``ways``: the agreement of two ways under far sources.
     """
 
     u: NDArray[np.float64]
@@ -83,12 +84,19 @@ class SpherePlaces:
     scores: BothScores
     circle: bool
     by: str
+    ways: float = 0.0
 
     def believed(self, settings: PlaceSettings) -> bool:
         """Whether two parts of the rows give the same places, angles explain enough of what is
         real, and columns fill more than a circle.
+
+        Far sources are no function of angles: where places leave them out, two ways to do so have
+        to agree instead.
         """
-        enough = self.scores.all.share > settings.believed
+        if leaves_out_sources(self.by):
+            enough = self.ways > settings.scattered
+        else:
+            enough = self.scores.all.share > settings.believed
         return self.agreement > settings.scattered and enough and not self.circle
 
 
@@ -183,7 +191,8 @@ def sphere_places(
         scored[best] = both_scores(halves, own, distance_classes(here[best]))
     u = here[best]
     circle = beyond_circles(halves, u) < settings.errors
-    return SpherePlaces(u, both[best], scored[best], circle, best)
+    ways = agreement_of_ways(here, other)
+    return SpherePlaces(u, both[best], scored[best], circle, best, ways)
 
 
 def _predict_more(
