@@ -66,7 +66,7 @@ def test_only_even_degrees_are_fitted_to_axes(axes):
 def test_degree_two_alone_shows_axes_wherever_they_are():
     u = np.random.default_rng(3).normal(size=(60, 3)) * [1.0, 0.8, 0.6]
     u /= np.linalg.norm(u, axis=1, keepdims=True)
-    c = np.exp(-4 * (1 - (u @ u.T) ** 2))
+    c = np.exp(-2 * (1 - (u @ u.T) ** 2))
     assert max(same_axes(found, u) for found in axes_of_degree_two(c)) > 0.8
     assert same_axes(axes_by_kernel(c, 8), u) > 0.99
 
