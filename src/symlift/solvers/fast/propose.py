@@ -132,7 +132,9 @@ def propose_grid(
         # mixtures of few waves are points of a space, too, on which their correlations depend
         closed = _closed(X, rng, settings)
         if closed is not None:
-            return _proposal(closed, _PATTERN, [(closed, _PATTERN, False)])
+            others = [(one.grid, one.share, one.scattered) for one in screened]
+            others = [one for one in others if one[0] != closed]
+            return _proposal(closed, _PATTERN, [(closed, _PATTERN, False), *others])
         return best or _behind_a_mixing(X, screened, rng, progress, spheres[1], settings)
 
 
