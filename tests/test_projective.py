@@ -9,7 +9,8 @@ from symlift import InputError, LatentDomain, Sphere, Verdict, load
 from symlift.core.sphere import spread_points
 from symlift.datasets import sphere_noise
 from symlift.errors import FitWarning
-from symlift.solvers.sphere.angles import axes_by_kernel, by_kernel, kernel_of, same_axes
+from symlift.solvers.sphere.angles import by_kernel, kernel_of, same_axes
+from symlift.solvers.sphere.axes import axes_by_kernel, axes_of_degree_two
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,15 @@ def test_only_even_degrees_are_fitted_to_axes(axes):
     assert by_kernel(flipped, c, 4, axes=True)[1] < 1e-6
     assert same_axes(flipped, axes) > 1 - 1e-9
     broad = np.exp(-3 * (1 - (axes @ axes.T) ** 2))
-    assert same_axes(axes_by_kernel(broad, 8, 40, 4), axes) > 0.99
+    assert same_axes(axes_by_kernel(broad, 8), axes) > 0.99
+
+
+def test_degree_two_alone_shows_axes_wherever_they_are():
+    u = np.random.default_rng(3).normal(size=(60, 3)) * [1.0, 0.8, 0.6]
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    c = np.exp(-2 * (1 - (u @ u.T) ** 2))
+    assert max(same_axes(found, u) for found in axes_of_degree_two(c)) > 0.8
+    assert same_axes(axes_by_kernel(c, 8), u) > 0.99
 
 
 def test_a_projective_plane_is_saved_and_named(est, rows, tmp_path):

@@ -37,7 +37,7 @@ def test_columns_around_a_sphere_are_proposed_and_placed(tmp_path):
     first, *others = est.trace_.candidates
     assert first.sphere
     assert str(first.domain) == "sphere"
-    assert first.share > max(one.share for one in others)
+    assert first.share > max(one.share for one in others if len(one.shape) < 3)
     page = est.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<li class="taken"><span class="test-name">Sphere</span>' in page
 

@@ -24,7 +24,7 @@ from symlift.solvers.sphere.angles import (
     same_places,
     spherical_scaling,
 )
-from symlift.solvers.sphere.places import framed_places
+from symlift.solvers.sphere.places import agreement_of_ways, framed_places, places_of
 
 
 def random_points(count: int, seed: int) -> np.ndarray:
@@ -249,6 +249,19 @@ def test_places_without_far_sources_are_taken_where_neighbours_predict_more_ther
     assert "profiles" in est.trace_.chosen
     assert same_places(est.placement_.coordinates, u) > 0.7
     assert same_places(without.placement_.coordinates, u) < 0.3
+
+
+def test_two_ways_agree_on_places_under_far_sources_and_not_where_columns_lie_on_no_surface():
+    def ways(X: np.ndarray) -> float:
+        one, other = (places_of(np.corrcoef(half.T)) for half in (X[::2], X[1::2]))
+        return agreement_of_ways(one, other)
+
+    rng = np.random.default_rng(0)
+    loadings = rng.normal(size=(10, 48))
+    factors = rng.laplace(size=(2000, 10)) @ loadings + 0.5 * rng.normal(size=(2000, 48))
+    assert ways(dipoles(0, 0.3, 1.0)[1]) > 0.8
+    assert ways(factors) < 0.7
+    assert ways(rng.normal(size=(2000, 48))) < 0.3
 
 
 def test_too_few_columns_are_refused():

@@ -34,11 +34,12 @@ _STEEP = 12.0
 _READINGS = {
     "independent_rows": "what the rows are worth, given how alike neighbours in time are",
     "third_moment": (
-        "standard errors by which third moments of degrees from 1 on stand out: without them, no"
-        " rotation can be seen"
+        "standard errors by which third moments of degrees from 1 on stand out (of pulses of both"
+        " signs, which have none: fourth moments with degree 0): without them, no rotation can be"
+        " seen"
     ),
     "invariance": (
-        "share of the reproducible third moment that rotations of the sphere leave as it is"
+        "share of what is reproducible of them that rotations of the sphere leave as it is"
     ),
     "found": "1 where rows that the fit held out pass both tests",
     "agreement_of_halves": (
@@ -159,18 +160,17 @@ def _steps(verdict: Verdict, passed: dict[str, bool | None]) -> tuple[NextStep, 
         return ()
     if verdict is Verdict.UNIDENTIFIABLE:
         text = (
-            "variances come in runs of 1, 3, 5, … as on a sphere, but third moments vanish: a field"
-            " that is Gaussian or symmetric in sign cannot be turned back, give skewed rows"
+            "variances come in runs of 1, 3, 5, … as on a sphere, but third moments vanish, and"
+            " fourth ones with the mean of the field: a Gaussian field cannot be turned back; of"
+            " pulses of both signs, give more rows"
         )
         return (NextStep(text),)
     if not passed["independent_rows"]:
         return (NextStep("give more independent rows: these are worth too few for any test"),)
     if not passed["third_moment"]:
-        text = "third moments vanish in sampling noise: give more rows, or rows that are skewed"
+        text = "third and fourth moments vanish in sampling noise: give more rows"
         return (NextStep(text),)
-    text = (
-        "third moments are not those of a field on a sphere: let other domains compete, grid='auto'"
-    )
+    text = "moments are not those of a field on a sphere: let other domains compete, grid='auto'"
     return (NextStep(text, {"grid": "auto"}, "--grid auto"),)
 
 

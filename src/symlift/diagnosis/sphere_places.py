@@ -24,9 +24,11 @@ from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import Placement, Solution
 from symlift.solvers.sphere.angles import same_places
 from symlift.solvers.sphere.places import (
+    agreement_of_ways,
     angle_classes,
     axes_places,
     beyond_circles,
+    leaves_out_sources,
     places_of,
 )
 
@@ -42,6 +44,10 @@ _READINGS = {
         " angle predict"
     ),
     "settled": "how well the places agree that two halves of the rows give",
+    "agreement_of_ways": (
+        "how well places by profiles of partial correlations agree with those by what the leading"
+        " component leaves, each from one half of the rows; under far sources, in place of locality"
+    ),
     "locality_beyond_control": (
         "what angles explain beyond a control in which correlations are assigned to other pairs"
     ),
@@ -99,15 +105,26 @@ def _tests(solution: Solution, sample: Sample) -> tuple[Test, ...]:
         )
     u = np.asarray(rows.coordinates)
     axes = isinstance(solution.model.grid, Sphere) and solution.model.grid.axes
-    settled = _agreement(rows.halves, axes)
+    settled, several = _agreement(rows.halves, axes)
     measures = replace(measure_places(rows, np.random.default_rng(0)), settled=settled)
     real = measures.across if measures.z >= DEFAULT.significant else 0.0
+    # far sources are no function of angles
+    under = real < DEFAULT.local and leaves_out_sources(solution.trace.chosen)
+    if under:
+        measures = replace(measures, across=several)
     limit = DEFAULT.stationarity_of_ranks + DEFAULT.stationarity_of_ranks_rows / max(
         sample.independent, 1.0
     )
     still = measures.stationarity
     tests += [
-        _at_least("locality", real, DEFAULT.local),
+        *(
+            [
+                Test("locality", round(real, 4), reading=_READINGS["locality"]),
+                _at_least("agreement_of_ways", several, DEFAULT.settled),
+            ]
+            if under
+            else [_at_least("locality", real, DEFAULT.local)]
+        ),
         _at_least("settled", settled, DEFAULT.settled),
         _at_least(
             "locality_beyond_control", measures.fitted - measures.control, DEFAULT.beyond_control
@@ -166,15 +183,16 @@ def _placed_rows(placement: Placement | None, sample: Sample) -> PlacedRows | No
     return PlacedRows(rows, column, np.arange(len(column)), classes, halves, u)
 
 
-def _agreement(halves: Halves, axes: bool) -> float:
-    """The best agreement of places that the two halves of the rows give, over ways to find them."""
+def _agreement(halves: Halves, axes: bool) -> tuple[float, float]:
+    """The best agreement of places that the two halves of the rows give, over ways to find them;
+    and that of two ways that leave far sources out, each with one half.
+    """
     if axes:
         placed = axes_places(halves, PlaceSettings())
-        return 0.0 if placed is None else placed.agreement
+        return (0.0 if placed is None else placed.agreement), 0.0
     one, other = (places_of(c) for c in halves.correlations)
-    return max(
-        (same_places(u, other[name]) for name, u in one.items() if name in other), default=0.0
-    )
+    both = {name: same_places(u, other[name]) for name, u in one.items() if name in other}
+    return max(both.values(), default=0.0), agreement_of_ways(one, other)
 
 
 def _steps(verdict: Verdict, passed: dict[str, bool | None]) -> tuple[NextStep, ...]:

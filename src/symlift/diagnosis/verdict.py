@@ -265,9 +265,11 @@ def confidence_of(measures: Measures, further: Further, tests: Sequence[Test]) -
         return min(sure, BARRED)
     # a place can be right where not every test is passed, except for gaps; angles and components
     # that do not pass hardly ever are
-    needed = (*CLAIMING, "stationarity") if measures.places is None else ("gaps", "local")
-    if kind_of(measures) == "scattered":  # distances are all that speaks for such places
-        needed += ("locality",)
+    needed: tuple[str, ...] = ("gaps",)
+    if measures.places is None:
+        needed = (*CLAIMING, "stationarity")
+    elif kind_of(measures) == "scattered":  # distances are all that speaks for such places
+        needed = ("gaps", "local", "locality")
     doubted = any(test.passed is False for test in tests if test.name in needed)
     return min(sure, DOUBTED) if doubted else sure
 

@@ -19,6 +19,7 @@ from symlift.search.settings import PlaceSettings
 from symlift.solvers.contract import GridCandidate, Progress, no_progress
 from symlift.solvers.fast.arrange import arrange, explained_held_out
 from symlift.solvers.fast.components import energy_similarities, independent_components
+from symlift.solvers.fast.multiplicities import ring_or_torus
 from symlift.solvers.fast.place.screen import Screened, screen
 from symlift.solvers.fast.settings import DEFAULT, FastSettings
 from symlift.solvers.sphere.proposal import field_on_sphere
@@ -50,8 +51,12 @@ def candidate_grids(d: int, settings: FastSettings = DEFAULT) -> Iterator[Grid]:
 
 # components of fewer columns, or from fewer rows per column, carry no information on a grid
 _FEWEST, _ROWS_PER_COLUMN = 4, 4
+# axes of places in space
+_SPACE = 3
 # confidence below which the runner-up is named
 _UNSURE = 0.65
+# confidence in a ring or torus whose multiplicities held-out rows show at five standard errors
+_PATTERN = 0.9
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,39 @@ def propose_grid(
     with threadpool_limits(limits=1):
         screened = screen(X, rng, settings.place, settings.propose_rows, progress, spheres[0])
         best = _among_columns(screened, settings.place)
+        if best is not None and isinstance(best.grid, Grid):
+            return best
+        # mixtures of few waves are points of a space, too, on which their correlations depend
+        closed = _closed(X, rng, settings)
+        if closed is not None:
+            others = [(one.grid, one.share, one.scattered) for one in screened]
+            others = [one for one in others if one[0] != closed]
+            return _proposal(closed, _PATTERN, [(closed, _PATTERN, False), *others])
         return best or _behind_a_mixing(X, screened, rng, progress, spheres[1], settings)
+
+
+def _closed(X: NDArray, rng: np.random.Generator, settings: FastSettings) -> Grid | None:
+    """The ring or torus whose multiplicities the variances of X have."""
+    if not _can_be_mixed(X, settings):
+        return None
+    rows = _some_rows(X, rng, settings)
+    grids = [grid for grid in candidate_grids(X.shape[1], settings) if all(grid.periodic)]
+    return ring_or_torus(rows[::2], rows[1::2], grids)
+
+
+def _can_be_mixed(X: NDArray, settings: FastSettings) -> bool:
+    """Whether there are rows enough, without gaps, and few enough columns."""
+    n, d = X.shape
+    return (
+        not has_gaps(X) and n >= _ROWS_PER_COLUMN * d and _FEWEST <= d <= settings.propose_columns
+    )
+
+
+def _some_rows(X: NDArray, rng: np.random.Generator, settings: FastSettings) -> NDArray[np.float64]:
+    """Rows of X in random order, less their mean."""
+    index = rng.permutation(len(X))[: 2 * settings.propose_rows]
+    rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
+    return np.asarray(rows - rows.mean(axis=0))
 
 
 def _behind_a_mixing(
@@ -134,14 +171,10 @@ def _behind_a_mixing(
     settings: FastSettings,
 ) -> Proposal | None:
     """The domain of independent components of X, or the best of what columns gave, in doubt."""
-    n, d = X.shape
     doubtful = _doubtful(screened, settings.place)
-    few = has_gaps(X) or n < _ROWS_PER_COLUMN * d
-    if few or not _FEWEST <= d <= settings.propose_columns:
+    if not _can_be_mixed(X, settings):
         return doubtful
-    index = rng.permutation(len(X))[: 2 * settings.propose_rows]
-    rows = np.asarray(X[np.sort(index)], dtype=np.float64)[np.argsort(np.argsort(index))]
-    rows = rows - rows.mean(axis=0)
+    rows = _some_rows(X, rng, settings)
     field = field_on_sphere(rows, progress) if spheres else None
     if field is not None:
         return _proposal(field[0], field[1], [(*field, False)])
@@ -196,11 +229,12 @@ def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposa
     able = [one for one in believed if one.as_good_as(best, settings)]
     chosen = min(able, key=_simplest)
     # what is less simple and explains less is no reason for doubt: a grid folded once more has
-    # finer displacements, and always explains nearly as much
+    # finer displacements, and always explains nearly as much, as does space around a sphere
     rivals = (
         one.share
         for one in screened
-        if one.share > chosen.share or one.simplicity < chosen.simplicity
+        if (one.share > chosen.share or one.simplicity < chosen.simplicity)
+        and not (isinstance(chosen.grid, Sphere) and one.between and one.grid.ndim == _SPACE)
     )
     other = max(rivals, default=0.0)
     ahead = (chosen.share - max(other, 0.0)) / max(1 - max(other, 0.0), 1e-9)
@@ -229,7 +263,12 @@ def _of_fewest_dimensions(believed: list[Screened], settings: PlaceSettings) -> 
     most = min(enough, default=None)
     if most is None:
         return believed
-    return [one for one in believed if not one.between or one.grid.ndim <= most]
+    # a sphere is a surface, and is believed only if it is ahead of every plane
+    return [
+        one
+        for one in believed
+        if not one.between or isinstance(one.grid, Sphere) or one.grid.ndim <= most
+    ]
 
 
 def _best(

@@ -28,7 +28,6 @@ from symlift.statistics.correlations import partial_correlations
 
 __all__ = [
     "NEAR",
-    "axes_by_kernel",
     "by_kernel",
     "by_paths",
     "great_circles",
@@ -48,7 +47,7 @@ NEAR = (5, 8, 12, 20)
 _SPANS = (0.8, 1.3, 1.9, 2.5, 3.2)
 # smaller correlations, relative to those of neighbours, carry little information on the angle
 _LEAST = 0.15
-_ITERATIONS, _SHORT = 300, 40
+_ITERATIONS = 300
 # L-BFGS stops by changes relative to 1
 _LARGE = 1e8
 
@@ -151,21 +150,6 @@ def by_kernel(
         return float(rest @ rest) / len(own), 2 * rest * (a @ slopes) / len(own)
 
     return _descend(u, misfit, iterations or _ITERATIONS)
-
-
-def axes_by_kernel(c: NDArray, degree: int, starts: int, polished: int) -> NDArray[np.float64]:
-    """Axes, as unit vectors (d, 3), by which all correlations are explained best: paths do not lead
-    there, because the projective plane cannot be opened, so that short descents start at random,
-    and the best few go on.
-    """
-    rng = np.random.default_rng(0)
-    first = (
-        by_kernel(_unit(rng.normal(size=(len(c), 3))), c, degree, True, _SHORT)
-        for _ in range(starts)
-    )
-    best = sorted(first, key=lambda one: one[1])[:polished]
-    ends = (by_kernel(u, c, degree, True) for u, _ in best)
-    return min(ends, key=lambda one: one[1])[0]
 
 
 def kernel_of(u: NDArray, c: NDArray, degree: int, axes: bool = False) -> NDArray[np.float64]:

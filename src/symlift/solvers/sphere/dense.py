@@ -1,4 +1,8 @@
-"""A sphere behind a dense mixing, from third moments of whitened rows."""
+"""A sphere behind a dense mixing, from third moments of whitened rows.
+
+Where they vanish, because pulses are of both signs, fourth moments take their place: those with
+degree 0, the mean of the field, which no rotation changes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -20,8 +24,21 @@ from symlift.core.sphere import MAX_DEGREE, Sphere
 from symlift.errors import InputError
 from symlift.solvers.contract import Evidence, Progress, Solution, Stage, Trace, no_progress
 from symlift.solvers.sphere.finish import framed, least_distortion, skewest_signs
-from symlift.solvers.sphere.invariants import Invariants, invariants, rotated, third_moment
-from symlift.solvers.sphere.judge import SIGMAS, Judged, fold_moments, judged, needed_share
+from symlift.solvers.sphere.invariants import (
+    Invariants,
+    invariants,
+    moment_with,
+    rotated,
+    third_moment,
+)
+from symlift.solvers.sphere.judge import (
+    FOLDS,
+    SIGMAS,
+    Judged,
+    judged,
+    needed_share,
+    standing_out,
+)
 from symlift.solvers.sphere.orient import oriented, polished
 from symlift.solvers.sphere.runs import best_runs
 
@@ -32,6 +49,8 @@ __all__ = ["highest_degree", "refuse_one_direction", "solve_dense"]
 _ORDERS, _FEW_ORDERS, _LOW = 8, 3, 5
 # steps of a descent, and of the search in independent directions, which is far from any end
 _ITERATIONS, _CONTROL_ITERATIONS = 150, 60
+# moments with the mean are formed anew so often at most, until its direction stays
+_RENEWED, _SAME = 6, 1 - 1e-4
 # rows are cut into so many stretches; of ten, three are held out
 _STRETCHES, _HELD = 40, (2, 5, 8)
 # directions of less variance than this share of the largest are none
@@ -40,15 +59,34 @@ _RANK = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Whitened rows, and their third moments: of those for the search, and of folds held out."""
+    """Whitened rows: folds of those of the search, folds of those held out, and what they show.
+
+    Moments are those of the third order, or of the fourth with the mean of the field, u (d,).
+    """
 
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
     whitening: NDArray[np.float64]
     energy: NDArray[np.float64]
-    third: NDArray[np.float64]
-    folds: list[NDArray[np.float64]]
-    everything: NDArray[np.float64]
+    fit: list[NDArray[np.float64]]
+    held: list[NDArray[np.float64]]
+    third: list[NDArray[np.float64]]
+    with_mean: bool = False
+
+    def moment(self, u: NDArray) -> tuple[NDArray[np.float64], bool]:
+        """The moment (d, d, d) of the rows of the search, and whether it stands out of noise."""
+        folds = [moment_with(Z, u) for Z in self.fit] if self.with_mean else self.third
+        return np.asarray(sum(folds) / len(folds)), standing_out(folds) >= SIGMAS
+
+    def folds(self, u: NDArray) -> list[NDArray[np.float64]]:
+        """The moments of the folds that are held out."""
+        return [moment_with(Z, u) if self.with_mean else third_moment(Z) for Z in self.held]
+
+    def everything(self, u: NDArray) -> NDArray[np.float64]:
+        """That of all rows."""
+        parts = [(self.moment(u)[0], sum(map(len, self.fit)))]
+        parts += zip(self.folds(u), map(len, self.held), strict=True)
+        return np.asarray(sum(T * n for T, n in parts) / sum(n for _, n in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +123,9 @@ def solve_dense(
     log = _Log(progress)
     with log.stage("moments", 0.0):
         rows = _whitened(X)
+        rows = replace(rows, with_mean=standing_out(rows.third) < SIGMAS)
     best, verdict, control = _search(rows, degree, mixing, log)
-    # where the degree is not given, degrees that no third moment shows are left out
+    # where the degree is not given, degrees that no moment shows are left out
     while grid.degree is None and 2 <= verdict.determined < degree:
         degree = verdict.determined
         best, verdict, control = _search(rows, degree, mixing, log)
@@ -153,11 +192,10 @@ def _whitened(X: NDArray) -> _Rows:
     H = (vectors * roots) @ vectors.T
     Z, kept_out = fit @ H, rest @ H
     length = np.square(Z).sum(axis=1)
-    third, folds = third_moment(Z), fold_moments(kept_out)
-    share = len(fit) / n
-    everything = share * third + (1 - share) * sum(folds) / len(folds)
     energy = (Z * (length / length.mean())[:, None]).T @ Z / len(Z)
-    return _Rows(mean, covariance, H, energy, third, folds, np.asarray(everything))
+    parts, held_out = np.array_split(Z, FOLDS), np.array_split(kept_out, FOLDS)
+    third = [third_moment(part) for part in parts]
+    return _Rows(mean, covariance, H, energy, parts, held_out, third)
 
 
 def _search(rows: _Rows, degree: int, mixing: str, log: _Log) -> tuple[_Found, Judged, float]:
@@ -167,8 +205,9 @@ def _search(rows: _Rows, degree: int, mixing: str, log: _Log) -> tuple[_Found, J
         control = found_by_chance(degree)
         values |= {"share": round(control, 4)}
     best: _Found | None = None
+    order = ", fourth moments" if rows.with_mean else ""
     for name, matrix in _equivariant(rows, mixing).items():
-        with log.stage(f"{name} of degree {degree}", 0.5) as values:
+        with log.stage(f"{name} of degree {degree}{order}", 0.5) as values:
             one = _from_runs(name, matrix, rows, part, needed_share(control))
             values |= {"share": round(one.share, 4)}
         if best is None or one.share > best.share:
@@ -185,9 +224,11 @@ def _equivariant(rows: _Rows, mixing: str) -> dict[str, NDArray]:
     The covariance, unless a linear mixing has destroyed its runs; the third moment multiplied with
     itself; the covariance weighted by the length of whitened rows.
     """
-    third = rows.third.reshape(len(rows.third), -1)
     out = {"covariance": rows.covariance} if mixing != "linear" else {}
-    return out | {"third moment": third @ third.T, "lengths": rows.energy}
+    if not rows.with_mean:
+        third = np.asarray(sum(rows.third)).reshape(len(rows.covariance), -1)
+        out["third moment"] = third @ third.T
+    return out | {"lengths": rows.energy}
 
 
 def _from_runs(
@@ -200,22 +241,30 @@ def _from_runs(
     orders = _ORDERS if part.degree <= _LOW else _FEW_ORDERS
     for runs in best_runs(matrix, part.degree, orders):
         V = runs.basis.copy()
-        T = rotated(V[:D], rows.third)
+        moment, seen = rows.moment(V[0])
+        T = rotated(V[:D], moment)
         Q = oriented(T, part)
         V[:D] = Q @ V[:D]
         inside = part.bispectrum(rotated(Q, T))
-        turned.append((float(np.sum(inside**2 * part.size)), V))
-    turned.sort(key=lambda pair: -pair[0])
-    best = _candidate(name, turned[0][1], rows, part)
-    for _, V in turned[1:]:
-        if best.share >= convincing:
+        turned.append((seen, float(np.sum(inside**2 * part.size)), V))
+    turned.sort(key=lambda one: one[:2], reverse=True)
+    best = _candidate(name, turned[0][2], rows, part)
+    for seen, _, V in turned[1:]:
+        if best.share >= convincing or not seen:
             break
         best = max(best, _candidate(name, V, rows, part), key=lambda one: one.share)
     return best
 
 
 def _candidate(name: str, V: NDArray, rows: _Rows, part: Invariants) -> _Found:
-    return _Found(name, *polished(V, rows.third, part, _ITERATIONS))
+    """The nearest end of a descent; moments with the mean change with it, until it stays."""
+    for _ in range(_RENEWED if rows.with_mean else 1):
+        u = V[0]
+        moment, seen = rows.moment(u)
+        V, share = polished(V, moment, part, _ITERATIONS)
+        if not seen or abs(u @ V[0]) > _SAME:
+            break
+    return _Found(name, V, share)
 
 
 @cache
@@ -235,7 +284,8 @@ def found_by_chance(degree: int) -> float:
 
 
 def _judge(one: _Found, rows: _Rows, part: Invariants) -> Judged:
-    return judged([rotated(one.V[: part.dimension], T) for T in rows.folds], part)
+    V = one.V[: part.dimension]
+    return judged([rotated(V, T) for T in rows.folds(V[0])], part)
 
 
 def _map_of(
@@ -243,7 +293,8 @@ def _map_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The map to coefficients (D, d), from a last descent on all rows, and the signs of degrees."""
     D, ell = part.dimension, degrees_of(part.degree)
-    V = polished(best.V, rows.everything, part, _ITERATIONS)[0][:D]
+    T = rows.everything(best.V[0])
+    V = polished(best.V, T, part, _ITERATIONS)[0][:D]
     unmixed = V @ rows.whitening
     isometric = mixing == "orthogonal" or (mixing == "auto" and best.start == "covariance")
     if isometric:
@@ -253,6 +304,6 @@ def _map_of(
     else:
         scale = least_distortion(unmixed, part.degree)
         E = scale[ell][:, None] * unmixed
-    beta = part.bispectrum(rotated(V, rows.everything)) * scale[part.triples].prod(axis=1)
-    signs = skewest_signs(beta, part)
+    beta = part.bispectrum(rotated(V, T)) * scale[part.triples].prod(axis=1)
+    signs = skewest_signs(beta, part, rows.with_mean)
     return framed(signs[ell][:, None] * E, part.degree), signs

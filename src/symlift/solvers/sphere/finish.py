@@ -16,13 +16,14 @@ from symlift.solvers.sphere.invariants import Invariants
 __all__ = ["framed", "least_distortion", "skewest_signs"]
 
 
-def skewest_signs(beta: NDArray, part: Invariants) -> NDArray[np.float64]:
+def skewest_signs(beta: NDArray, part: Invariants, with_mean: bool = False) -> NDArray[np.float64]:
     """Sign of each degree, by which the field at a point is most skewed, (L + 1,).
 
     A change of the sign of a whole degree leaves every moment invariant, so that only the shape of
     the field can decide: the skewest field has the sharpest positive pulses.  Its third moment at a
     point is a sum over triples of degrees, each with the product of its three signs.  Changing all
-    odd degrees is a reflection through the centre; degree 1 keeps its sign.
+    odd degrees is a reflection through the centre; degree 1 keeps its sign.  Of moments
+    ``with_mean`` the sign of degree 0 is a factor.
     """
     L = part.degree
     G, pole = gaunt_tensor(L), np.sqrt((2 * np.arange(L + 1) + 1) / (4 * math.pi))
@@ -32,7 +33,8 @@ def skewest_signs(beta: NDArray, part: Invariants) -> NDArray[np.float64]:
     weight = beta * G[zonal[a], zonal[b], zonal[c]] * pole[a] * pole[b] * pole[c] * orders
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=L + 1)))
     signs = signs[signs[:, 1] > 0]
-    return signs[np.argmax((signs[:, a] * signs[:, b] * signs[:, c]) @ weight)]
+    skewness = (signs[:, a] * signs[:, b] * signs[:, c]) @ weight
+    return signs[np.argmax(skewness * signs[:, 0] if with_mean else skewness)]
 
 
 def least_distortion(unmixed: NDArray, degree: int) -> NDArray[np.float64]:

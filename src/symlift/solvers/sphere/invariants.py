@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from symlift.core.harmonics import degrees_of, gaunt_tensor
 from symlift.solvers.fast.triples import unpacked
 
-__all__ = ["Invariants", "invariants", "rotated", "third_moment"]
+__all__ = ["Invariants", "invariants", "moment_with", "rotated", "third_moment"]
 
 # products of pairs of columns are formed for so many numbers at a time
 _BLOCK = 4_000_000
@@ -86,8 +86,8 @@ def invariants(degree: int) -> Invariants:
     return Invariants(degree, triples, place, which, value, size)
 
 
-def third_moment(Z: NDArray) -> NDArray[np.float64]:
-    """E[z ⊗ z ⊗ z] of rows (n, d), each pair of columns multiplied once.
+def third_moment(Z: NDArray, weights: NDArray | None = None) -> NDArray[np.float64]:
+    """E[w z ⊗ z ⊗ z] of rows (n, d), each pair of columns multiplied once; w is 1 if not given.
 
     >>> third_moment(np.array([[1.0, 2.0]]))[1]
     array([[2., 4.],
@@ -99,9 +99,25 @@ def third_moment(Z: NDArray) -> NDArray[np.float64]:
     step = max(1, _BLOCK // len(first))
     for start in range(0, n, step):
         rows = np.asarray(Z[start : start + step], dtype=np.float64)
-        sums += (rows[:, first] * rows[:, second]).T @ rows
+        last = rows if weights is None else rows * weights[start : start + step, None]
+        sums += (rows[:, first] * rows[:, second]).T @ last
     out = np.empty((d, d, d))
     out[first, second] = out[second, first] = sums / max(n, 1)
+    return out
+
+
+def moment_with(Z: NDArray, u: NDArray) -> NDArray[np.float64]:
+    """The fourth cumulant of rows Z (n, d) with one of its directions, u: E[(u z) z ⊗ z ⊗ z] less
+    what rows of the same covariance have that are Gaussian.
+
+    Rotations leave degree 0 as it is. With u its direction, this is a third moment of the field as
+    it is upright or upside down, and of the form that third moments have.
+    """
+    out = third_moment(Z, Z @ u)
+    C = Z.T @ Z / max(len(Z), 1)
+    along = C @ u
+    for axis in range(3):
+        out -= np.moveaxis(np.multiply.outer(along, C), 0, axis)
     return out
 
 

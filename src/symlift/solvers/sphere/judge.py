@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 from symlift.core.harmonics import degree_blocks, degrees_of
 from symlift.core.model import LiftedModel
-from symlift.solvers.sphere.invariants import Invariants, invariants, third_moment
+from symlift.solvers.sphere.invariants import Invariants, invariants, moment_with, third_moment
 from symlift.solvers.sphere.runs import best_runs, run_sizes
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "judged",
     "multiplicities",
     "needed_share",
+    "standing_out",
 ]
 
 #: disjoint folds of held-out rows
@@ -66,6 +67,12 @@ class Judged:
 def fold_moments(Z: NDArray, folds: int = FOLDS) -> list[NDArray[np.float64]]:
     """Third moments of disjoint folds of rows (n, d), each a stretch of rows."""
     return [third_moment(part) for part in np.array_split(Z, folds)]
+
+
+def standing_out(moments: Sequence[NDArray]) -> float:
+    """Standard errors by which moments of disjoint folds of rows stand out of sampling noise."""
+    value, error = _reproduced(moments, np.ones(moments[0].shape, dtype=bool))
+    return value / error
 
 
 def judged(moments: Sequence[NDArray], part: Invariants) -> Judged:
@@ -107,12 +114,19 @@ def needed_share(control: float) -> float:
 
 
 def judge_rows(model: LiftedModel, X: NDArray) -> Judged:
-    """The verdict of rows X (n, d) on a model on a sphere."""
+    """The verdict of rows X (n, d) on a model on a sphere: by third moments, or by fourth ones with
+    the mean of the field where those vanish and these do not.
+    """
     part = invariants(math.isqrt(model.group.dimension) - 1)
     Z = (np.asarray(X, dtype=np.float64) - model.mean) @ np.asarray(model.E, dtype=np.float64).T
     for block in degree_blocks(part.degree):
         Z[:, block] /= max(float(np.sqrt(np.square(Z[:, block]).mean())), 1e-300)
-    return judged(fold_moments(Z), part)
+    third = judged(fold_moments(Z), part)
+    if third.z >= SIGMAS:
+        return third
+    mean = np.eye(Z.shape[1])[0]
+    fourth = judged([moment_with(fold, mean) for fold in np.array_split(Z, FOLDS)], part)
+    return fourth if fourth.z >= SIGMAS else third
 
 
 def multiplicities(covariance: NDArray, rows: float, degree: int) -> bool:

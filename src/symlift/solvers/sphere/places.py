@@ -22,7 +22,6 @@ from symlift.search.triage import Triage, triage
 from symlift.solvers.contract import Evidence, Placement, Progress, Solution, Stage, Trace
 from symlift.solvers.sphere.angles import (
     NEAR,
-    axes_by_kernel,
     by_kernel,
     by_paths,
     great_circles,
@@ -35,16 +34,19 @@ from symlift.solvers.sphere.angles import (
     spherical_scaling,
     without_first_component,
 )
+from symlift.solvers.sphere.axes import axes_by_kernel
 from symlift.solvers.sphere.moments import MOST, FieldMoments, by_moments, clipped, moments_of
 from symlift.statistics.correlations import correlations
 
 __all__ = [
     "SpherePlaces",
+    "agreement_of_ways",
     "along_paths",
     "angle_classes",
     "axes_places",
     "beyond_circles",
     "field_degree",
+    "leaves_out_sources",
     "places_of",
     "solve_places",
     "sphere_places",
@@ -61,9 +63,8 @@ _BY_MOMENTS = "moments"
 # ways to see who is near under far sources, which reach all columns
 _UNDER_SOURCES = {"profiles over": profiles_of, "rest over": without_first_component}
 _AND = " and "
-# random starts of axes, and those that go on: of 12 on 64 directions of diffusion, one ended at the
-# best places
-_AXES_STARTS = (80, 8)
+# agreement of two ways that is enough: 157 magnetometers 0.91, ten factors 0.58 at most
+_WAYS = 0.8
 # columns next to a column where places are spread over a surface: the mean of any triangulation
 _NEXT = 6
 
@@ -73,7 +74,8 @@ Pair = tuple[FieldMoments, FieldMoments]
 @dataclass(frozen=True, eq=False)
 class SpherePlaces:
     """Unit vectors u (d, 3) of columns; ``agreement`` with those that other rows give; what their
-    angles explain on held-out rows; whether a great circle explains as much; ``by``: the descent.
+    angles explain on held-out rows; whether a great circle explains as much; ``by``: the descent;
+    ``ways``: the agreement of two ways under far sources.
     """
 
     u: NDArray[np.float64]
@@ -81,13 +83,18 @@ class SpherePlaces:
     scores: BothScores
     circle: bool
     by: str
+    ways: float = 0.0
 
     def believed(self, settings: PlaceSettings) -> bool:
         """Whether two parts of the rows give the same places, angles explain enough of what is
         real, and columns fill more than a circle.
+
+        Far sources are no function of angles: where places leave them out, it is also enough that
+        two ways to do so agree.
         """
         judge = settings.judge
         enough = judge.explains_enough(self.scores.all.share)
+        enough = enough or (leaves_out_sources(self.by) and self.ways > _WAYS)
         return judge.finds_again(self.agreement) and enough and not self.circle
 
 
@@ -182,7 +189,8 @@ def sphere_places(
         scored[best] = both_scores(halves, own, distance_classes(here[best]))
     u = here[best]
     circle = beyond_circles(halves, u) < settings.judge.errors
-    return SpherePlaces(u, both[best], scored[best], circle, best)
+    ways = agreement_of_ways(here, other)
+    return SpherePlaces(u, both[best], scored[best], circle, best, ways)
 
 
 def _predict_more(
@@ -220,12 +228,37 @@ def _mean(several: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-300))
 
 
+def leaves_out_sources(by: str) -> bool:
+    """Whether places were found from what far sources leave, by the name of the way."""
+    return any(kind in by for kind in _UNDER_SOURCES)
+
+
+def agreement_of_ways(
+    here: dict[str, NDArray[np.float64]], other: dict[str, NDArray[np.float64]]
+) -> float:
+    """How well the two ways that leave far sources out agree at best, over numbers of near columns,
+    each with one part of the rows, of two (`places_of`); 0 if either gives no places.
+
+    Where columns lie on no surface, each way puts them elsewhere.
+    """
+    one, two = (
+        [name for name in here if name.startswith(kind) and name in other]
+        for kind in _UNDER_SOURCES
+    )
+    pairs = (
+        (same_places(here[a], other[b]) + same_places(here[b], other[a])) / 2
+        for a in one
+        for b in two
+    )
+    return max(pairs, default=0.0)
+
+
 def axes_places(halves: Halves, settings: PlaceSettings) -> SpherePlaces | None:
     """The same for axes, by all correlations."""
     c, c_held = halves.correlations
     if len(c) < FEWEST:
         return None
-    u, other = (axes_by_kernel(one, KERNEL, *_AXES_STARTS) for one in (c, c_held))
+    u, other = (axes_by_kernel(one, KERNEL) for one in (c, c_held))
     scores = both_scores(halves, np.arange(len(u)), angle_classes(u, True))
     circle = beyond_circles(halves, u, True) < settings.judge.errors
     return SpherePlaces(u, same_axes(u, other), scores, circle, "axes")
