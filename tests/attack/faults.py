@@ -208,7 +208,7 @@ def attack(name: str, made: Path, step: int) -> int:
                 check_nothing_lost(name, here, made)
             again = work
             if name == "recover" and (here / "run" / "run.json").exists():
-                again = command("recover", "x.npy", "--out", "run", "--resume")
+                again = command("recover", "x.npy", "--out", "run", "--resume", "--no-report")
             done, said = forked(here, again, lambda: None)
             assert done == 0, f"{where}; and then exit {done}: {said[-2000:]}"
             check_nothing_lost(name, here, made)

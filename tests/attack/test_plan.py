@@ -133,6 +133,15 @@ def test_what_is_said_of_places_without_a_grid_can_help(domain: Any) -> None:
     assert plan_domain(1_000, 1_000, domain, mixing="shuffled").say(free=4 * GB) == ""
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "measured"), [(20_000, 100, 78), (80_000, 100, 78), (4_000, 1_000, 145)]
+)
+def test_rings_take_rows_and_not_pairs(rows: int, columns: int, measured: float) -> None:
+    """20,000 rows are used, and no columns are placed: 1,000 columns were planned as 396 MB."""
+    plan = plan_fit(rows, columns, 30, "ring")
+    assert measured / 1.5 < plan.memory / 2**20 < measured * 1.5
+
+
 def test_a_map_of_the_field_is_made_piece_by_piece() -> None:
     """Weights of 4,000 points took 691 MB at once, those of a map of 200x200 7 GB."""
     rng = np.random.default_rng(0)
