@@ -274,14 +274,14 @@ def test_noise_on_a_long_line_takes_what_its_size_explains(rows: Path) -> None:
 
 def test_a_million_columns_are_refused_at_once(rows: Path) -> None:
     np.save(rows / "wide.npy", np.random.default_rng(0).normal(size=(10, 1_000_000)).astype("f4"))
-    before, start = everything(rows), time.perf_counter()
+    before, start = everything(rows), time.process_time()
     code, out, err = run_command("recover", "wide.npy", "--out", "run")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "1,000,000 columns take about" in err
     assert "where each row is a channel, give --transpose" in err
     assert "--resume" not in err
     assert everything(rows) == before
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def group(folder: Path, limit: object, used: int, cached: int = 0) -> None:
