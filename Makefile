@@ -104,8 +104,8 @@ release-check:
 check-records: $(READY)
 	$(BIN)/python benchmarks/fast_solver.py check
 
-# every loader with spoiled files for SECONDS in all (tests/attack/test_fuzz_loaders.py says how to add one), every reader with
-# thousands of examples
+# every loader with spoiled files for SECONDS in all (tests/attack/test_fuzz_loaders.py says how to add one), every reader of data
+# files for as long again, and texts of 10 MB
 SECONDS ?= 600
 fuzz: $(READY)
 	SYMLIFT_FUZZ_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m fuzz tests/attack

@@ -4,7 +4,7 @@
 columns, each in a process of its own: the largest resident memory beyond that after the imports.
 Pages of the file count while they are mapped.
 
-With ``plan``, nineteen shapes of arrays in memory, or those that are named: the peak that is
+With ``plan``, twenty-one shapes of arrays in memory, or those that are named: the peak that is
 predicted before the fit begins, and the one that is measured.
 """
 
@@ -55,6 +55,8 @@ DOMAINS: dict[str, tuple[int, int, str, str]] = {
     "1,200 x 300 behind a mixing of a sphere": (1_200, 300, "sphere", "linear"),
     "1,000 x 900, scattered": (1_000, 900, "scattered", "shuffled"),
     "500 x 600 in ten parts": (500, 600, "parts", "auto"),
+    "20,000 x 100 on a ring": (20_000, 100, "ring", "auto"),
+    "4,000 x 1,000 on a ring": (4_000, 1_000, "ring", "auto"),
 }
 
 CASES: dict[str, dict[str, Any]] = {
@@ -75,13 +77,15 @@ def peak():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 from symlift import LatentDomains, Sphere
-import symlift.solvers.sphere.pipeline
+import symlift.solvers.sphere.pipeline, symlift.solvers.ring.pipeline
 grid, mixing, mapped = json.loads(sys.argv[2])
 X = np.load(sys.argv[1], mmap_mode="r" if mapped else None)
 warnings.simplefilter("ignore")
 before, start = peak(), time.perf_counter()
 if grid == "parts":
     est = LatentDomains(mixing=mixing, random_state=0).fit(X).domains_[0]
+elif grid == "ring":
+    est = LatentDomain((30,), periodic=True, solver="ring", random_state=0).fit(X)
 else:
     # of a mixing, the lowest degree: its third moments are those of all columns anyway
     of = Sphere(2) if (grid, mixing) == ("sphere", "linear") else grid
@@ -157,11 +161,17 @@ def overlapping(rows: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 def of_domain(rows: int, columns: int, domain: str, mixing: str) -> NDArray[np.float32]:
     """Shuffled rows of a field on a sphere, between grid points, or on lines that know nothing of
-    each other; of a mixing, rows without any order, which nothing ends early.
+    each other; of a mixing, rows without any order, which nothing ends early; columns tuned to a
+    ring.
     """
+    from symlift.datasets import ring_population
+
     rng = np.random.default_rng(0)
     if mixing == "linear":
         return rng.exponential(size=(rows, columns)).astype(np.float32)
+    if domain == "ring":
+        tuned = ring_population(rows, columns, rate=8.0, movement=0.0, random_state=0).X
+        return (tuned + rng.normal(size=tuned.shape)).astype(np.float32)
     if domain == "sphere":
         u, bumps = (rng.normal(size=(size, 3)) for size in (columns, 300))
         u, bumps = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (u, bumps))
@@ -180,10 +190,12 @@ def of_domain(rows: int, columns: int, domain: str, mixing: str) -> NDArray[np.f
 def plan_of(rows: int, columns: int, domain: str, mixing: str) -> Any:
     """What is said before such a fit begins."""
     from symlift import Scattered, Sphere
-    from symlift.solvers.plan import plan_domain, plan_parts
+    from symlift.solvers.plan import plan_domain, plan_fit, plan_parts
 
     if domain == "parts":
         return plan_parts(rows, columns)
+    if domain == "ring":
+        return plan_fit(rows, columns, 30, "ring")
     # as in the child
     of = Scattered() if domain == "scattered" else Sphere(2 if mixing == "linear" else None)
     return plan_domain(rows, columns, of, mixing=mixing)

@@ -254,10 +254,11 @@ class LiftsRows(TransformerMixin):
         from symlift.statistics.selection import held_out_in_window
 
         check_is_fitted(self)
-        rows = np.asarray(self._rows(X), dtype=np.float64)
+        rows = self._rows(X)
         check_moments(rows, self._names)
         if isinstance(self.grid_, Sphere):
-            return judge_rows(self.model_, rows).share
+            return judge_rows(self.model_, np.asarray(rows, dtype=np.float64)).share
+        # in double precision only what a window of the grid uses: of many columns, few
         return -held_out_in_window(
             self.model_.map, rows, self.model_.lattice, self.n_channels_
         ).value()

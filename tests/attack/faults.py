@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import functools
+import io
 import os
 import shutil
 import signal
@@ -18,12 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import typer
 
-# what commands import only when they need it, once for all children
-import symlift.report
-import symlift.solvers.random  # noqa: F401
 from symlift import load
-from symlift.cli import main
+from symlift.cli import app, main
 from symlift.datasets import gsn
 from symlift.runs.readers import read
 from symlift_paper.registry import read_experiments
@@ -162,10 +162,31 @@ def prepare(made: Path) -> None:
     shutil.copytree("seed0", "model", ignore=shutil.ignore_patterns("run.json", "placement.csv"))
 
 
+def warm_up(name: str, made: Path) -> None:
+    """Import what a work imports only when it needs it, once for all children."""
+    # typer builds the whole tree of commands anew for each call
+    sys.modules["symlift.cli.app"].app = typer.main.get_command(app)  # type: ignore[attr-defined]
+    if name == "training":  # what torch has once started does not survive a fork
+        import torch._dynamo  # noqa: F401 - as its optimizers do
+
+        import symlift.diagnosis.examine
+        import symlift.solvers.neural.training  # noqa: F401
+
+        return
+    here = made.parent / "here"
+    shutil.copytree(made, here, dirs_exist_ok=True)
+    os.chdir(here)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        WORKS[name]()
+    os.chdir(made)
+    shutil.rmtree(here)
+
+
 def attack(name: str, made: Path, step: int) -> int:
     """Inject faults into every ``step``-th change of a work, and return how many there were."""
     shim, work, count = ctypes.CDLL(None), WORKS[name], 0
     here = made.parent / "here"
+    warm_up(name, made)
     last = changes_of(work, made)
     for kind, number in KINDS.items():
         for k in range(1, last + 1, step):
@@ -187,7 +208,7 @@ def attack(name: str, made: Path, step: int) -> int:
                 check_nothing_lost(name, here, made)
             again = work
             if name == "recover" and (here / "run" / "run.json").exists():
-                again = command("recover", "x.npy", "--out", "run", "--resume")
+                again = command("recover", "x.npy", "--out", "run", "--resume", "--no-report")
             done, said = forked(here, again, lambda: None)
             assert done == 0, f"{where}; and then exit {done}: {said[-2000:]}"
             check_nothing_lost(name, here, made)

@@ -11,6 +11,7 @@ import shutil
 import time
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,9 @@ from symlift.runs.readers import ReadOptions, read_table
 from symlift.runs.readers.gaps import without_gaps
 
 pytestmark = pytest.mark.fuzz
-# a few dozen examples of each in `make test`, the same ones each time; `make fuzz` gives a time,
-# and gets others
+# a few dozen examples of each in `make test`, the same ones each time; `make fuzz` gives a time for
+# all of them together, and gets others
 SECONDS = float(os.environ.get("SYMLIFT_FUZZ_SECONDS", "0"))
-EXAMPLES = settings(
-    max_examples=max(25, int(12 * SECONDS)), derandomize=SECONDS == 0, deadline=None
-)
 
 MANY = np.zeros((2_000, 4))
 
@@ -149,6 +147,24 @@ def mutated(draw, suffix):
     )
 
 
+def explore(check: Callable[..., None], *arguments: Any) -> None:
+    """Give examples to ``check`` until its share of the time is over."""
+    end = time.monotonic() + SECONDS / (len(SEEDS) + 5)  # and the tests below
+    examples = settings(max_examples=200 if SECONDS else 25, derandomize=not SECONDS, deadline=None)
+    run = examples(check)
+    run(*arguments)
+    while time.monotonic() < end:
+        run(*arguments)
+
+
+def for_a_while(check: Callable[..., None]) -> Callable[[Any], None]:
+    def test(tmp_path_factory: Any) -> None:
+        explore(check, tmp_path_factory)
+
+    test.__name__, test.__doc__ = check.__name__, check.__doc__
+    return test
+
+
 def read_or_refuse(path: Path, options: ReadOptions) -> None:
     try:
         with bounded():
@@ -167,7 +183,6 @@ def read_or_refuse(path: Path, options: ReadOptions) -> None:
 def test_fuzzed_files_are_read_or_refused(tmp_path_factory, suffix):
     folder = tmp_path_factory.mktemp("fuzz")
 
-    @EXAMPLES
     @given(mutated(suffix))
     def check(file):
         content, options = file
@@ -176,10 +191,10 @@ def test_fuzzed_files_are_read_or_refused(tmp_path_factory, suffix):
         path.write_bytes(content)
         read_or_refuse(path, options)
 
-    check()
+    explore(check)
 
 
-@EXAMPLES
+@for_a_while
 @given(st.data())
 def test_inside_of_what_is_compressed(tmp_path_factory, data):
     """Checksums keep random changes from reaching what is inside: here they are made before
@@ -199,7 +214,7 @@ SHEET = [b'<row r="1048576">', b'<c r="XFD1048576"><v>1</v></c>', b"</row>", b"<
          b'<dimension ref="A1:XFD1048576"/>', b'r="999999999"', b"<!DOCTYPE a ["]  # fmt: skip
 
 
-@EXAMPLES
+@for_a_while
 @given(st.data())
 def test_inside_of_a_workbook(tmp_path_factory, data):
     """The same for the parts of a workbook: sheet, list of sheets, texts."""
@@ -220,7 +235,7 @@ def test_inside_of_a_workbook(tmp_path_factory, data):
     read_or_refuse(path, ReadOptions())
 
 
-@EXAMPLES
+@for_a_while
 @given(st.data(), st.sampled_from(["zlib", "bz2", "lz4", "zstd", "blosc", "gzip"]))
 def test_chunks_of_zarr(tmp_path_factory, data, codec):
     """Chunks, and what unpacks them."""
@@ -289,7 +304,7 @@ VALUES = (
 )
 
 
-@EXAMPLES
+@for_a_while
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -343,7 +358,7 @@ TEXTS = st.lists(
 )
 
 
-@EXAMPLES
+@for_a_while
 @given(
     TEXTS,
     st.sampled_from([",", ";", "\t", " ", "|"]),

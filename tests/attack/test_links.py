@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from commands import everything, run_command
 
-from symlift._parts_file import MAPS_FILE, PARTS, PARTS_FILE
+from symlift._parts_file import MAPS_FILE, PART_FILES, PARTS, PARTS_FILE
 from symlift.datasets import gsn
 from symlift.errors import InputError
 from symlift.runs.folder import LOCK, NEXT, OUTPUTS, SWAP, TRAINING
@@ -121,7 +121,10 @@ def of_parts(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
-_OF_PARTS = (PARTS, PARTS_FILE, MAPS_FILE, f"{PARTS}/000", f"{PARTS}/001/model.json")
+_OF_PARTS = (
+    *(PARTS, PARTS_FILE, MAPS_FILE, f"{PARTS}/000"),
+    *(f"{PARTS}/001/{name}" for name in (*PART_FILES, ".report.html.abc", "mine")),
+)
 _AGAIN = ("--parts", "2", "--no-check", "--no-report", "--overwrite")
 
 

@@ -357,6 +357,9 @@ def _read(path: Path) -> Any:
         from symlift.ephys import read_kilosort
 
         return read_kilosort(path)
+    from symlift.ephys.saved import check_saved
+
+    check_saved(path)
     from spikeinterface.core import load
 
     tries: list[Callable[[], Any]] = [lambda: load(path)]

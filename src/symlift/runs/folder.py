@@ -136,7 +136,10 @@ def settled(folder: Path) -> None:
         ):
             return  # neither a run nor a model
         if not any(
-            _is_temporary(entry) for entry in folder.iterdir() if entry.name.startswith(".")
+            _is_temporary(entry)
+            for place in _places(folder)
+            for entry in place.iterdir()
+            if entry.name.startswith(".")
         ):
             return
         with locked(folder):
@@ -145,13 +148,17 @@ def settled(folder: Path) -> None:
         return  # writing will fail as well, and says where
 
 
+def _places(run: Path) -> list[Path]:
+    """Return the folder of a run and those of its parts."""
+    inside = (run / PARTS).iterdir() if is_plain_folder(run / PARTS) else ()
+    return [run, *sorted(path for path in inside if path.name.isdecimal())]
+
+
 def _refuse_links(folder: Path) -> None:
     """Refuse links under the names that a run folder can have, and anywhere in its folders."""
     refuse_links(folder, (RECORD, *OUTPUTS, LOCK, NEXT, SWAP, TRAINING, PARTS))
     folders = [folder / name for name in (NEXT, SWAP, TRAINING, PARTS)]
-    if is_plain_folder(folder / PARTS):
-        folders += (folder / PARTS).glob("[0-9][0-9][0-9]")
-    for path in folders:
+    for path in folders + _places(folder)[1:]:
         if os.path.lexists(path) and not is_plain_folder(path):
             raise NotPlainError(f"{path} is a file, where a run has a folder: remove it")
 
@@ -183,13 +190,15 @@ def _is_temporary(path: Path) -> bool:
 
 def _settle(folder: Path) -> None:
     """With the lock held: remove temporary files and finish a swap that was interrupted."""
-    for place in (folder, folder / NEXT, folder / SWAP):
-        sweep(place)
-        sweep(place / TRAINING)
-        for entry in place.iterdir() if place.is_dir() else ():
-            # nobody else makes a run here, whatever the name says of its maker: the lock is ours
-            if entry.name not in (LOCK, NEXT, SWAP) and _is_temporary(entry):
-                remove_left(entry, alone=True)
+    for run in (folder, folder / NEXT, folder / SWAP):
+        sweep(run / TRAINING)
+        for place in _places(run) if run.is_dir() else ():
+            sweep(place)
+            for entry in place.iterdir():
+                # nobody else makes a run here, whatever the name says of its maker: the lock is
+                # ours
+                if entry.name not in (LOCK, NEXT, SWAP) and _is_temporary(entry):
+                    remove_left(entry, alone=True)
     if (folder / SWAP).is_dir() or _is_whole(folder):
         _swap_in(folder)
     elif (folder / NEXT).is_dir() and not (folder / NEXT / RECORD).is_file():

@@ -167,6 +167,10 @@ def plan_fit(
     >>> plan_fit(20_000, 225, 225, mixing="shuffled").say(free=4 << 30)
     ''
     """
+    if solver == "ring":
+        memory, seconds = _ringing(rows, columns)
+        memory += width * sample_size(rows, columns)
+        return Plan(columns, columns, memory, memory, seconds, False)
     many = columns > DEFAULT.place.dense
     proposes = points is None and many
     points = columns if points is None else points
@@ -265,6 +269,14 @@ def _placing(rows: int, d: int, points: int, gaps: bool) -> tuple[int, float]:
         return _BASE + memory, 0.5 + 3e-7 * r * d + 3e-8 * d**3 + 1.5e-6 * far
     memory = scores + _WINDOW + int(9.1 * _MATRIX * d**2) + 12 * far
     return _BASE + memory, 2 + 3e-7 * r * d + 4e-10 * d**3 + 2e-8 * far
+
+
+def _ringing(rows: int, d: int) -> tuple[int, float]:
+    """Rows, their roots and their components; states that each row may be in; covariances."""
+    from symlift.solvers.ring.pipeline import MOST_ROWS  # only where it is used next
+
+    r = min(rows, MOST_ROWS)
+    return _BASE + 750 * r + 3 * _MATRIX * r * d + 4 * _MATRIX * d**2, 3 + 1.2e-6 * r * d
 
 
 def _unmixing(rows: int, d: int, points: int) -> tuple[int, float]:

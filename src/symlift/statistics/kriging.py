@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 
 from symlift.core.domain import Domain
 from symlift.core.grid import Grid
+from symlift.core.rows import row_batches
 from symlift.core.sphere import Sphere
 from symlift.errors import InputError
 
@@ -96,7 +97,21 @@ def weights_from(
     ``scale`` (k,): standard deviations of the columns. ``period`` (P,): lengths of the axes that
     close, 0 for the others.
     """
+    # displacements from all columns, and Gaussians of all pairs of near ones: a map of the field
+    # has so many points that they do not fit into memory together
+    width = at.size + AROUND**2 * _WIDTHS
+    parts = [*row_batches(len(points), width)] or [slice(0)]
+    found = [_weights_at(correlation, at, points[part], scale, period) for part in parts]
+    return Weights(
+        np.concatenate([one.near for one in found]),
+        np.concatenate([one.weight for one in found]),
+        np.concatenate([one.error for one in found]),
+    )
 
+
+def _weights_at(
+    correlation: Correlation, at: NDArray, points: NDArray, scale: NDArray, period: NDArray
+) -> Weights:
     def apart(a: NDArray, b: NDArray) -> NDArray:
         """Displacements, the short way round on axes that close."""
         delta = b - a

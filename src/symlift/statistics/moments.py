@@ -84,21 +84,24 @@ def stationarity(Y: NDArray, lags: Stationary, folds: int = 8) -> NDArray[np.flo
     K = max(2, min(folds, len(Z) // 2))
     # views, so that the product of a fold with itself takes half the operations
     z, q = np.array_split(Z, K), np.array_split(Q, K)
-    covariance = np.zeros((Z.shape[1], Z.shape[1]))
-    distance, size = np.zeros(3), np.zeros(3)
+    N = Z.shape[1]
+    covariance, total = np.zeros((N, N)), np.empty((2, N, N))
+    sizes, distances = np.zeros(3), np.zeros(3)
     for order, (left, right) in enumerate(((z, z), (q, z), (q, q))):
-        moments = np.stack([a.T @ b / len(a) for a, b in zip(left, right, strict=True)])
-        if order == 0:
-            covariance = np.tensordot([len(fold) / len(Z) for fold in z], moments, 1)
-        residuals = np.stack([M - lags.project(M) for M in moments])
-        distance[order] = _squared_norm_of_mean(residuals)
-        size[order] = _squared_norm_of_mean(moments)
+        total[:], squares = 0.0, np.zeros(2)
+        for a, b in zip(left, right, strict=True):  # summed, since all of them are large
+            moments = a.T @ b
+            moments /= len(a)
+            if order == 0:
+                covariance += len(a) / len(Z) * moments
+            for i, part in enumerate((moments, moments - lags.project(moments))):
+                total[i] += part
+                squares[i] += np.vdot(part, part)
+        # ‖E M‖² from independent estimates of M, without the bias that their noise would add
+        sizes[order], distances[order] = (
+            (np.vdot(whole, whole) - own) / (K * (K - 1))
+            for whole, own in zip(total, squares, strict=True)
+        )
     quartic = float(np.sum(np.square(np.square(covariance))))
-    sizes = moment_sizes(max(size[0], 0.0), max(size[2], 0.0), quartic)
-    return distance / np.maximum(sizes, 1e-300)
-
-
-def _squared_norm_of_mean(parts: NDArray) -> float:
-    """‖E M‖² from independent estimates of M, without the bias that their noise would add."""
-    K = len(parts)
-    return float((np.sum(parts.sum(axis=0) ** 2) - np.sum(parts**2)) / (K * (K - 1)))
+    relative_to = moment_sizes(max(sizes[0], 0.0), max(sizes[2], 0.0), quartic)
+    return distances / np.maximum(relative_to, 1e-300)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +20,7 @@ from symlift.storage.bounds import check_size
 from symlift.storage.numpy_files import NpyHeader
 from symlift.storage.plain_files import is_plain_file, is_plain_folder
 
-__all__ = ["read_npy", "read_npz", "read_zarr"]
+__all__ = ["check_zarr", "read_npy", "read_npz", "read_zarr"]
 
 _CODECS = frozenset(
     [
@@ -85,8 +85,8 @@ def read_npz(path: Path, options: ReadOptions) -> Sheet:
 
 
 def read_zarr(path: Path, options: ReadOptions) -> Sheet:
-    _check_contained(path)
-    _check_codecs(path)
+    for _ in check_zarr(path):
+        pass
     zarr = extra("zarr", path)
     store = zarr.open(str(path), mode="r")
     if not hasattr(store, "shape"):
@@ -125,25 +125,25 @@ def _check_chunks(path: Path) -> None:
                 check_packed(path, packer, entry.read_bytes(), declared)
 
 
-def _check_contained(path: Path) -> None:
-    """Refuse what would lead out of the folder, or is no file: a link in it, a pipe."""
+def check_zarr(path: Path, codecs: Collection[str] | None = _CODECS) -> Iterator[Any]:
+    """Yield each piece of a folder's metadata; refuse what leads out of it, and pickles.
+
+    A codec named in the metadata is run by the library: only those of ``codecs``; any if None.
+    """
     for entry in path.rglob("*"):
+        # what would lead out of the folder, or is no file: a link in it, a pipe
         if not (is_plain_file(entry) or is_plain_folder(entry)):
             raise InputError(
                 f"{path} holds {entry.relative_to(path)}, a link or a pipe, which is not followed:"
                 " copy the array with what it holds"
             )
-
-
-def _check_codecs(path: Path) -> None:
-    """A codec named in the metadata is run by the library: only those that are known, and never
-    pickle.
-    """
-    for entry in path.rglob("*"):
-        if entry.name not in (".zarray", ".zgroup", ".zmetadata", "zarr.json"):
+        if entry.name not in (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json"):
             continue
         check_size(entry, 20 * entry.stat().st_size)
         meta = json.loads(entry.read_text(encoding="utf-8"))
+        yield meta
+        if entry.name == ".zattrs":  # the user's own
+            continue
         # a separator goes into the names of files: "/../" would leave the folder
         if any(mark not in (".", "/") for mark in _separators(meta)):
             raise InputError(
@@ -156,7 +156,7 @@ def _check_codecs(path: Path) -> None:
                     f"{path} is stored with pickle, which is never loaded: save a plain array of"
                     " numbers"
                 )
-            if codec not in _CODECS:
+            if codecs is not None and codec not in codecs:
                 raise InputError(
                     f"{path} is stored with {codec[:40]!r}, which is not read: save a plain array"
                     " of numbers"

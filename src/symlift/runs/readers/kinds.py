@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 import sys
 import tempfile
@@ -55,8 +56,9 @@ def local_file(path: Path) -> Iterator[Path]:
             shutil.copyfileobj(sys.stdin.buffer, file)
         with raw.open("rb") as file:
             kind = (kind_by_start(file.read(64)) or (".csv",))[0]
-        if kind == ".npz" and b"xl/workbook.xml" in raw.read_bytes():
-            kind = ".xlsx"
+            if kind == ".npz":  # both are archives, which may be large
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+                    kind = ".npz" if pages.find(b"xl/workbook.xml") < 0 else ".xlsx"
         named = raw.rename(raw.with_name(f"stdin{kind}"))
         try:
             yield named

@@ -61,9 +61,10 @@ from symlift.solvers.ring.read_out import read_out
 from symlift.solvers.ring.search import informative_rank, search_planes, stabilise, whitened
 from symlift.solvers.ring.torus import MODES, follow_torus
 
-__all__ = ["solve"]
+__all__ = ["MOST_ROWS", "solve"]
 
-_ROWS = 20_000
+#: rows that are used; of more, a random sample
+MOST_ROWS = 20_000
 # how far a torus must be ahead of the next best domain on held-out rows, as a share of its
 # likelihood
 _LEAST_LEAD = 0.05
@@ -88,7 +89,7 @@ def solve(
             f"X has {d} columns that vary: {kind} needs at least {4 * grid.ndim} to stand out from"
             " noise"
         )
-    chosen = np.sort(rng.choice(n, _ROWS, replace=False)) if n > _ROWS else np.arange(n)
+    chosen = np.sort(rng.choice(n, MOST_ROWS, replace=False)) if n > MOST_ROWS else np.arange(n)
     rows = np.asarray(X[chosen], dtype=np.float64)
     Z = stabilise(rows)
     if of_one_direction(rows) or of_one_direction(Z):
