@@ -70,13 +70,23 @@ def traces_of(probe: Any, seed: int) -> tuple[NDArray[np.float32], NDArray[np.in
     )
     traces = np.array(recording.get_traces(), dtype=np.float32)
     rng = np.random.default_rng(1000 + seed)
-    bad = rng.permutation(d)[: round(0.1 * d) + round(0.05 * d)]
-    dead, noisy = bad[: round(0.1 * d)], bad[round(0.1 * d) :]
+    dead, noisy = dead_and_noisy(d, rng)
     for number, channel in enumerate(dead):
         traces[:, channel] = 0 if number % 2 else rng.normal(0, USUAL, len(traces))
     for channel in noisy:
         traces[:, channel] += rng.normal(0, 10 * USUAL, len(traces)).astype(np.float32)
     return traces, np.sort(dead)
+
+
+def dead_and_noisy(d: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A tenth of the channels, and a twentieth."""
+    bad = rng.permutation(d)[: round(0.1 * d) + round(0.05 * d)]
+    return bad[: round(0.1 * d)], bad[round(0.1 * d) :]
+
+
+def dead_of(d: int, seed: int) -> NDArray[np.int64]:
+    """The dead channels of `traces_of`."""
+    return np.sort(dead_and_noisy(d, np.random.default_rng(1000 + seed))[0])
 
 
 def low_passed(traces: NDArray[np.float32]) -> NDArray[np.float32]:

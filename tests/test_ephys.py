@@ -8,8 +8,11 @@ import copy
 import importlib.util
 import json
 import re
+import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,8 @@ from symlift.ephys.wiring import (
     match_contacts,
     read_channels,
 )
+from symlift.maps.faults import Fault, faults_of
+from symlift.maps.judge import judge_map
 from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
@@ -707,6 +712,45 @@ def test_windows_say_when_the_map_changed(small):
     assert check.changed.sentences == ("channels ch8 to ch15 are in reverse order",)
     with pytest.raises(InputError, match="5 s or more"):
         check_probe(recording, windows="3 parsecs")
+
+
+def test_a_window_that_leaves_something_open_does_not_hide_a_wrong_one(small, monkeypatch):
+    def check(wrong: bool, sure: float) -> ProbeCheck:
+        return ProbeCheck(not wrong and sure > 0.5, (("a", "b"),) * wrong, (), (), (), sure)
+
+    found = [check(False, 0.2), check(True, 0.9)]
+    monkeypatch.setattr("symlift.ephys.probes.read_channels", lambda *_: None)
+    monkeypatch.setattr("symlift.ephys.probes.judge_channels", lambda *_, **__: None)
+    remaining = iter(found)
+    monkeypatch.setattr("symlift.ephys.probes._check_of", lambda *_: next(remaining))
+    recording = recorded(small)
+    half = len(recording.traces) / recording.sampling_frequency / 2
+    result = check_probe(recording, windows=half)
+    assert [one.verdict.value for one in result.windows] == ["uncertain", "wrong"]
+    assert result.swapped == (("a", "b"),)
+    assert result.verdict is MapVerdict.WRONG
+
+
+def test_faults_of_a_large_probe_are_not_kept_all_at_once(monkeypatch):
+    """There are hundreds of thousands for 384 channels: only what is looked at closely is kept."""
+    points = np.stack(np.meshgrid(np.arange(2.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    alive: set[int] = set()
+    most = 0
+
+    def watched(*arguments: Any) -> Iterator[Fault]:
+        nonlocal most
+        for fault in faults_of(*arguments):
+            weakref.finalize(fault, alive.discard, id(fault))
+            alive.add(id(fault))
+            most = max(most, len(alive))
+            yield fault
+
+    monkeypatch.setattr("symlift.maps.judge.faults_of", watched)
+    alike = np.exp(-cdist(points, points))
+    criterion = SimpleNamespace(alike=alike, living=np.arange(40), cost=lambda *_, **__: 0.0)
+    judged = judge_map(criterion, points)
+    assert judged.looked_at > 1_000
+    assert most < 100
 
 
 def test_channels_without_spikes_are_called_that(small, channels):
