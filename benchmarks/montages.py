@@ -9,7 +9,8 @@ Thirty single swaps of channels farther apart than two are on average, thirty of
 not neighbours, two banks of eight exchanged, labels shifted by one, the bank in reverse order; the
 true montage, on ten parts of the recording or ten simulated ones; and a cap turned and mirrored,
 with two anchors. Where MNE is installed, true montages on the sites of its biosemi64 as well, with
-noise of a quarter, a tenth and a thirtieth. What a row is worth was set on seeds 0 to 2 of the caps.
+noise of a quarter, a tenth and a thirtieth. What a row is worth was set on seeds 0 to 2 of the
+caps.
 """
 
 from __future__ import annotations
