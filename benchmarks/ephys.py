@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
-from _common import RESULTS, write
+from _common import RESULTS, made, write
 from symlift.ephys import check_probe, match_probe
 from symlift.ephys.wiring import Channels, read_channels
 from symlift.maps.motions import motions_of
@@ -178,6 +178,14 @@ def checked(
     }
 
 
+def measured(traces: NDArray, probe: Any, dead: NDArray, seed: int, key: str) -> dict[str, Any]:
+    """One recording, matched and checked."""
+    return made() | {
+        "match": matched(traces, probe, dead, seed),
+        "checks": [checked(traces, probe, dead, seed, swaps, key) for swaps in SWAPS],
+    }
+
+
 def known() -> dict[str, Any]:
     path = RESULTS / f"{NAME}.json"
     return json.loads(path.read_text())["cases"] if path.is_file() else {}
@@ -220,9 +228,7 @@ def main(names: list[str]) -> None:
                 if traces is None:
                     traces, dead = traces_of(probe, seed)
                 used = traces if kind == "as they are" else low_passed(traces)
-                case = {"match": matched(used, probe, dead, seed)}
-                case["checks"] = [checked(used, probe, dead, seed, swaps, key) for swaps in SWAPS]  # type: ignore[assignment]
-                cases[key] = case
+                cases[key] = case = measured(used, probe, dead, seed, key)
                 versions = {
                     package: metadata.version(package)
                     for package in ("spikeinterface", "probeinterface", "numpy", "scipy")
