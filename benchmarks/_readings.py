@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import symlift.ephys
+from symlift.ephys.channels import Channels, read_channels
 from symlift.ephys.fields import Fields
 from symlift.ephys.traces import parts_of
-from symlift.ephys.wiring import Channels, read_channels
 
 FOLDER = Path(__file__).parent / ".readings"
 SOURCES = (
@@ -35,7 +35,7 @@ SOURCES = (
     "traces",
     "waveforms",
     "whiten",
-    "wiring",
+    "channels",
 )
 
 
@@ -100,8 +100,9 @@ def _loaded(path: Path) -> Reading:
     with np.load(path) as file:
         relative, seconds = file["numbers"]
         fields = Fields(file["amplitude"], file["error"], float(relative))
-        names = ("reason", "twin", "living", "correlation")
-        return Reading(Channels(*(file[name] for name in names), fields), float(seconds))
+        reason, twin, living = file["reason"], file["twin"], file["living"]
+        channels = Channels(reason, twin, living, file["correlation"], fields)
+        return Reading(channels, float(seconds))
 
 
 def _version() -> str:

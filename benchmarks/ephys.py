@@ -32,7 +32,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from _common import RESULTS, made, write
 from symlift.ephys import check_probe, match_probe
-from symlift.ephys.wiring import Channels, read_channels
+from symlift.ephys.channels import Channels, read_channels
 from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps
 

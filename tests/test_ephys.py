@@ -33,21 +33,17 @@ from symlift.ephys import (
     read_kilosort,
 )
 from symlift.ephys.arrange import _shifted, arrange_channels, arranged, with_neighbours_anew
+from symlift.ephys.channels import Channels, read_channels
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
 from symlift.ephys.judged import judge_channels, rejudged
 from symlift.ephys.levels import correlate, levels_of
+from symlift.ephys.shanks import start_by_shanks
 from symlift.ephys.shifts import moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import beyond, unslipped
 from symlift.ephys.whiten import flat_spectrum
-from symlift.ephys.wiring import (
-    Channels,
-    Wiring,
-    contact_confidence,
-    match_contacts,
-    read_channels,
-)
+from symlift.ephys.wiring import Wiring, contact_confidence, match_contacts
 from symlift.maps.faults import Fault, faults_of
 from symlift.maps.judge import judge_map
 from symlift.maps.motions import motions_of
@@ -663,6 +659,22 @@ def test_a_match_is_not_sure_of_shanks_that_share_no_neuron():
         for k in (0, 1):
             assert said[k].startswith(f"shank {k}: confidence {each[k]:.2f} (least ")
         assert said[2].endswith(f"{wiring.confidence.min():.2f} at least")
+
+
+def test_channels_that_see_the_same_neurons_start_on_one_shank():
+    channels, points = shanks_of_twelve(7.5)
+    order = np.random.default_rng(0).permutation(24)[:-3]  # three are dead
+    c, fields = channels.correlation[np.ix_(order, order)], channels.fields.of(order)
+    slot = start_by_shanks(c, fields, points)
+    assert slot is not None
+    assert len(np.unique(slot)) == len(slot)
+    assert len(set(zip((order // 12).tolist(), (slot // 12).tolist(), strict=True))) == 2
+    # within a shank, in order: this way or the other way round
+    for shank in range(2):
+        on = order // 12 == shank
+        along = np.diff((slot[on] % 12)[np.argsort(order[on])])
+        assert (along > 0).all() or (along < 0).all()
+    assert start_by_shanks(c, fields, points[:12]) is None
 
 
 def test_shanks_that_share_no_neuron_cannot_be_told():

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.ephys.arrange import arranged, saturation
+from symlift.ephys.channels import Channels
 from symlift.ephys.check import Exchange, find_exchanges
-from symlift.ephys.wiring import Channels, Wiring, match_contacts
+from symlift.ephys.wiring import Wiring, match_contacts
 from symlift.maps.faults import Kind
 from symlift.maps.judge import NO_ANCHORS, Anchors, Judgement, judge_map, price
 from symlift.maps.whole import whole_motions

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
+from symlift.ephys.channels import Channels, read_channels
 from symlift.ephys.check import Exchange
 from symlift.ephys.claimed import (
     ClaimedMap,
@@ -23,7 +24,7 @@ from symlift.ephys.claimed import (
 from symlift.ephys.judged import FieldCriterion, JudgedMap, judge_channels, rejudged
 from symlift.ephys.results import ProbeCheck, ProbeMatch, ProbeRank, WindowCheck
 from symlift.ephys.traces import parts_of, seconds_in
-from symlift.ephys.wiring import Channels, Wiring, match_contacts, read_channels
+from symlift.ephys.wiring import Wiring, match_contacts
 from symlift.errors import InputError
 from symlift.maps.judge import NO_ANCHORS, TEMPERATURE, Anchors
 from symlift.maps.verdict import CONVINCED, MapFault, MapVerdict, named_faults
