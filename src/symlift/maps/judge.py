@@ -4,7 +4,7 @@ at the best, and what the data leave open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -117,11 +117,12 @@ def judge_map(
     layouts: Sequence[tuple[str, NDArray]] = (),
     anchors: Anchors = NO_ANCHORS,
     more: Iterable[Fault] = (),
+    fewest: int = 0,
 ) -> Judgement:
     """Faults of a map that puts columns at ``positions`` (d, P).
 
     ``layouts``: other positions (d, P) that the columns may have, by name. ``more``: other faults,
-    each looked at closely.
+    each looked at closely. ``fewest``: columns of a block at least.
     """
     d = len(positions)
     now = _Map(np.asarray(positions, dtype=np.float64), np.arange(d))
@@ -131,7 +132,7 @@ def judge_map(
     more = tuple(more)
     while True:
         group = groups_apart(now.positions) if shanks is None else shanks[now.to]
-        tried, count = _most_promising(criterion, now, group)
+        tried, count = _most_promising(criterion, now, group, fewest)
         others = [(fault, now.repaired(fault)) for fault in more]
         others += [] if repaired else [_other_layout(d, name, at) for name, at in layouts]
         looked_at += count + len(others)
@@ -219,7 +220,7 @@ def _complexity(fault: Fault) -> tuple[int, int, int]:
 
 
 def _most_promising(
-    criterion: FitsMap, now: _Map, group: NDArray[np.int64]
+    criterion: FitsMap, now: _Map, group: NDArray[np.int64], fewest: int
 ) -> tuple[list[Fault], int]:
     """Faults whose repair brings columns that are alike next to each other, and all of shanks, in
     the order in which they are listed: of two that are mirror images of each other, the first is
@@ -232,7 +233,7 @@ def _most_promising(
     np.fill_diagonal(near, 0.0)
     every = np.arange(len(S))
     gains, of_shanks = [], []
-    for k, fault in enumerate(faults_of(now.positions, group)):
+    for k, fault in enumerate(_listed(now, group, fewest)):
         to, moved = fault.to, np.flatnonzero(fault.to != every)
         change = near[to[moved]][:, to] - near[moved]
         both = change[:, moved]
@@ -244,8 +245,14 @@ def _most_promising(
     size = float(np.abs(gain).max(initial=0.0)) or 1.0
     best = np.argsort(-np.round(gain / size, 9), kind="stable")[:_SOME]
     chosen = {*best.tolist(), *of_shanks}
-    listed = enumerate(faults_of(now.positions, group))
+    listed = enumerate(_listed(now, group, fewest))
     return [fault for k, fault in listed if k in chosen], len(gains)
+
+
+def _listed(now: _Map, group: NDArray[np.int64], fewest: int) -> Iterator[Fault]:
+    for fault in faults_of(now.positions, group):
+        if min(map(len, fault.blocks)) >= fewest:
+            yield fault
 
 
 def _distinct(
