@@ -1,7 +1,7 @@
 """Blocks of channels at the wrong contacts: SpikeInterface's generator, maps that are wrong in the
 ways in which maps are, and maps that are right.
 
-    python benchmarks/block_faults.py [faults] [known] [right] [windows] [layouts]
+    python benchmarks/block_faults.py [faults] [known] [wired] [right] [windows] [layouts]
 
 Needs the extras ``ephys`` and ``paper``. Recordings as in `benchmarks/ephys.py` (60 s, as many
 units as contacts, a tenth dead, a twentieth noisy). ``faults``: three probes, three seeds; a bank
@@ -9,7 +9,7 @@ of eight mirrored, a bank of 16 shifted by one, all channels from one on shifted
 exchanged, a shank upside down (on one shank: the whole probe), rows and columns exchanged, the map
 of another layout. A repair is right if all living contacts have their true distances. ``known``:
 probes of one shank upside down, with one contact that is known, after which every living contact
-has to have its true position. Right maps:
+has to have its true position. ``wired``: four shanks, wired from nothing. Right maps:
 these recordings and those of two small probes, each with channels in three orders; ``right``:
 recordings of their own, each in an order of its own; and the minutes of ``windows`` before a
 change.
@@ -37,6 +37,7 @@ import ephys as recordings
 from _common import RESULTS, made, write
 from _readings import Reading, reading
 from symlift.ephys import check_probe, match_probe
+from symlift.ephys.judged import FieldCriterion
 
 NAME = "block_faults"
 LARGE, SMALL = ("shanks4x16", "array8x12", "neuropixels96"), ("linear32", "array8x8")
@@ -232,6 +233,42 @@ def candidates(name: str, seed: int) -> dict[str, Any]:
     return {"layouts": ranked(recording, name, given)}
 
 
+def wired(name: str, seed: int) -> dict[str, Any]:
+    """Wired from nothing: how many living channels are on the shank where they belong, and in their
+    order there, up to motions of the probe and, for the order, of a shank.
+    """
+    probe, given = read(name, seed)
+    d, shanks = probe.get_contact_count(), 4
+    size = d // shanks
+    order = np.random.default_rng(2000 + seed).permutation(d)
+    began = time.process_time()
+    shuffled = given.reordered(order)
+    with shuffled.instead():
+        match = match_probe(without_traces(probe, order), probe)
+    seconds = given.seconds + time.process_time() - began
+    channel = np.asarray(match.probe.device_channel_indices)
+    living = shuffled.channels.living
+    truth, found = order[living], np.argsort(channel)[living]
+    ways = [found, d - 1 - found]
+    on_shank = max(int((truth // size == way // size).sum()) for way in ways)
+    in_order = 0
+    for shank in range(shanks):
+        on = truth // size == shank
+        place, at = truth[on] % size, found[on] % size
+        in_order += max(int((place == at).sum()), int((place == size - 1 - at).sum()))
+    criterion = FieldCriterion(shuffled.channels, d)
+    contacts = np.asarray(probe.contact_positions)
+    return {
+        "living": len(living),
+        "on their shank": on_shank,
+        "in order there": in_order,
+        "unexplained": round(criterion.cost(contacts[np.argsort(channel)]), 1),
+        "unexplained by the truth": round(criterion.cost(contacts[order]), 1),
+        "confidence": round(float(np.median(match.confidence[living])), 3),
+        "seconds": round(seconds, 1),
+    }
+
+
 def right(name: str, seed: int) -> dict[str, Any]:
     """A right map, of channels in any order."""
     probe, given = read(name, seed)
@@ -316,6 +353,11 @@ def summary(cases: dict[str, Any]) -> dict[str, Any]:
         "named with the right repair": len(named),
         "of these with one known contact": sum(key in asked for key in named),
         "cannot tell": undecided,
+        "wired from nothing, on their shank": [
+            f"{case['on their shank']} of {case['living']}"
+            for key, case in cases.items()
+            if key.startswith("wired/")
+        ],
         "most seconds": max((one["seconds"] for one in told.values()), default=0.0),
         **{kind: f"{sum(values)} of {len(values)}" for kind, values in other.items()},
     }
@@ -328,6 +370,7 @@ def main(names: list[str]) -> None:
     cases = json.loads(path.read_text())["cases"] if path.is_file() else {}
     jobs = [("faults", probe, seed) for seed in SEEDS for probe in (*LARGE, *SMALL)]
     jobs += [("known", probe, seed) for seed in SEEDS for probe in LARGE[1:]]
+    jobs += [("wired", LARGE[0], seed) for seed in SEEDS]
     jobs += [("right", probe, seed) for seed in RIGHT_SEEDS for probe in LARGE]
     jobs += [("windows", "linear32", seed) for seed in WINDOW_SEEDS]
     jobs += [("layouts", probe, seed) for seed in LAYOUT_SEEDS for probe in (*LARGE, *SMALL)]
