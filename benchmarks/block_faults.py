@@ -377,6 +377,7 @@ def main(names: list[str]) -> None:
     measured = {
         "faults": faults,
         "known": known,
+        "wired": wired,
         "right": right,
         "windows": windows,
         "layouts": candidates,

@@ -101,7 +101,7 @@ def test_a_true_montage_raises_no_alarm(at, seed):
 
 
 def test_four_neighbours_in_another_order_are_no_fault_of_a_bank(at, X):
-    """Their order is a matter of swaps; where a field is uneven, turning it round gains too much."""
+    """Their order is for swaps: where a field is uneven, turning it round gains too much."""
     near = np.argsort(np.linalg.norm(at - at[5], axis=1))[:4]
     columns = np.r_[near, np.setdiff1d(np.arange(64), near)]  # the four come first
     check = check_montage(X[:, columns], at[columns][[3, 2, 1, 0, *range(4, 64)]])
