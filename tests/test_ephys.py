@@ -661,6 +661,17 @@ def test_a_match_is_not_sure_of_shanks_that_share_no_neuron():
         assert said[2].endswith(f"{wiring.confidence.min():.2f} at least")
 
 
+def test_an_exchange_on_a_line_is_not_two_blocks_in_reverse():
+    """The run from one to the other in reverse, and then what lies between, is the same map."""
+    channels, points = shanks_of_twelve(1.0, count=1)
+    to = np.arange(12)
+    to[[3, 8]] = 8, 3
+    judged = judge_channels(channels, points[to])
+    assert judged.judgement.faults == ()
+    assert [one.channels for one in judged.exchanges] == [(3, 8)]
+    assert judged.anew is None
+
+
 def test_channels_that_see_the_same_neurons_start_on_one_shank():
     channels, points = shanks_of_twelve(7.5)
     order = np.random.default_rng(0).permutation(24)[:-3]  # three are dead
