@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
-from _common import RESULTS, write
+from _common import RESULTS, made, write
 from symlift.ephys import check_probe, match_probe
-from symlift.ephys.wiring import Channels, read_channels
+from symlift.ephys.channels import Channels, read_channels
 from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps
 
@@ -70,13 +70,23 @@ def traces_of(probe: Any, seed: int) -> tuple[NDArray[np.float32], NDArray[np.in
     )
     traces = np.array(recording.get_traces(), dtype=np.float32)
     rng = np.random.default_rng(1000 + seed)
-    bad = rng.permutation(d)[: round(0.1 * d) + round(0.05 * d)]
-    dead, noisy = bad[: round(0.1 * d)], bad[round(0.1 * d) :]
+    dead, noisy = dead_and_noisy(d, rng)
     for number, channel in enumerate(dead):
         traces[:, channel] = 0 if number % 2 else rng.normal(0, USUAL, len(traces))
     for channel in noisy:
         traces[:, channel] += rng.normal(0, 10 * USUAL, len(traces)).astype(np.float32)
     return traces, np.sort(dead)
+
+
+def dead_and_noisy(d: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A tenth of the channels, and a twentieth."""
+    bad = rng.permutation(d)[: round(0.1 * d) + round(0.05 * d)]
+    return bad[: round(0.1 * d)], bad[round(0.1 * d) :]
+
+
+def dead_of(d: int, seed: int) -> NDArray[np.int64]:
+    """The dead channels of `traces_of`."""
+    return np.sort(dead_and_noisy(d, np.random.default_rng(1000 + seed))[0])
 
 
 def low_passed(traces: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -168,6 +178,14 @@ def checked(
     }
 
 
+def measured(traces: NDArray, probe: Any, dead: NDArray, seed: int, key: str) -> dict[str, Any]:
+    """One recording, matched and checked."""
+    return made() | {
+        "match": matched(traces, probe, dead, seed),
+        "checks": [checked(traces, probe, dead, seed, swaps, key) for swaps in SWAPS],
+    }
+
+
 def known() -> dict[str, Any]:
     path = RESULTS / f"{NAME}.json"
     return json.loads(path.read_text())["cases"] if path.is_file() else {}
@@ -210,9 +228,7 @@ def main(names: list[str]) -> None:
                 if traces is None:
                     traces, dead = traces_of(probe, seed)
                 used = traces if kind == "as they are" else low_passed(traces)
-                case = {"match": matched(used, probe, dead, seed)}
-                case["checks"] = [checked(used, probe, dead, seed, swaps, key) for swaps in SWAPS]  # type: ignore[assignment]
-                cases[key] = case
+                cases[key] = case = measured(used, probe, dead, seed, key)
                 versions = {
                     package: metadata.version(package)
                     for package in ("spikeinterface", "probeinterface", "numpy", "scipy")

@@ -8,8 +8,11 @@ import copy
 import importlib.util
 import json
 import re
+import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,21 +33,19 @@ from symlift.ephys import (
     read_kilosort,
 )
 from symlift.ephys.arrange import _shifted, arrange_channels, arranged, with_neighbours_anew
+from symlift.ephys.channels import Channels, read_channels
 from symlift.ephys.check import find_exchanges
 from symlift.ephys.events import events_of
 from symlift.ephys.fields import Fields, Sources, _model, adjust, fit_sources, residuals
 from symlift.ephys.judged import judge_channels, rejudged
 from symlift.ephys.levels import correlate, levels_of
+from symlift.ephys.shanks import start_by_shanks
 from symlift.ephys.shifts import moved_rows, moved_whole, ranked, rebuilt
 from symlift.ephys.slips import beyond, unslipped
 from symlift.ephys.whiten import flat_spectrum
-from symlift.ephys.wiring import (
-    Channels,
-    Wiring,
-    contact_confidence,
-    match_contacts,
-    read_channels,
-)
+from symlift.ephys.wiring import Wiring, contact_confidence, match_contacts
+from symlift.maps.faults import Fault, faults_of
+from symlift.maps.judge import judge_map
 from symlift.maps.motions import motions_of
 from symlift.solvers.fast.place.points import in_steps, place_on_points, point_slots
 
@@ -660,6 +661,33 @@ def test_a_match_is_not_sure_of_shanks_that_share_no_neuron():
         assert said[2].endswith(f"{wiring.confidence.min():.2f} at least")
 
 
+def test_an_exchange_on_a_line_is_not_two_blocks_in_reverse():
+    """The run from one to the other in reverse, and then what lies between, is the same map."""
+    channels, points = shanks_of_twelve(1.0, count=1)
+    to = np.arange(12)
+    to[[3, 8]] = 8, 3
+    judged = judge_channels(channels, points[to])
+    assert judged.judgement.faults == ()
+    assert [one.channels for one in judged.exchanges] == [(3, 8)]
+    assert judged.anew is None
+
+
+def test_channels_that_see_the_same_neurons_start_on_one_shank():
+    channels, points = shanks_of_twelve(7.5)
+    order = np.random.default_rng(0).permutation(24)[:-3]  # three are dead
+    c, fields = channels.correlation[np.ix_(order, order)], channels.fields.of(order)
+    slot = start_by_shanks(c, fields, points)
+    assert slot is not None
+    assert len(np.unique(slot)) == len(slot)
+    assert len(set(zip((order // 12).tolist(), (slot // 12).tolist(), strict=True))) == 2
+    # within a shank, in order: this way or the other way round
+    for shank in range(2):
+        on = order // 12 == shank
+        along = np.diff((slot[on] % 12)[np.argsort(order[on])])
+        assert (along > 0).all() or (along < 0).all()
+    assert start_by_shanks(c, fields, points[:12]) is None
+
+
 def test_shanks_that_share_no_neuron_cannot_be_told():
     channels, points = shanks_of_twelve(40.0)
     judged = judge_channels(channels, points)
@@ -707,6 +735,45 @@ def test_windows_say_when_the_map_changed(small):
     assert check.changed.sentences == ("channels ch8 to ch15 are in reverse order",)
     with pytest.raises(InputError, match="5 s or more"):
         check_probe(recording, windows="3 parsecs")
+
+
+def test_a_window_that_leaves_something_open_does_not_hide_a_wrong_one(small, monkeypatch):
+    def check(wrong: bool, sure: float) -> ProbeCheck:
+        return ProbeCheck(not wrong and sure > 0.5, (("a", "b"),) * wrong, (), (), (), sure)
+
+    found = [check(False, 0.2), check(True, 0.9)]
+    monkeypatch.setattr("symlift.ephys.probes.read_channels", lambda *_: None)
+    monkeypatch.setattr("symlift.ephys.probes.judge_channels", lambda *_, **__: None)
+    remaining = iter(found)
+    monkeypatch.setattr("symlift.ephys.probes._check_of", lambda *_: next(remaining))
+    recording = recorded(small)
+    half = len(recording.traces) / recording.sampling_frequency / 2
+    result = check_probe(recording, windows=half)
+    assert [one.verdict.value for one in result.windows] == ["uncertain", "wrong"]
+    assert result.swapped == (("a", "b"),)
+    assert result.verdict is MapVerdict.WRONG
+
+
+def test_faults_of_a_large_probe_are_not_kept_all_at_once(monkeypatch):
+    """There are hundreds of thousands for 384 channels: only what is looked at closely is kept."""
+    points = np.stack(np.meshgrid(np.arange(2.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    alive: set[int] = set()
+    most = 0
+
+    def watched(*arguments: Any) -> Iterator[Fault]:
+        nonlocal most
+        for fault in faults_of(*arguments):
+            weakref.finalize(fault, alive.discard, id(fault))
+            alive.add(id(fault))
+            most = max(most, len(alive))
+            yield fault
+
+    monkeypatch.setattr("symlift.maps.judge.faults_of", watched)
+    alike = np.exp(-cdist(points, points))
+    criterion = SimpleNamespace(alike=alike, living=np.arange(40), cost=lambda *_, **__: 0.0)
+    judged = judge_map(criterion, points)
+    assert judged.looked_at > 1_000
+    assert most < 100
 
 
 def test_channels_without_spikes_are_called_that(small, channels):

@@ -151,8 +151,9 @@ def _lines(result: ProbeCheck) -> Iterator[str]:
     """The check in words."""
     from symlift.ephys import MapVerdict
 
+    lies = ", up to how the whole probe lies" if result.whole else ""
     words = {
-        MapVerdict.RIGHT: f"the map is right (confidence {result.confidence:.2f})",
+        MapVerdict.RIGHT: f"the map is right{lies} (confidence {result.confidence:.2f})",
         MapVerdict.WRONG: "the map is not right",
         MapVerdict.CANNOT_TELL: "the traces cannot tell whether the map is right",
         MapVerdict.UNCERTAIN: f"the map is uncertain (confidence {result.confidence:.2f})",

@@ -27,6 +27,10 @@ __all__ = ["check_montage", "match_montage"]
 # half of a confidence, as of swaps; and what is left of it where another start ended as low, or
 # where an anchor is elsewhere
 _HALF, _RIVAL = 5.0, 0.3
+# channels of a bank at least. Four neighbours in another order can gain 50 on a
+# true montage, where a field is not as alike everywhere as is assumed; and no bank is so small:
+# what is wrong with a few channels are swaps
+_BANK = 8
 
 
 def check_montage(
@@ -68,7 +72,8 @@ def check_montage(
     criterion = _criterion(data)
     d = len(data.names)
     known = _anchors(anchors, data.names, data.positions)
-    judged = judge_map(criterion, data.positions, np.zeros(d, dtype=np.int64))
+    one_group = np.zeros(d, dtype=np.int64)
+    judged = judge_map(criterion, data.positions, one_group, fewest=_BANK)
     swaps = swaps_of(criterion, judged.positions)
     if judged.faults:
         alone = swaps_of(criterion, data.positions)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from symlift.ephys.arrange import Arranged, arranged, improved, with_neighbours_anew
+from symlift.ephys.channels import Channels
 from symlift.ephys.fields import Fields, best_contacts, contact_costs
 from symlift.ephys.slips import filled
-from symlift.ephys.wiring import Channels
 from symlift.maps.motions import motions_of, turns
 from symlift.search.moves.descent import refine
 from symlift.search.settings import PlaceSettings

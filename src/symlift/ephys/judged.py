@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.ephys.arrange import arranged, saturation
+from symlift.ephys.channels import Channels
 from symlift.ephys.check import Exchange, find_exchanges
-from symlift.ephys.wiring import Channels, Wiring, match_contacts
+from symlift.ephys.wiring import Wiring, match_contacts
 from symlift.maps.faults import Kind
 from symlift.maps.judge import NO_ANCHORS, Anchors, Judgement, judge_map, price
 from symlift.maps.whole import whole_motions
@@ -99,8 +100,14 @@ def judge_channels(
     progress("exchanges", 0.7)
     left = find_exchanges(channels, judged.positions, every, progress)
     layout = any(one.fault.kind is Kind.LAYOUT for one in judged.faults)
-    if judged.faults and not layout and (left.groups or _moved(judged, channels) <= _FEW):
-        # fewer words for the same: exchanges alone
+    several = len(judged.faults) >= _SEVERAL
+    if (
+        judged.faults
+        and not layout
+        and (several or left.groups or _moved(judged, channels) <= _FEW)
+    ):
+        # fewer words for the same: exchanges alone. Two blocks in reverse, one in the other, are
+        # one exchange
         alone = find_exchanges(channels, positions, every, progress)
         repairs = len(left.groups) + len(judged.faults)
         if price(alone.cost, len(alone.groups)) <= price(left.cost, repairs):

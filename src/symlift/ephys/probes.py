@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
+from symlift.ephys.channels import Channels, read_channels
 from symlift.ephys.check import Exchange
 from symlift.ephys.claimed import (
     ClaimedMap,
@@ -23,10 +24,10 @@ from symlift.ephys.claimed import (
 from symlift.ephys.judged import FieldCriterion, JudgedMap, judge_channels, rejudged
 from symlift.ephys.results import ProbeCheck, ProbeMatch, ProbeRank, WindowCheck
 from symlift.ephys.traces import parts_of, seconds_in
-from symlift.ephys.wiring import Channels, Wiring, match_contacts, read_channels
+from symlift.ephys.wiring import Wiring, match_contacts
 from symlift.errors import InputError
 from symlift.maps.judge import NO_ANCHORS, TEMPERATURE, Anchors
-from symlift.maps.verdict import CONVINCED, MapFault, named_faults
+from symlift.maps.verdict import CONVINCED, MapFault, MapVerdict, named_faults
 from symlift.maps.whole import whole_motions
 from symlift.solvers.contract import Progress, no_progress
 
@@ -291,8 +292,10 @@ def check_probe(
         WindowCheck(start, min(stop, seconds_in(recording)), one.verdict, _sentences(one))
         for (start, stop), one in zip(spans, checks, strict=True)
     )
-    first = next((one for one in checks if not one.ok), checks[0])
-    return replace(first, windows=parts)
+    wrong = (one for one in checks if one.verdict is MapVerdict.WRONG)
+    unsure = (one for one in checks if not one.ok)
+    # a part that leaves something open must not hide a later one that is wrong
+    return replace(next(wrong, None) or next(unsure, checks[0]), windows=parts)
 
 
 def _sentences(check: ProbeCheck) -> tuple[str, ...]:
