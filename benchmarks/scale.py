@@ -5,6 +5,7 @@
     python benchmarks/scale.py stream               partial_fit: two columns are exchanged
     python benchmarks/scale.py cluster              rows on two workers of a Dask cluster
     python benchmarks/scale.py 1024x1024 --rows F   rows are kept in the folder F, and taken from it
+    python benchmarks/scale.py picture --rows F     a megapixel photograph by that placement
     python benchmarks/scale.py draw                 cost against the number of columns, for the docs
 
 Rows are mixtures of dead leaves (`_leaves.py`) or of scikit-image's pictures, shuffled, in a memory
@@ -93,6 +94,7 @@ est = LatentDomain(shape, mixing="shuffled", channels=channels, random_state=0).
 seconds, wall = time.process_time() - begin, time.perf_counter() - wall
 truth = np.load(path.replace("x.npy", "order.npy"))
 e, placed = est.evidence_, est.placement_
+np.save(path.replace("x.npy", "placed.npy"), placed.point)
 real = truth >= 0
 def agreement():
     whole = placement_agreement(placed.point[real], truth[real] // channels, est.grid_)
@@ -319,6 +321,28 @@ def draw(known: dict[str, Any]) -> None:
     figure.savefig(Path(__file__).parent.parent / "docs" / "images" / "scale.png", dpi=160)
 
 
+def megapixel(kept: Path) -> None:
+    """A photograph that the fit has not seen, shuffled as the rows were, and put in order by their
+    placement: docs/images/megapixel.jpg.
+    """
+    import matplotlib.pyplot as plt
+
+    folder, side = kept / "1024x1024-0", 1_024
+    truth, placed = np.load(folder / "order.npy"), np.load(folder / "placed.npy")
+    photograph = picture("retina", True)[190 : 190 + side, 190 : 190 + side] / 255
+    shuffled = photograph.reshape(-1, 3)[truth]
+    recovered = np.zeros_like(shuffled)
+    recovered[placed[placed >= 0]] = shuffled[placed >= 0]
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4.1), layout="constrained")
+    for ax, rows_of, title in zip(
+        axes, (shuffled, recovered), ("shuffled", "recovered"), strict=True
+    ):
+        ax.imshow(rows_of.reshape(side, side, 3))
+        ax.set(title=title, xticks=[], yticks=[])
+    out = Path(__file__).parent.parent / "docs" / "images" / "megapixel.jpg"
+    figure.savefig(out, dpi=130, pil_kwargs={"quality": 82})
+
+
 def _plain(name: str) -> bool:
     """Squares of dead leaves, which differ in their size alone."""
     row = ROWS[name]
@@ -341,6 +365,9 @@ def main() -> None:
     asked = parser.parse_args()
     path = _common.RESULTS / f"{NAME}.json"
     for name in asked.names:
+        if name == "picture":
+            megapixel(asked.rows)
+            continue
         if name == "draw":
             draw(json.loads(path.read_text())["rows"])
             continue
