@@ -23,7 +23,7 @@ from symlift.solvers.starts.wide_lattice import wide_lattice
 from symlift.solvers.starts.wide_settle import link_sums, symmetric
 from symlift.statistics.neighbours import NearPairs
 
-__all__ = ["confirmed", "coordinates", "partner_graph", "place_large", "sparse_coordinates"]
+__all__ = ["confirmed_edges", "coordinates", "partner_graph", "place_large", "sparse_coordinates"]
 
 _LANDMARKS, _FEWEST_LANDMARKS, _PATHS = 300, 60, 20_000_000
 _DISPUTED = 1_500
@@ -51,7 +51,7 @@ def place_large(
     candidates: list[tuple[float, NDArray[np.int64]]] = []
     for start in coordinates(edges, grid, rng):
         y = lattice(start, edges, grid)
-        y = lattice(y, confirmed(y, edges, p, least, grid), grid)
+        y = lattice(y, confirmed_edges(y, edges, p, least, grid), grid)
         point = _settle(p, _rounded(into_box(y, grid), grid), grid)
         candidates.append((float(links(p, point, grid).mean()), point))
     value, point = max(candidates, key=lambda pair: pair[0])
@@ -69,7 +69,7 @@ def _place_wide(
     for _ in range(_STARTS):
         for start in coordinates(edges, grid, rng):
             y = wide_lattice(start, edges, grid)
-            y = wide_lattice(y, confirmed(y, edges, p, least, grid), grid)
+            y = wide_lattice(y, confirmed_edges(y, edges, p, least, grid), grid)
             point = settle_blocks(known, edges, _rounded(into_box(y, grid), grid), grid)
             candidates.append((float(link_sums(known, point, table).mean()), point))
         value, point = max(candidates, key=lambda pair: pair[0])
@@ -168,7 +168,7 @@ def _long_edges(y: NDArray, edges: csr_matrix) -> csr_matrix:
     return csr_matrix((np.ones(int(keep.sum())), ends), shape=edges.shape)
 
 
-def confirmed(
+def confirmed_edges(
     y: NDArray,
     edges: csr_matrix,
     p: NDArray | NearPairs,

@@ -16,8 +16,8 @@ from scipy.sparse import csr_matrix
 from symlift.core.grid import Grid
 from symlift.search.judge import next_to
 from symlift.solvers.starts.graph import into_box
-from symlift.solvers.starts.sparse import confirmed, coordinates, partner_graph, place_large
-from symlift.solvers.starts.wide_families import inside, laid_on, nearest_of, parts_of
+from symlift.solvers.starts.sparse import confirmed_edges, coordinates, partner_graph, place_large
+from symlift.solvers.starts.wide_families import channel_parts, inside, laid_on, nearest_of
 from symlift.solvers.starts.wide_lattice import wide_lattice
 from symlift.solvers.starts.wide_settle import link_sums, settle_wide, symmetric
 from symlift.statistics.neighbours import NearPairs
@@ -46,7 +46,7 @@ def place_channels(
     """
     slot, sure, used = np.full(len(p), -1, dtype=np.int64), True, 0
     first, at = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for members, channels in parts_of(p, grid, depth, least):
+    for members, channels in channel_parts(p, grid, depth, least):
         mine = inside(p, members)
         if channels == 1:
             own = place_large(mine, grid, least, rng)[0]
@@ -96,7 +96,7 @@ def _linked(
             starts.append(_smoothed(beside, edges))
         for start in starts:
             y = wide_lattice(start, edges, grid, shared=True)
-            sides = confirmed(y, edges, p, least, grid, shared=True)
+            sides = confirmed_edges(y, edges, p, least, grid, shared=True)
             y = wide_lattice(y, sides, grid, shared=True)
             point = _rounded(into_box(y, grid), grid, depth)
             slot = settle_wide(links, _matched(links, point, grid, depth), table)

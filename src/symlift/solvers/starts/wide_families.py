@@ -16,7 +16,7 @@ from symlift.core.grid import Grid
 from symlift.solvers.starts.sparse import partner_graph
 from symlift.statistics.neighbours import NearPairs
 
-__all__ = ["inside", "laid_on", "nearest_of", "parts_of"]
+__all__ = ["channel_parts", "inside", "laid_on", "nearest_of"]
 
 #: columns of a channel that are compared with all of another one, and how many standard errors the
 #: best orientation has to be ahead of the next one
@@ -30,7 +30,7 @@ _FILLED, _WITHOUT = 0.5, (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 _OVER = 0.02
 
 
-def parts_of(
+def channel_parts(
     p: NearPairs, grid: Grid, depth: int, least: float
 ) -> list[tuple[NDArray[np.int64], int]]:
     """Columns of channels that are linked to each other, and how many channels these are.
