@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 # what the theme says about its successor is not for those who build the pages
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test test-full test-ephys test-eeg test-cells test-notebooks test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
+.PHONY: demo test test-full test-cluster test-ephys test-eeg test-cells test-notebooks test-portable test-pages test-wheel test-lowest release-check check-records fuzz lint format docs bench reproduce reproduce-full clean
 
 demo: $(READY)
 	$(BIN)/symlift demo --out demo
@@ -20,6 +20,10 @@ test: $(READY) lint
 
 test-full: $(READY) lint
 	$(BIN)/python -m pytest -q -m "not (fuzz and slow)" --cov --cov-report=term
+
+# rows on the workers of a local cluster, one of which is killed; `make test` has the small ones
+test-cluster: $(READY)
+	$(BIN)/python -m pytest -q tests/test_gather.py tests/test_cluster.py
 
 # the numerically sensitive tests with the kernels of other processors; ALL=--all repeats every test that is not slow
 test-portable: $(READY)

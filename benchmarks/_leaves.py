@@ -48,22 +48,33 @@ def leaves(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float
 
 
 def gallery(
-    count: int, shape: tuple[int, ...], rng: np.random.Generator
+    count: int, shape: tuple[int, ...], rng: np.random.Generator, apart: bool = False
 ) -> list[NDArray[np.float32]]:
-    """Pictures half as large again as a window, each at a scale of its own."""
-    pictures = []
-    for _ in range(count):
-        scale = rng.uniform(0.8, 1.6)
-        drawn = leaves(tuple(int(np.ceil(1.5 * n / scale)) + 2 for n in shape), rng)
-        picture = zoom(drawn, scale, order=1)
-        pictures.append(((picture - picture.mean()) / picture.std()).astype(np.float32))
-    return pictures
+    """Pictures half as large again as a window, each at a scale of its own; ``apart``: each from a
+    generator of its own, so that several processes can share the work.
+    """
+    return [drawn(shape, one) for one in (rng.spawn(count) if apart else [rng] * count)]
+
+
+def drawn(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float32]:
+    """One picture of a gallery."""
+    scale = rng.uniform(0.8, 1.6)
+    picture = leaves(tuple(int(np.ceil(1.5 * n / scale)) + 2 for n in shape), rng)
+    picture = zoom(picture, scale, order=1)
+    return ((picture - picture.mean()) / picture.std()).astype(np.float32)
 
 
 def rows(
-    n: int, shape: tuple[int, ...], pictures: list[NDArray[np.float32]], rng: np.random.Generator
+    n: int,
+    shape: tuple[int, ...],
+    pictures: list[NDArray[np.float32]],
+    rng: np.random.Generator,
+    colours: bool = False,
 ) -> Iterator[NDArray[np.float32]]:
-    """Rows one by one: mixtures of windows of three pictures, moved, turned and flipped."""
+    """Rows one by one: mixtures of windows of three pictures, moved, turned and flipped; with
+    ``colours`` the last axis stays as it is.
+    """
+    ndim = len(shape) - colours
     for _ in range(n):
         mixed: NDArray[np.float32] = np.zeros(shape, dtype=np.float32)
         chosen = rng.choice(len(pictures), 3, replace=False)
@@ -71,9 +82,9 @@ def rows(
             picture = pictures[which]
             at = [rng.integers(m - k + 1) for m, k in zip(picture.shape, shape, strict=True)]
             window = picture[tuple(slice(a, a + k) for a, k in zip(at, shape, strict=True))]
-            axes = rng.permutation(len(shape)) if len(set(shape)) == 1 else np.arange(len(shape))
-            window = window.transpose(axes)
-            for axis in np.flatnonzero(rng.random(len(shape)) < 0.5):
+            axes = rng.permutation(ndim) if len(set(shape[:ndim])) == 1 else np.arange(ndim)
+            window = window.transpose([*axes, *range(ndim, len(shape))])
+            for axis in np.flatnonzero(rng.random(ndim) < 0.5):
                 window = np.flip(window, int(axis))
             mixed += np.float32(weight) * window
         mixed += NOISE * rng.standard_normal(shape, dtype=np.float32)

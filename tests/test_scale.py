@@ -19,6 +19,7 @@ from symlift.metrics.placement import placement_agreement
 from symlift.search.settings import PlaceSettings
 from symlift.search.wide_rows import score_columns
 from symlift.solvers.fast.place.engine import place_columns
+from symlift.solvers.placement import Placement
 from symlift.solvers.starts import graph, long_chain
 from symlift.statistics import neighbours
 from symlift.statistics.correlations import correlations, partial_correlations
@@ -210,16 +211,16 @@ def test_noise_is_not_placed():
     assert est.evidence_.confidence < 0.5
 
 
-def test_several_columns_at_each_point_are_refused_at_once():
-    X = np.zeros((20, 64 * 64 * 3), dtype=np.float32)
+def test_many_columns_at_each_point_are_refused_at_once():
+    X = np.zeros((20, 32 * 32 * 12), dtype=np.float32)
     X[::2] = 1
     X[1] = np.arange(X.shape[1])
     begin = time.process_time()
     for grid, options in (
-        ((64, 64), {"channels": 3}),
-        ((64, 64), {"mixing": "shuffled", "channels": 3}),
-        ((64, 64), {"mixing": "shuffled"}),
-        ((64, 64), {}),
+        ((32, 32), {"channels": 12}),
+        ((32, 32), {"mixing": "shuffled", "channels": 12}),
+        ((32, 32), {"mixing": "shuffled"}),
+        ((32, 32), {}),
         ("auto", {"channels": 3}),
     ):
         with pytest.raises(InputError, match="12,288 columns") as caught:
@@ -326,3 +327,65 @@ def test_a_segment_that_closes_on_itself_is_cut_at_its_weakest_link():
         np.array([0, 1, 0, 3]), np.array([1, 2, 2, 4]), np.array([0.9, 0.5, 0.7, 0.8]), 6
     )
     assert list(zip(i, j, strict=True)) == [(0, 1), (0, 2), (3, 4)]
+
+
+# -- gaps, and several columns at a point ----------------------------------------------------------
+
+
+def test_gaps_of_very_many_columns_are_filled_from_those_beside(shuffled):
+    X, _ = shuffled
+    rng = np.random.default_rng(0)
+    gaps = rng.random(X.shape) < 0.02
+    holed = np.where(gaps, np.nan, X)
+    est = LatentDomain((SIDE, SIDE), mixing="shuffled", random_state=0).fit(holed)
+    assert est.gap_filler_.near.shape == (SIDE * SIDE, 8)
+    filled = est.inverse_transform(est.transform(holed))
+    missed = np.sqrt(np.mean((filled - X)[gaps] ** 2))
+    assert missed < 0.3 * X.std()
+
+
+def test_columns_beside_a_column_are_the_nearest_on_its_grid():
+    placed = Placement.at_points(Grid((5,), periodic=True), [3, 0, 1, -1, 4, 2])
+    assert placed.beside(2)[1].tolist() in ([2, 4], [4, 2])
+    assert placed.beside(2)[3].tolist() == [4, 5]
+
+
+def coloured(n: int, side: int, seed: int = 0) -> np.ndarray:
+    """Three channels that share most of a field, (n, points · 3), channels fastest."""
+    common, *own = (field(n, (side, side), seed=seed + k) for k in range(4))
+    rows = np.stack([common + 0.5 * one for one in own], axis=-1)
+    return rows.reshape(n, -1)
+
+
+@pytest.mark.parametrize("channels", ["auto", 3])
+def test_several_columns_at_each_point_find_their_points_and_channels(channels):
+    side = 22
+    order = np.random.default_rng(1).permutation(3 * side * side)
+    X = coloured(600, side)[:, order]
+    est = LatentDomain((side, side), mixing="shuffled", channels=channels, random_state=0).fit(X)
+    placed = est.placement_
+    assert placement_agreement(placed.point, order // 3, est.grid_) > 0.999
+    table = np.zeros((3, 3))
+    np.add.at(table, (order % 3, placed.channel), 1)
+    assert table.max(axis=1).sum() > 0.999 * len(order)
+    assert est.to_grid(est.transform(X[:2])).shape == (2, side, side, 3)
+    assert est.evidence_.found
+
+
+def test_a_hole_of_one_channel_is_filled_from_that_channel():
+    side = 22
+    order = np.random.default_rng(1).permutation(3 * side * side)[20:]
+    rows = coloured(600, side)
+    X = rows[:, order]
+    est = LatentDomain((side, side), mixing="shuffled", channels=3, random_state=0).fit(X)
+    assert placement_agreement(est.placement_.point, order // 3, est.grid_) > 0.99
+    assert (est.coverage_ == 0).sum() >= 20
+    fields = est.to_grid(est.transform(X))
+    empty = np.argwhere(est.coverage_ == 0)
+    weak = fields.std(axis=0)[tuple(empty.T)] / fields.std(axis=0).mean()
+    assert (weak > 0.5).mean() > 0.9
+
+
+def test_more_channels_than_can_be_told_apart_are_refused(shuffled):
+    with pytest.raises(InputError, match="at most 6"):
+        LatentDomain((12, 12), mixing="shuffled", channels=9).fit(shuffled[0])

@@ -10,12 +10,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from symlift.core.tabular import as_frame, check_frame, check_kind, numeric_rows
-from symlift.statistics.gather import gathered
+from symlift.errors import InputError
+from symlift.statistics.gather import check_shape, gathered
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["given_rows"]
+__all__ = ["given_rows", "noted_columns"]
+
+
+def noted_columns(estimator: BaseEstimator, X: Any) -> Any:
+    """X, a Dask array, as it is; the number of its columns is noted in the estimator."""
+    check_shape(X)
+    if X.dtype.kind not in "fiub" or min(X.shape) < 1 or len(X) < 2:
+        raise InputError(
+            f"X is a Dask array of {X.dtype} and shape {X.shape}: give numbers, at least 2 rows"
+        )
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+    return X
 
 
 def given_rows(estimator: BaseEstimator, X: Any, reset: bool = False) -> NDArray:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from symlift._given_rows import noted_columns
 from symlift._keeps_fit import KeepsFit
 from symlift._lifts_rows import LiftsRows
 from symlift._parameters import by_keyword, check_known_options, check_parameters
@@ -37,11 +38,13 @@ from symlift.core.sphere import Sphere
 from symlift.core.tabular import column_names
 from symlift.diagnosis import Asked, Diagnosis, Level
 from symlift.errors import FitWarning, InputError
+from symlift.search.wide_rows import rows_used
 from symlift.solvers.choose_grid import asked_domain, choose_grid
 from symlift.solvers.contract import Progress, Reach, Solution, no_progress
 from symlift.solvers.fast.settings import DEFAULT
 from symlift.solvers.plan import plan_domain, say_cost
 from symlift.solvers.registry import TRAINED, canonical, get_solver
+from symlift.statistics.gather import is_dask, survey_elsewhere
 from symlift.statistics.prediction import GapFiller
 
 __all__ = ["LatentDomain"]
@@ -49,6 +52,8 @@ __all__ = ["LatentDomain"]
 # missing entries are predicted from statistics of at most so many rows; where the rows of the fit
 # have none, the predictor is learned up to so many columns
 _GAP_ROWS, _GAP_COLUMNS = 4_000, 1_024
+# columns from which entries of very many columns are predicted
+_GAP_BESIDE = 8
 
 
 class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
@@ -198,7 +203,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         for streamed in ("stream_", "_streamed"):
             fitted.__dict__.pop(streamed, None)
         fitted._check_settings()
-        given = fitted._array(X, reset=True)
+        given = noted_columns(fitted, X) if is_dask(X) else fitted._array(X, reset=True)
         if names is not None:
             fitted.feature_names_in_ = column_names(names, given.shape[1])
         with watching(self.verbose, progress) as watch:
@@ -206,14 +211,23 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         self.__dict__ = fitted.__dict__
         return self
 
-    def _find(self, given: NDArray, watch: Progress) -> None:
+    def _find(self, given: Any, watch: Progress) -> None:
         # one local generator from the given seed; the global state is never touched
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1, size=4)
         )
         # sampling a large array must not change what solvers draw
         sampling = np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])  # type: ignore[attr-defined]
-        seen = survey(given, sampling, self._places, self._names)
+        if is_dask(given):
+            watch("rows", None)
+            n, d = given.shape
+            most = rows_used(int(n), int(d), DEFAULT.place) if self._places else None
+            seen = survey_elsewhere(given, sampling, self._places, most)
+            given = seen.rows
+        else:
+            # very many columns are scored batch by batch
+            wide = self._places and given.shape[1] > DEFAULT.place.dense
+            seen = survey(given, sampling, self._places, self._names, as_they_are=wide)
         varies, usable = seen.varies, int(seen.varies.sum())
         if usable < 2:
             raise InputError(
@@ -227,9 +241,9 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
                     " give rows that differ in more than their size"
                 )
         single = self._places and self.channels in ("auto", 1)
-        if self._places:  # before a grid is proposed, which takes minutes
-            DEFAULT.place.check_channels(usable, self.channels)
         asked = asked_domain(self.grid, self.periodic, single)
+        if self._places:  # before a grid is proposed, which takes minutes
+            DEFAULT.place.check_channels(usable, self.channels, asked is not None)
         solver, width = canonical(self.solver), seen.rows.dtype.itemsize
         say_cost(plan_domain(len(given), usable, asked, solver, self.mixing, seen.gaps, width), 3)
         grid, candidates = choose_grid(
@@ -252,7 +266,7 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
         )
         solution = self._solve(rows, varies, grid, rng, watch, **self._options())
         solution = replace(solution, trace=replace(solution.trace, candidates=candidates))
-        self.gap_filler_ = self._learn_gaps(seen)
+        self.gap_filler_ = self._learn_gaps(seen, solution)
         watch("checking", None)
         from symlift.diagnosis.examine import check_fit
 
@@ -307,14 +321,17 @@ class LatentDomain(LiftsRows, StreamsRows, KeepsFit, BaseEstimator):
             options = {"mixing": self.mixing, "channels": self.channels, **options}
         return options
 
-    def _learn_gaps(self, seen: Survey) -> GapFiller | None:
+    def _learn_gaps(self, seen: Survey, solution: Solution) -> GapFiller | None:
         """The predictor of missing entries, from a sample of rows; None for very many columns
         without gaps.
         """
         rows = seen.rows
         if not self._places or (rows.shape[1] > _GAP_COLUMNS and not seen.gaps):
             return None
-        return GapFiller.of(rows[:: max(1, len(rows) // _GAP_ROWS)])
+        some = rows[:: max(1, len(rows) // _GAP_ROWS)]
+        if rows.shape[1] <= DEFAULT.place.dense or solution.placement is None:
+            return GapFiller.of(some)
+        return GapFiller.of_near(some, solution.placement.beside(_GAP_BESIDE))
 
     def _solve(
         self,

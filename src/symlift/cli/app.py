@@ -18,6 +18,7 @@ from symlift.cli.extensions import ExtensibleGroup
 from symlift.cli.inspection import inspect
 from symlift.cli.probe import probe_app
 from symlift.cli.running import InterruptedRunError, demo, recover, report, transform
+from symlift.cli.watch import watch
 from symlift.errors import InputError, SymliftError
 
 __all__ = ["app", "main"]
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 app.add_typer(probe_app, name="probe")
 # in the order in which the help lists them
-for _command in (inspect, demo, recover, transform, report, doctor):
+for _command in (inspect, demo, recover, transform, report, watch, doctor):
     app.command()(_command)
 
 

@@ -29,9 +29,11 @@ __all__ = [
     "float_type",
     "forget_pages",
     "has_gaps",
+    "refuse_entry",
     "row_batches",
     "sample_size",
     "survey",
+    "surveyed",
     "take_rows",
     "varying",
 ]
@@ -258,10 +260,17 @@ def sample_size(n: int, d: int) -> int:
     return d * min(n, max(_LEAST_ROWS, _SAMPLED // d))
 
 
-def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = None) -> Survey:
+def survey(
+    X: NDArray,
+    rng: np.random.Generator,
+    allow_nan: bool,
+    names: Any = None,
+    as_they_are: bool = False,
+) -> Survey:
     """Check every entry of X (n, d) once; an InputError names the first that cannot be used.
 
-    From arrays larger than `MAX_SAMPLE`, a random sample of rows is taken in the same pass.
+    From arrays larger than `MAX_SAMPLE`, a random sample of rows is taken in the same pass. Small
+    numbers are converted, unless all rows are taken ``as_they_are``, to be converted in batches.
     """
     n, d = X.shape
     count = sample_size(n, d) // d
@@ -281,11 +290,17 @@ def survey(X: NDArray, rng: np.random.Generator, allow_nan: bool, names: Any = N
             here = chosen[taken : np.searchsorted(chosen, part.stop)]
             sample[taken : taken + len(here)] = batch[here - part.start]
             taken += len(here)
+    if whole:
+        sample = X if as_they_are else np.asarray(X, dtype=float_type(X.dtype))
+    return surveyed(sample, low, high, gaps, X, names)
+
+
+def surveyed(rows: NDArray, low: NDArray, high: NDArray, gaps: bool, X: Any, names: Any) -> Survey:
+    """The survey of X, from its ``rows`` or a sample of them, and the range of every column."""
     any_value = high >= low
     low, high = np.where(any_value, low, 0.0), np.where(any_value, high, 0.0)
     varies = high > low
-    rows = np.asarray(X, dtype=float_type(X.dtype)) if whole else sample
-    if not whole:  # a column that is constant in so many rows counts as constant
+    if len(rows) < len(X):  # a column that is constant in so many rows counts as constant
         varies &= np.fmax.reduce(rows, axis=0) > np.fmin.reduce(rows, axis=0)
     return Survey(_in_range(rows, low, high, varies, X, names), varies, gaps)
 
@@ -310,12 +325,16 @@ def _check_finite(batch: NDArray, start: int, allow_nan: bool, names: Any) -> bo
     bad = np.isinf(batch) if allow_nan else ~finite
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        what = "infinity" if allow_nan else "NaN or infinity"
-        raise InputError(
-            f"X holds {what} (row {start + row + 1}, {column_of(int(column), names)}): drop or"
-            " impute it first"
-        )
+        refuse_entry(int(start + row), int(column), allow_nan, names)
     return True
+
+
+def refuse_entry(row: int, column: int, allow_nan: bool, names: Any) -> None:
+    """Say which entry cannot be used: infinity, or NaN unless it is allowed."""
+    what = "infinity" if allow_nan else "NaN or infinity"
+    raise InputError(
+        f"X holds {what} (row {row + 1}, {column_of(column, names)}): drop or impute it first"
+    )
 
 
 def check_finite(X: NDArray, allow_nan: bool, names: Any = None) -> bool:
@@ -351,6 +370,11 @@ def _refuse_large(size: NDArray, X: NDArray, names: Any) -> None:
     column = int(np.argmax(size))
     if size[column] <= _LARGEST:
         return
+    if not isinstance(X, np.ndarray):  # rows that are elsewhere are not read again
+        raise InputError(
+            f"X holds {size[column]:.3g} ({column_of(column, names)}), whose powers overflow: drop"
+            " that entry if it is alone, or divide X by a constant first"
+        )
     row = next(
         part.start + int(np.argmax(np.abs(batch[:, column]) == size[column]))
         for part, batch in batches_of(X)

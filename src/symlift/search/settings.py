@@ -77,14 +77,24 @@ class PlaceSettings:
     few_rows: int = 1_500
     #: columns up to which the dense search runs; above, only local statistics are used
     dense: int = 1_200
+    #: channels above that number of columns: all their orders are tried at each point
+    wide_channels: int = 6
     #: slots up to which parts of a field far from stationary are moved as a whole: a move takes
     #: 4 ms at 64 slots
     slip_slots: int = 100
 
-    def check_channels(self, columns: int, channels: str | int) -> None:
-        """Refuse several channels of more columns than the dense search takes."""
-        if channels not in ("auto", 1) and columns > self.dense:
+    def check_channels(self, columns: int, channels: str | int, given: bool = True) -> None:
+        """Refuse more channels of very many columns than can be told apart, and to propose a grid
+        for several.
+        """
+        if channels not in ("auto", 1) and not given and columns > self.dense:
+            raise InputError(
+                f"no grid is proposed for channels={channels} of {columns:,} columns, at most"
+                f" {self.dense:,}: give the grid"
+            )
+        if channels != "auto" and int(channels) > self.wide_channels and columns > self.dense:
             raise InputError(
                 f"channels={channels} cannot be placed for {columns:,} columns, at most"
-                f" {self.dense:,}: fit the columns of a part of the grid, or one channel alone"
+                f" {self.wide_channels} above {self.dense:,}: fit the columns of a part of the"
+                " grid, or some channels alone"
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from symlift._notebook import placement_html
 from symlift.core.domain import Domain, Scattered, along_principal_axes, lattice_of
@@ -24,6 +25,8 @@ __all__ = ["LEFT_OUT", "REASONS", "Placement"]
 #: the point of its twin
 LEFT_OUT = ("dead", "noise", "index", "unplaced")
 REASONS = ("", *LEFT_OUT, "duplicate")
+#: lines of a table that are made at once
+_LINES = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,20 +233,52 @@ class Placement:
         dict of str to list
             Column number (from 0), name, position, point, channel, confidence and reason.
         """
-        d = len(self.point)
-        names = list(self.names) if self.names is not None else [f"x{i}" for i in range(d)]
+        return self._table(slice(0, len(self.point)))
+
+    def _table(self, part: slice) -> dict[str, list[Any]]:
+        """The table of some columns."""
+        number = range(len(self.point))[part]
+        names = [f"x{i}" for i in number] if self.names is None else list(self.names[part])
         axes = {
-            f"axis{j}": np.round(self.coordinates[:, j], 4).tolist() for j in range(self.grid.ndim)
+            f"axis{j}": np.round(self.coordinates[part, j], 4).tolist()
+            for j in range(self.grid.ndim)
         }
         return {
-            "column": list(range(d)),
+            "column": list(number),
             "name": names,
             **axes,
-            "point": self.point.tolist(),
-            "channel": self.channel.tolist(),
-            "confidence": np.round(self.confidence, 4).tolist(),
-            "reason": self.reason.tolist(),
+            "point": self.point[part].tolist(),
+            "channel": self.channel[part].tolist(),
+            "confidence": np.round(self.confidence[part], 4).tolist(),
+            "reason": self.reason[part].tolist(),
         }
+
+    def beside(self, count: int) -> NDArray[np.int64]:
+        """The columns nearest to each column: by place, or, of those left out, by number.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        ndarray of int, shape (d, count)
+            Columns, the nearest first; fewer where there are fewer.
+        """
+        d = len(self.point)
+        count = min(count, d - 1)
+        every = np.arange(d)[:, None]
+        near = (every + 1 + np.arange(count)) % d
+        on = np.flatnonzero(~self.left_out)
+        if len(on) > count:
+            period = np.where(self.lattice.periodic, self.lattice.shape, 0)
+            tree = cKDTree(self.coordinates[on], boxsize=period if period.any() else None)
+            found = np.asarray(tree.query(self.coordinates[on], k=count + 1)[1])
+            mine = found == np.arange(len(on))[:, None]
+            mine[~mine.any(axis=1), -1] = True  # of many at one point, it is not among its nearest
+            near[on] = on[found[~mine].reshape(len(on), count)]
+        return near
 
     def _repr_html_(self) -> str:
         return placement_html(self)
@@ -270,13 +305,14 @@ class Placement:
         """
         import csv
 
-        table = self.columns()
         # names may hold halves of characters, which no file can
         halves = "backslashreplace"
         with Path(path).open("w", newline="", encoding="utf-8", errors=halves) as file:
             writer = csv.writer(file)
-            writer.writerow(table)
-            for row in zip(*table.values(), strict=True):
-                writer.writerow(
-                    ["" if isinstance(v, float) and np.isnan(v) else safe_cell(v) for v in row]
-                )
+            writer.writerow(self._table(slice(0, 0)))
+            for start in range(0, len(self.point), _LINES):
+                table = self._table(slice(start, start + _LINES))
+                for row in zip(*table.values(), strict=True):
+                    writer.writerow(
+                        ["" if isinstance(v, float) and np.isnan(v) else safe_cell(v) for v in row]
+                    )

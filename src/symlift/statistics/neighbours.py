@@ -9,7 +9,7 @@ work).  Partial correlations are those inside the neighbourhood of each column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -29,6 +29,12 @@ __all__ = [
 #: columns for one landmark, landmarks of each column, and the most columns that are compared at
 #: once: where all columns follow one signal, a few landmarks would have them all
 _PER_MARK, _MARKS, _CELL = 32, 5, 2_048
+#: landmarks from which on they are found in two steps, the coarser ones, and how many of those a
+#: column shares with its landmarks
+_MANY_MARKS, _COARSE, _SHARED = 1_536, 512, 3
+#: columns whose neighbours are looked for among all, the share of them that has to be found, and
+#: the columns up to which all pairs are compared where it is not
+_CHECKED, _ENOUGH, _ALL_PAIRS = 128, 0.98, 20_000
 #: numbers of a block of products
 _BLOCK = 4_000_000
 #: added to the variance of columns that predict another one: some are copies of each other
@@ -84,48 +90,151 @@ def nearby_columns(
 
     z (d, n) are standardised columns of unit length.  Both results are (d, count), the strongest
     first; -1 with the value -2 where fewer were compared.  Memory: O(d · count) and one block.
+
+    Some columns are compared with all: where a way to find neighbours misses those, the next one,
+    which compares more, is taken.
     """
     d = len(z)
-    near = np.full((d, count), -1, dtype=np.int32)
-    value = np.full((d, count), -2.0, dtype=np.float32)
-    for members in _cells(z, rng):
+    if d <= _CELL:
+        return _compared(z, [np.arange(d, dtype=np.int32)], count)
+    marks = np.sort(rng.choice(d, d // _PER_MARK, replace=False))
+    some = np.sort(rng.choice(d, _CHECKED, replace=False))
+    # the farther ones only say a little more
+    wanted = _among_all(z, some, (count + 1) // 2)
+    best: tuple[float, NDArray[np.int32], NDArray[np.float32]] | None = None
+    for of_marks in (_nearest_marks_in_steps, _nearest_marks):
+        if of_marks is _nearest_marks_in_steps and len(marks) < _MANY_MARKS:
+            continue
+        near, value = _compared(z, _cells(of_marks(z, marks), len(marks), rng), count)
+        found = _found(wanted, near[some])
+        if best is None or found > best[0]:
+            best = found, near, value
+        if found >= _ENOUGH:
+            break
+    if best is None or (best[0] < _ENOUGH and d <= _ALL_PAIRS):
+        return _all_compared(z, count)
+    return best[1], best[2]
+
+
+def _among_all(z: NDArray[np.float32], some: NDArray, count: int) -> NDArray[np.int64]:
+    """The ``count`` nearest of all columns to ``some``; -1 where they correlate no more than the
+    nearest of unrelated columns would.
+    """
+    c = np.concatenate([z[some] @ z[part].T for part in _blocks(len(z), len(some))], axis=1)
+    c[np.arange(len(some)), some] = -2.0
+    best = np.argpartition(-c, count - 1, axis=1)[:, :count]
+    chance = np.sqrt(2 * np.log(len(z)) / z.shape[1])
+    return np.where(np.take_along_axis(c, best, axis=1) > chance, best, -1)
+
+
+def _found(wanted: NDArray, near: NDArray) -> float:
+    """The share of the ``wanted`` columns (some, k), without -1, that are among those ``near``."""
+    hit = (wanted[:, :, None] == near[:, None, :]).any(axis=2) & (wanted >= 0)
+    return float(hit.sum()) / max(int((wanted >= 0).sum()), 1) if (wanted >= 0).any() else 1.0
+
+
+def _all_compared(
+    z: NDArray[np.float32], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Every column compared with all others, block by block."""
+    d = len(z)
+    near, value = np.empty((d, count), np.int32), np.empty((d, count), np.float32)
+    for part in _blocks(d, d, 1_000_000):
+        c = z[part] @ z.T
+        c[np.arange(len(c)), np.arange(part.start, part.stop)] = -2.0
+        best = np.argpartition(-c, count - 1, axis=1)[:, :count]
+        near[part], value[part] = best, np.take_along_axis(c, best, axis=1)
+    return _sorted(near, value)
+
+
+def _sorted(
+    near: NDArray[np.int32], value: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The strongest first."""
+    for part in _blocks(len(near), near.shape[1]):
+        order = np.argsort(-value[part], axis=1, kind="stable")
+        near[part] = np.take_along_axis(near[part], order, axis=1)
+        value[part] = np.take_along_axis(value[part], order, axis=1)
+    return near, value
+
+
+def _compared(
+    z: NDArray[np.float32], cells: Iterable[NDArray[np.int32]], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The nearest columns of each, when only those that share a cell are compared."""
+    near = np.full((len(z), count), -1, dtype=np.int32)
+    value = np.full((len(z), count), -2.0, dtype=np.float32)
+    for members in cells:
         some = z[members]
         c = some @ some.T
         np.fill_diagonal(c, -2.0)
         few = min(count, len(members) - 1)
         best = np.argpartition(-c, few - 1, axis=1)[:, :few]
         _merge(near, value, members, members[best], np.take_along_axis(c, best, axis=1))
-    return near, value
+    return _sorted(near, value)
 
 
-def _cells(z: NDArray[np.float32], rng: np.random.Generator) -> Iterator[NDArray[np.int32]]:
-    """Groups of columns that have a landmark in common; all columns where they are few."""
-    d = len(z)
-    if d <= _CELL:
-        yield np.arange(d, dtype=np.int32)
-        return
-    marks = np.sort(rng.choice(d, d // _PER_MARK, replace=False))
-    at_marks = z[marks]
-    best = np.empty((d, _MARKS), dtype=np.int32)
-    for part in _blocks(d, len(marks)):
+def _nearest_marks(z: NDArray[np.float32], marks: NDArray) -> NDArray[np.int32]:
+    """Numbers of the landmarks that each column correlates most with, (d, ``_MARKS``)."""
+    return _few_marks(z, z[marks], _MARKS)
+
+
+def _few_marks(
+    z: NDArray[np.float32], at_marks: NDArray[np.float32], few: int
+) -> NDArray[np.int32]:
+    best = np.empty((len(z), few), dtype=np.int32)
+    for part in _blocks(len(z), len(at_marks)):
         c = z[part] @ at_marks.T
-        best[part] = np.argpartition(-c, _MARKS - 1, axis=1)[:, :_MARKS]
+        best[part] = np.argpartition(-c, few - 1, axis=1)[:, :few]
+    return best
+
+
+def _nearest_marks_in_steps(z: NDArray[np.float32], marks: NDArray) -> NDArray[np.int32]:
+    """The same, where a column is compared only with landmarks that share a coarser one with it:
+    of a million columns, in a fiftieth of the products.
+    """
+    coarse = marks[:: max(1, len(marks) // _COARSE)]
+    best = _few_marks(z, z[coarse], _SHARED)
+    near = np.full((len(z), _MARKS), -1, dtype=np.int32)
+    value = np.full((len(z), _MARKS), -2.0, dtype=np.float32)
+    columns, marks_of = _members(best, len(coarse)), _members(best[marks], len(coarse))
+    for members, others in zip(columns, marks_of, strict=True):
+        if not len(members) or not len(others):
+            continue
+        at_marks = z[marks[others]]
+        for part in _blocks(len(members), max(len(others), z.shape[1])):
+            c = z[members[part]] @ at_marks.T
+            few = min(_MARKS, len(others))
+            new = np.argpartition(-c, few - 1, axis=1)[:, :few]
+            _merge(near, value, members[part], others[new], np.take_along_axis(c, new, axis=1))
+    return near
+
+
+def _members(best: NDArray[np.int32], marks: int) -> list[NDArray[np.int32]]:
+    """The columns that have each landmark among their ``best`` (d, k); -1 stands for none."""
     order = np.argsort(best, axis=None, kind="stable")
-    column = (order // _MARKS).astype(np.int32)
-    start = np.searchsorted(best.ravel()[order], np.arange(len(marks) + 1))
-    for first, last in pairwise(start):
-        members = rng.permutation(column[first:last])
-        for some in np.array_split(members, 1 + (last - first - 1) // _CELL):
+    start = np.searchsorted(best.ravel()[order], np.arange(marks + 1))
+    column = (order // best.shape[1]).astype(np.int32)
+    return [column[first:last] for first, last in pairwise(start)]
+
+
+def _cells(
+    best: NDArray[np.int32], marks: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.int32]]:
+    """Groups of columns that have a landmark in common."""
+    for column in _members(best, marks):
+        members = rng.permutation(column)
+        for some in np.array_split(members, 1 + (len(members) - 1) // _CELL):
             if len(some) > 1:
                 yield np.sort(some)
 
 
 def _merge(near: NDArray, value: NDArray, members: NDArray, new: NDArray, c: NDArray) -> None:
     """Keep the best of what ``members`` had and of the ``new`` ones (members, few), in place."""
-    old = near[members]
+    old, k = near[members], near.shape[1]
     known = (new[:, :, None] == old[:, None, :]).any(axis=2)
     both = np.concatenate([value[members], np.where(known, -3.0, c)], axis=1)
-    best = np.argsort(-both, axis=1, kind="stable")[:, : near.shape[1]]
+    best = np.argpartition(-both, k - 1, axis=1)[:, :k]
     near[members] = np.take_along_axis(np.concatenate([old, new], axis=1), best, axis=1)
     value[members] = np.take_along_axis(both, best, axis=1)
 

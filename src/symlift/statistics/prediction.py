@@ -15,6 +15,8 @@ _NEIGHBOURS = 16
 _RIDGE = 1e-3
 # entries that are predicted at once
 _BATCH = 20_000
+# numbers that are gathered at once
+_NUMBERS = 4_000_000
 
 
 def pairwise_covariance(X: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -36,6 +38,20 @@ def pairwise_covariance(X: NDArray) -> tuple[NDArray[np.float64], NDArray[np.flo
         return mean, centred.T @ centred / max(len(rows), 1)
     pairs = present.astype(np.float64)
     return mean, centred.T @ centred / np.maximum(pairs.T @ pairs, 1.0)
+
+
+def _positive(blocks: NDArray) -> NDArray[np.float64]:
+    """Covariances (m, k, k) without directions of negative variance.
+
+    Pairs of columns have rows of their own where there are gaps, so that a smooth field seems to
+    have such directions, and a prediction along them is larger than the field itself.
+    """
+    out = np.empty_like(blocks)
+    for start in range(0, len(blocks), _BATCH):
+        part = slice(start, start + _BATCH)
+        values, vectors = np.linalg.eigh(blocks[part])
+        out[part] = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +88,27 @@ class GapFiller:
         np.fill_diagonal(size, -1.0)
         near = np.argsort(-size, axis=1, kind="stable")[:, :k]
         group = np.concatenate([np.arange(d)[:, None], near], axis=1)
-        return cls(mean, near, C[group[:, :, None], group[:, None, :]])
+        return cls(mean, near, _positive(C[group[:, :, None], group[:, None, :]]))
+
+    @classmethod
+    def of_near(cls, X: NDArray, near: NDArray[np.int64]) -> GapFiller:
+        """Estimate it from the columns ``near`` (d, k) each, without a matrix of all pairs."""
+        d, k = near.shape
+        group = np.concatenate([np.arange(d)[:, None], near], axis=1)
+        mean, covariance = np.zeros(d), np.empty((d, k + 1, k + 1))
+        step = max(1, _NUMBERS // (len(X) * (k + 1)))
+        for start in range(0, d, step):
+            part = slice(start, start + step)
+            rows = np.asarray(X[:, group[part]], dtype=np.float64).transpose(1, 2, 0)
+            present = np.isfinite(rows)
+            count = present.sum(axis=2)
+            centre = np.where(present, rows, 0.0).sum(axis=2) / np.maximum(count, 1)
+            mean[part] = centre[:, 0]
+            rows = np.where(present, rows - centre[:, :, None], 0.0)
+            there = present.astype(np.float64)
+            pairs = np.maximum(there @ there.transpose(0, 2, 1), 1.0)
+            covariance[part] = _positive(rows @ rows.transpose(0, 2, 1) / pairs)
+        return cls(mean, near, covariance)
 
     def fill(self, X: NDArray) -> NDArray:
         """Copy of rows (n, d) with gaps predicted from the entries present, else by the mean."""

@@ -23,7 +23,7 @@ from symlift.runs.readers.table import Sheet
 from symlift.storage.bounds import check_size
 from symlift.storage.csv_cells import plain_cell
 
-__all__ = ["layout_of", "read_text", "sheet_of"]
+__all__ = ["find_delimiter", "find_encoding", "layout_of", "read_text", "records_of", "sheet_of"]
 
 _HEAD = 200  # number of lines that are examined first
 _FEW, _MOST = 20, 200_000  # these many suffice, if they have so many entries
@@ -81,7 +81,7 @@ def _read_text(path: Path, options: ReadOptions) -> Sheet:
         raise InputError(f"{path} has no rows of numbers: give data that is not empty")
     delimiter = options.delimiter or find_delimiter(lines, path.suffix.lower(), options.decimal)
     with path.open(encoding=encoding, newline="") as file:
-        head = _head(_records(file, delimiter))
+        head = _head(records_of(file, delimiter))
     layout = layout_of(path, head, delimiter, options, text=True)
     check_size(path, 8 * layout.width * (path.stat().st_size * len(lines) // sum(map(len, lines))))
     if encoding not in ("utf-8", "utf-8-sig"):
@@ -108,7 +108,7 @@ def _read_text(path: Path, options: ReadOptions) -> Sheet:
             if rows.shape[1] == layout.width:
                 return Sheet.of(rows, layout.names, layout.notes)
     with path.open(encoding=encoding, newline="") as file:
-        return sheet_of(path, _records(file, delimiter), layout)
+        return sheet_of(path, records_of(file, delimiter), layout)
 
 
 def _first_lines(file: Iterable[str]) -> Iterator[str]:
@@ -196,7 +196,7 @@ def find_encoding(path: Path) -> str:
     return "utf-8"
 
 
-def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def records_of(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, entries) of the lines that are not empty."""
     if delimiter == _SPACE:
         yield from ((i, line.split()) for i, line in enumerate(lines, start=1) if line.strip())
@@ -212,7 +212,7 @@ def _lines_before(path: Path, encoding: str, delimiter: str, skip: int) -> int:
     if skip == 0:
         return 0
     with path.open(encoding=encoding, newline="") as file:
-        return next(islice(_records(file, delimiter), skip - 1, None))[0]
+        return next(islice(records_of(file, delimiter), skip - 1, None))[0]
 
 
 # -- what separates entries ------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def find_delimiter(lines: list[str], suffix: str, decimal: str | None) -> str:
     best, share = order[0] if len(order) == 1 else ("," if decimal != "," else ";"), 0.0
     table = [line for line in lines if not line.lstrip().startswith(("#", "%"))] or lines
     for delimiter in order:
-        records = [fields for _, fields in _records(table, delimiter)]
+        records = [fields for _, fields in records_of(table, delimiter)]
         if delimiter == "," and _cuts_numbers(records):
             continue
         widths = Counter(map(len, records))

@@ -141,16 +141,18 @@ def _anywhere(X: NDArray, domain: Scattered, rng: np.random.Generator, work: Wor
 
 
 def _check_points(X: NDArray, grid: Grid, settings: FastSettings, mixing: str) -> None:
-    """Refuse very many columns that are several at each point, before anything is computed.
+    """Refuse very many columns that are many at each point, before anything is computed.
 
-    Those of one channel would be placed, and all others set aside, next to a confidence of 1.
+    Those of a few channels would be placed, and all others set aside, next to a confidence of 1.
     """
     d, most = X.shape[1], settings.place.dense
-    if d > most and d >= 1.5 * grid.size and varying(X).sum() >= max(most, 1.5 * grid.size):
+    many = (settings.place.wide_channels + 0.5) * grid.size
+    if d > most and d >= many and varying(X).sum() >= max(most, many):
         mixed = ", or say mixing='linear' if they are mixtures of points"
         raise InputError(
-            f"{d:,} columns are about {d / grid.size:.0f} for each point of the grid {grid}, which"
-            f" can be placed up to {most:,} columns: fit the columns of one channel alone"
+            f"{d:,} columns are about {d / grid.size:.0f} for each point of the grid {grid}, and at"
+            f" most {settings.place.wide_channels} can be placed above {most:,} columns: fit the"
+            " columns of some channels alone"
             f"{mixed if mixing == 'auto' else ''}"
         )
 

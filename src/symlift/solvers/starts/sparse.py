@@ -18,12 +18,20 @@ from symlift.core.grid import Grid
 from symlift.search.score import links, next_to
 from symlift.solvers.fast.arrange import grid_coordinates, independent_axes
 from symlift.solvers.starts.graph import _axis_orders, along_edges, into_box, lattice
+from symlift.solvers.starts.wide_blocks import settle_blocks
+from symlift.solvers.starts.wide_lattice import wide_lattice
+from symlift.solvers.starts.wide_settle import link_sums, symmetric
 from symlift.statistics.neighbours import NearPairs
 
-__all__ = ["partner_graph", "place_large", "sparse_coordinates"]
+__all__ = ["confirmed_edges", "coordinates", "partner_graph", "place_large", "sparse_coordinates"]
 
 _LANDMARKS, _FEWEST_LANDMARKS, _PATHS = 300, 60, 20_000_000
 _DISPUTED = 1_500
+#: of edges some of which join columns of one point, a longer one
+_USUAL = 0.8
+#: sets of landmarks that very many columns are placed from, and the share of the partners that are
+#: neighbours after which no other one is tried
+_STARTS, _JOINED = 4, 0.99
 _ROUNDS = 12
 
 
@@ -38,13 +46,35 @@ def place_large(
     if edges.nnz < len(p):  # hardly any links: noise, which has no order but the one it came in
         point = np.where(np.arange(len(p)) < grid.size, np.arange(len(p)), -1)
         return point, float(links(p, point, grid).mean())
+    if isinstance(p, NearPairs):
+        return _place_wide(p, edges, grid, least, rng)
     candidates: list[tuple[float, NDArray[np.int64]]] = []
-    for start in _coordinates(edges, grid, rng):
+    for start in coordinates(edges, grid, rng):
         y = lattice(start, edges, grid)
-        y = lattice(y, _cleaned(y, edges, p, least, grid), grid)
+        y = lattice(y, confirmed_edges(y, edges, p, least, grid), grid)
         point = _settle(p, _rounded(into_box(y, grid), grid), grid)
         candidates.append((float(links(p, point, grid).mean()), point))
     value, point = max(candidates, key=lambda pair: pair[0])
+    return point, value
+
+
+def _place_wide(
+    p: NearPairs, edges: csr_matrix, grid: Grid, least: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], float]:
+    """`place_large` from near pairs alone: from several sets of landmarks, until nearly all
+    partners are neighbours.
+    """
+    known, table = symmetric(p), next_to(grid)
+    candidates: list[tuple[float, NDArray[np.int64]]] = []
+    for _ in range(_STARTS):
+        for start in coordinates(edges, grid, rng):
+            y = wide_lattice(start, edges, grid)
+            y = wide_lattice(y, confirmed_edges(y, edges, p, least, grid), grid)
+            point = settle_blocks(known, edges, _rounded(into_box(y, grid), grid), grid)
+            candidates.append((float(link_sums(known, point, table).mean()), point))
+        value, point = max(candidates, key=lambda pair: pair[0])
+        if float(link_sums(edges, point, table).sum()) > _JOINED * edges.nnz:
+            break
     return point, value
 
 
@@ -92,12 +122,13 @@ def _best(p: NDArray | NearPairs, count: int) -> tuple[NDArray, NDArray]:
     return best, np.take_along_axis(p, best, axis=1)
 
 
-def _coordinates(
-    edges: csr_matrix, grid: Grid, rng: np.random.Generator
+def coordinates(
+    edges: csr_matrix, grid: Grid, rng: np.random.Generator, shared: bool = False
 ) -> list[NDArray[np.float64]]:
     """Landmark scaling of shortest paths: edges have length 1, diagonals of squares √2.
 
-    Columns outside the largest component start at 0.
+    Columns outside the largest component start at 0. Where points are ``shared``, edges between
+    columns of one point are short, and say nothing about axes.
     """
     two = (edges @ edges).tocoo()
     corner = (two.data >= 2) & (two.row != two.col)
@@ -124,14 +155,31 @@ def _coordinates(
     if any(grid.periodic):
         left, _, right = np.linalg.svd(y, full_matrices=False)
         return grid_coordinates(independent_axes(left @ right * np.sqrt(len(y)), rng), grid)
-    turned = along_edges(y, edges, rng)
+    turned = along_edges(y, _long_edges(y, edges) if shared else edges, rng)
     return [turned[:, order] for order in _axis_orders(turned, grid)]
 
 
-def _cleaned(
-    y: NDArray, edges: csr_matrix, p: NDArray | NearPairs, least: float, grid: Grid
+def _long_edges(y: NDArray, edges: csr_matrix) -> csr_matrix:
+    """Edges of more than half of the usual length of the longer ones."""
+    pairs = edges.tocoo()
+    length = np.linalg.norm(y[pairs.row] - y[pairs.col], axis=1)
+    keep = length > 0.5 * float(np.quantile(length, _USUAL))
+    ends = (pairs.row[keep], pairs.col[keep])
+    return csr_matrix((np.ones(int(keep.sum())), ends), shape=edges.shape)
+
+
+def confirmed_edges(
+    y: NDArray,
+    edges: csr_matrix,
+    p: NDArray | NearPairs,
+    least: float,
+    grid: Grid,
+    shared: bool = False,
 ) -> csr_matrix:
-    """Edges that the coordinates confirm, and those that they suggest."""
+    """Edges that the coordinates confirm, and those that they suggest.
+
+    Where points are ``shared``, edges may have no length, too.
+    """
     box = [n if wraps else 1e9 for n, wraps in zip(grid.shape, grid.periodic, strict=True)]
     shifted = np.mod(y, box) if any(grid.periodic) else y - y.min(axis=0)
     shifted = np.where(shifted < box, shifted, 0.0)  # the remainder of -1e-17 is rounded to the box
@@ -139,7 +187,8 @@ def _cleaned(
     pairs = tree.query_pairs(1.45, output_type="ndarray")
     v = shifted[pairs[:, 0]] - shifted[pairs[:, 1]]
     v = np.where(grid.periodic, v - np.array(box) * np.rint(v / np.array(box)), v)
-    off = np.abs(np.linalg.norm(v, axis=1) - 1)
+    length = np.linalg.norm(v, axis=1)
+    off = np.minimum(np.abs(length - 1), length if shared else np.inf)
     had = np.asarray(edges[pairs[:, 0], pairs[:, 1]]).ravel() > 0
     good = (had & (off < 0.45)) | ((off < 0.25) & (p[pairs[:, 0], pairs[:, 1]] > least))
     i, j = pairs[good].T

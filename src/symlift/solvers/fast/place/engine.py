@@ -67,7 +67,7 @@ def place_columns(
     alive = varying(raw) if raw.shape[1] > settings.dense else None
     if alive is not None and alive.sum() > settings.dense:
         settings.check_channels(int(alive.sum()), channels)
-        return place_wide(raw, alive, grid, rng, settings, progress)
+        return place_wide(raw, alive, grid, rng, settings, progress, channels)
     rows, c, sorted_out = sort_columns(raw, rng, settings, progress)
     sign = np.ones(raw.shape[1])
     # bits, some of which may be inverted

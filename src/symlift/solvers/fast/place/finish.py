@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symlift.core.rows import row_batches
+from symlift.core.rows import forget_pages, row_batches
 from symlift.search.criterion import Slots
 from symlift.search.rows import ColumnRows
 from symlift.search.triage import Triage
@@ -128,6 +128,7 @@ def column_moments(raw: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float6
         count += len(rows) - gaps.sum(axis=0)
         total += rows.sum(axis=0)
         square += np.einsum("ij,ij->j", rows, rows)
+        forget_pages(raw)
     some = np.maximum(count, 1)
     variance = square / some - (total / some) ** 2
     return origin + total / some, np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), 1.0)

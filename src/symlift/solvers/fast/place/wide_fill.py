@@ -14,6 +14,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.spatial import cKDTree
 
 from symlift.core.grid import Grid
+from symlift.search.criterion import Slots
 from symlift.search.wide_rows import WideRows
 from symlift.statistics.kriging import AROUND, prediction, usual_scale
 
@@ -26,24 +27,29 @@ _BLOCK = 4_096
 
 
 def wide_map(
-    rows: WideRows, slot: NDArray[np.int64], columns: NDArray, scale: NDArray, grid: Grid
+    rows: WideRows, slot: NDArray[np.int64], columns: NDArray, scale: NDArray, slots: Slots
 ) -> csr_matrix:
-    """W (points, d), acting on X - mean.
+    """W (points · channels, d), acting on X - mean.
 
-    ``slot`` (d,) is the point of each column or -1; ``columns`` are those that have a point of
+    ``slot`` (d,) is the slot of each column or -1; ``columns`` are those that have a slot of
     their own (copies share that of the column that they repeat); scale (d,): deviations.
     """
     placed = np.flatnonzero(slot >= 0)
-    share = 1 / np.bincount(slot[placed], minlength=grid.size)[slot[placed]]
+    share = 1 / np.bincount(slot[placed], minlength=slots.size)[slot[placed]]
     parts = [(slot[placed], placed, share)]
-    holes = np.setdiff1d(np.arange(grid.size), slot[placed])
-    if len(holes) and len(columns) >= 2:
-        K = _lag_means(rows, np.searchsorted(rows.columns, columns), slot[columns], grid)
+    for channel in range(slots.depth):  # an empty point is predicted from its own channel
+        mine = columns[slot[columns] % slots.depth == channel]
+        point = slot[mine] // slots.depth
+        holes = np.setdiff1d(np.arange(slots.grid.size), point)
+        if not len(holes) or len(mine) < 2:
+            continue
+        K = _lag_means(rows, np.searchsorted(rows.columns, mine), point, slots.grid)
         for start in range(0, len(holes), _BLOCK):
             some = holes[start : start + _BLOCK]
-            parts.append(_predictions(K, some, columns, slot[columns], scale, grid))
+            row, column, value = _predictions(K, some, mine, point, scale, slots.grid)
+            parts.append((row * slots.depth + channel, column, value))
     row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return coo_matrix((value, (row, column)), shape=(grid.size, len(slot))).tocsr()
+    return coo_matrix((value, (row, column)), shape=(slots.size, len(slot))).tocsr()
 
 
 def _lag_means(
@@ -80,9 +86,6 @@ def _predictions(
     K: NDArray, holes: NDArray, columns: NDArray, point: NDArray, scale: NDArray, grid: Grid
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Rows, columns and weights of empty points."""
-    # one column for each point: copies would make the system singular
-    first = np.unique(point, return_index=True)[1]
-    columns, point = columns[first], point[first]
     at = grid.indices()
     # a box of length 0 is none
     box = np.where(grid.periodic, grid.shape, 0)
