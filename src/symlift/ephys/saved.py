@@ -1,7 +1,7 @@
 """Recordings that SpikeInterface has saved: what would run code is refused before it loads them.
 
 SpikeInterface makes an object of whatever class or function a saved recording names, and unpickles
-what lies beside it.  Who is given a recording by somebody else would run what that one likes.
+what lies next to it.  Who is given a recording by somebody else would run what that one likes.
 """
 
 from __future__ import annotations
