@@ -33,7 +33,7 @@ _RIDGE = 0.01
 # faults one after the other, and maps that are equally good, from which the same is done: any
 # map can be made a little better by some blocks
 _SEVERAL, _MANY = 2, 4
-# faults of so few channels are exchanges
+# faults of so few channels are exchanges, and rings of so few can be read
 _FEW = 3
 
 
@@ -124,7 +124,10 @@ def judge_channels(
     if match and doubtful:
         progress("match", 0.8)
         wiring = match_contacts(channels, positions)
-        if wiring.arranged.cost < left.cost - _WORTH or left.moved > len(channels.living) / 2:
+        # many exchanges of two can be put right one by one, long rings of channels cannot
+        tangled = max((len(one.channels) for one in left.groups), default=0) > _FEW
+        many = left.moved > len(channels.living) / 2
+        if wiring.arranged.cost < left.cost - _WORTH or (many and tangled):
             anew = wiring
     return JudgedMap(judged, left.groups, left.confidence, placed, anew)
 
