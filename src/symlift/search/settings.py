@@ -84,7 +84,7 @@ class PlaceSettings:
     slip_slots: int = 100
 
     def check_channels(self, columns: int, channels: str | int, given: bool = True) -> None:
-        """Refuse more channels of very many columns than can be told apart, and to propose a grid
+        """Refuse more channels of very many columns than are distinguished, and to propose a grid
         for several.
         """
         if channels not in ("auto", 1) and not given and columns > self.dense:

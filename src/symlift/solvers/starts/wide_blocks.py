@@ -1,4 +1,4 @@
-"""Blocks of columns that lie a step beside their places are moved back as a whole.
+"""Blocks of columns that lie a step off their places are moved back as a whole.
 
 Where points are empty, a fitted lattice may close the gap: what lies behind it is moved by a step,
 and right inside. Links that no longer join neighbours surround such a block, and say by how much it

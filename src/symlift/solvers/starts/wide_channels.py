@@ -52,8 +52,8 @@ def place_channels(
             own = place_large(mine, grid, least, rng)[0]
         else:
             nearest = nearest_of(z[members], z[first]) if used else None
-            beside = None if nearest is None else grid.indices()[at[nearest]].astype(np.float64)
-            own = _linked(mine, grid, channels, least, rng, beside)
+            nearby = None if nearest is None else grid.indices()[at[nearest]].astype(np.float64)
+            own = _linked(mine, grid, channels, least, rng, nearby)
         columns, own = members[own >= 0], own[own >= 0]
         point, channel = own // channels, used + own % channels
         if used:
@@ -77,11 +77,11 @@ def _linked(
     depth: int,
     least: float,
     rng: np.random.Generator,
-    beside: NDArray[np.float64] | None = None,
+    nearby: NDArray[np.float64] | None = None,
 ) -> NDArray[np.int64]:
     """Slots of columns that are linked to the others at their points.
 
-    They start from their own paths, and from the places ``beside`` (d, P) of columns of another
+    They start from their own paths, and from the places ``nearby`` (d, P) of columns of another
     channel, if there are some.
     """
     links, table = symmetric(p), next_slots(grid, depth)
@@ -92,8 +92,8 @@ def _linked(
         if edges.nnz < len(p):  # hardly any links: noise
             continue
         starts = coordinates(edges, grid, rng, shared=True)
-        if beside is not None and not any(grid.periodic):
-            starts.append(_smoothed(beside, edges))
+        if nearby is not None and not any(grid.periodic):
+            starts.append(_smoothed(nearby, edges))
         for start in starts:
             y = wide_lattice(start, edges, grid, shared=True)
             sides = confirmed_edges(y, edges, p, least, grid, shared=True)
@@ -201,9 +201,9 @@ def _gains(
     """Links of the columns at ``points`` with each channel around them, (points, depth, depth)."""
     gain = np.zeros((len(points), depth, depth))
     mine = at[points]
-    for beside in around[points].T:
-        there = beside < len(at)
-        other = np.where(there, beside, 0)
+    for nearby in around[points].T:
+        there = nearby < len(at)
+        other = np.where(there, nearby, 0)
         for k in range(depth):
             column, its = at[other, k], channel[other, k]
             known = there & (column >= 0) & (its >= 0)
