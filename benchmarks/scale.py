@@ -185,10 +185,10 @@ def _drawn(row: Row, rng: np.random.Generator) -> list[Any]:
     return gallery(PICTURES, row.shape, rng, apart=math.prod(row.shape) > 500_000)
 
 
-def run(name: str, row: Row, seed: int, kept: Path | None = None) -> dict[str, Any]:
-    """One fit, and its floor; rows that are ``kept`` in a folder are taken from there."""
+def run(name: str, row: Row, seed: int, folder_of_rows: Path | None = None) -> dict[str, Any]:
+    """One fit, and its floor; rows that are in ``folder_of_rows`` are taken from it."""
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made) if kept is None else kept / f"{name}-{seed}"
+        folder = Path(made) if folder_of_rows is None else folder_of_rows / f"{name}-{seed}"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "x.npy"
         if not (folder / "order.npy").exists():
@@ -291,16 +291,16 @@ def cluster(seed: int, n: int = 2_000_000, side: int = 16) -> dict[str, Any]:
             mixed = share * some + (1 - share) * some[rng.permutation(len(some))]
             out[start : start + len(some)] = mixed[:, order]
         out.flush()
-        here, there = (json.loads(_output(_CLUSTER, str(path), w)) for w in ("here", "workers"))
+        here, away = (json.loads(_output(_CLUSTER, str(path), w)) for w in ("here", "workers"))
         maps = [np.load(path.with_name(f"{w}.npy")) for w in ("here", "workers")]
     agreement = [
         placement_agreement(np.array(r.pop("point")), order, Grid((side, side)))
-        for r in (here, there)
+        for r in (here, away)
     ]
     return {
         "seed": seed,
         "here": here | {"placed": agreement[0]},
-        "workers": there | {"placed": agreement[1]},
+        "workers": away | {"placed": agreement[1]},
         "farthest": float(np.abs(maps[0] - maps[1]).max()),
     }
 
@@ -321,13 +321,13 @@ def draw(known: dict[str, Any]) -> None:
     figure.savefig(Path(__file__).parent.parent / "docs" / "images" / "scale.png", dpi=160)
 
 
-def megapixel(kept: Path) -> None:
+def megapixel(folder_of_rows: Path) -> None:
     """A photograph that the fit has not seen, shuffled as the rows were, and put in order by their
     placement: docs/images/megapixel.jpg.
     """
     import matplotlib.pyplot as plt
 
-    folder, side = kept / "1024x1024-0", 1_024
+    folder, side = folder_of_rows / "1024x1024-0", 1_024
     truth, placed = np.load(folder / "order.npy"), np.load(folder / "placed.npy")
     photograph = picture("retina", True)[190 : 190 + side, 190 : 190 + side] / 255
     shuffled = photograph.reshape(-1, 3)[truth]

@@ -55,17 +55,17 @@ def tables_of(path: Path, lines: Iterable[str], size: int, options: ReadOptions)
     """Tables of ``size`` rows each, the last one of what is left; how to read them is found out
     from the first.
     """
-    kept = (line for line in lines if line.strip())
-    some = list(islice(kept, size))
+    whole = (line for line in lines if line.strip())
+    some = list(islice(whole, size))
     if not some:
         return
     delimiter = options.delimiter or find_delimiter(some, path.suffix.lower(), options.decimal)
     layout = layout_of(path, list(records_of(some, delimiter)), delimiter, options, text=True)
-    some += islice(kept, layout.skip)  # lines before the first row are no rows
+    some += islice(whole, layout.skip)  # lines before the first row are no rows
     names = None
     while some:
         sheet = sheet_of(path, records_of(some, delimiter), layout)
         table = select(path, sheet, options, names)
         yield table
         names, layout = table.names, replace(layout, skip=0)
-        some = list(islice(kept, size))
+        some = list(islice(whole, size))

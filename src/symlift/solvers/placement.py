@@ -274,10 +274,10 @@ class Placement:
         if len(on) > count:
             period = np.where(self.lattice.periodic, self.lattice.shape, 0)
             tree = cKDTree(self.coordinates[on], boxsize=period if period.any() else None)
-            found = np.asarray(tree.query(self.coordinates[on], k=count + 1)[1])
-            mine = found == np.arange(len(on))[:, None]
+            hits = np.asarray(tree.query(self.coordinates[on], k=count + 1)[1])
+            mine = hits == np.arange(len(on))[:, None]
             mine[~mine.any(axis=1), -1] = True  # of many at one point, it is not among its nearest
-            near[on] = on[found[~mine].reshape(len(on), count)]
+            near[on] = on[hits[~mine].reshape(len(on), count)]
         return near
 
     def _repr_html_(self) -> str:

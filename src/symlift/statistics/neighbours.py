@@ -106,10 +106,10 @@ def nearby_columns(
         if of_marks is _nearest_marks_in_steps and len(marks) < _MANY_MARKS:
             continue
         near, value = _compared(z, _cells(of_marks(z, marks), len(marks), rng), count)
-        found = _found(wanted, near[some])
-        if best is None or found > best[0]:
-            best = found, near, value
-        if found >= _ENOUGH:
+        recall = _found(wanted, near[some])
+        if best is None or recall > best[0]:
+            best = recall, near, value
+        if recall >= _ENOUGH:
             break
     if best is None or (best[0] < _ENOUGH and d <= _ALL_PAIRS):
         return _all_compared(z, count)

@@ -105,8 +105,8 @@ class GapFiller:
             centre = np.where(present, rows, 0.0).sum(axis=2) / np.maximum(count, 1)
             mean[part] = centre[:, 0]
             rows = np.where(present, rows - centre[:, :, None], 0.0)
-            there = present.astype(np.float64)
-            pairs = np.maximum(there @ there.transpose(0, 2, 1), 1.0)
+            counted = present.astype(np.float64)
+            pairs = np.maximum(counted @ counted.transpose(0, 2, 1), 1.0)
             covariance[part] = _positive(rows @ rows.transpose(0, 2, 1) / pairs)
         return cls(mean, near, covariance)
 

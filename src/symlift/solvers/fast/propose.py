@@ -214,8 +214,10 @@ def _among_columns(screened: list[Screened], settings: PlaceSettings) -> Proposa
     the next one.
     """
     believed = _of_fewest_dimensions([one for one in screened if one.accepted], settings)
+    if not believed:
+        return None
     leader = screened[0]
-    if not believed or (not leader.accepted and not any(one.between for one in believed)):
+    if not leader.accepted and not any(one.between for one in believed):
         return None
     # nothing simpler is believed next to places that explain clearly more, believed or not
     unsure = leader.scattered and not leader.accepted

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from symlift.core.grid import Grid
-from symlift.search.score import next_to
+from symlift.search.judge import next_to
 from symlift.solvers.starts.graph import into_box
 from symlift.solvers.starts.sparse import confirmed_edges, coordinates, partner_graph, place_large
 from symlift.solvers.starts.wide_families import channel_parts, inside, laid_on, nearest_of
@@ -85,7 +85,7 @@ def _linked(
     channel, if there are some.
     """
     links, table = symmetric(p), next_slots(grid, depth)
-    found = [(-1.0, np.full(len(p), -1, dtype=np.int64))]
+    placed = [(-1.0, np.full(len(p), -1, dtype=np.int64))]
     # with all partners, or only with as many as a column has neighbours
     for count in (2 * grid.ndim + depth - 1, 2 * grid.ndim):
         edges = partner_graph(p, count, least)
@@ -100,8 +100,8 @@ def _linked(
             y = wide_lattice(y, sides, grid, shared=True)
             point = _rounded(into_box(y, grid), grid, depth)
             slot = settle_wide(links, _matched(links, point, grid, depth), table)
-            found.append((float(link_sums(links, slot, table).sum()), slot))
-    return max(found, key=lambda pair: pair[0])[1]
+            placed.append((float(link_sums(links, slot, table).sum()), slot))
+    return max(placed, key=lambda pair: pair[0])[1]
 
 
 def _smoothed(y: NDArray[np.float64], edges: csr_matrix) -> NDArray[np.float64]:
@@ -202,11 +202,11 @@ def _gains(
     gain = np.zeros((len(points), depth, depth))
     mine = at[points]
     for nearby in around[points].T:
-        there = nearby < len(at)
-        other = np.where(there, nearby, 0)
+        exists = nearby < len(at)
+        other = np.where(exists, nearby, 0)
         for k in range(depth):
             column, its = at[other, k], channel[other, k]
-            known = there & (column >= 0) & (its >= 0)
+            known = exists & (column >= 0) & (its >= 0)
             for m in range(depth):
                 both = np.flatnonzero(known & (mine[:, m] >= 0))
                 if not len(both):

@@ -44,10 +44,15 @@ def link_sums(
     for start in range(0, pairs.nnz, _BLOCK):
         part = slice(start, start + _BLOCK)
         i, j = pairs.row[part], pairs.col[part]
-        here, there = slot[i], slot[j]
-        beside = (here >= 0) & (there >= 0)
-        i, here, there, value = i[beside], here[beside], there[beside], pairs.data[part][beside]
-        touch = (next_to[here] == there[:, None]).any(axis=1)
+        here, beside_slot = slot[i], slot[j]
+        beside = (here >= 0) & (beside_slot >= 0)
+        i, here, beside_slot, value = (
+            i[beside],
+            here[beside],
+            beside_slot[beside],
+            pairs.data[part][beside],
+        )
+        touch = (next_to[here] == beside_slot[:, None]).any(axis=1)
         sums += np.bincount(i[touch], value[touch], minlength=len(slot))
     return sums
 
@@ -84,10 +89,10 @@ def settle_wide(
 
 def _adjacency(next_to: NDArray[np.int64]) -> csr_matrix:
     slots, m = next_to.shape
-    there = next_to < slots
-    rows = np.broadcast_to(np.arange(slots)[:, None], (slots, m))[there]
+    exists = next_to < slots
+    rows = np.broadcast_to(np.arange(slots)[:, None], (slots, m))[exists]
     ones = np.ones(len(rows), dtype=np.float32)
-    return csr_matrix((ones, (rows, next_to[there])), shape=(slots, slots))
+    return csr_matrix((ones, (rows, next_to[exists])), shape=(slots, slots))
 
 
 def _put(
