@@ -248,13 +248,13 @@ def wired(name: str, seed: int) -> dict[str, Any]:
     seconds = given.seconds + time.process_time() - began
     channel = np.asarray(match.probe.device_channel_indices)
     living = shuffled.channels.living
-    truth, found = order[living], np.argsort(channel)[living]
-    ways = [found, d - 1 - found]
+    truth, placed = order[living], np.argsort(channel)[living]
+    ways = [placed, d - 1 - placed]
     on_shank = max(int((truth // size == way // size).sum()) for way in ways)
     in_order = 0
     for shank in range(shanks):
         on = truth // size == shank
-        place, at = truth[on] % size, found[on] % size
+        place, at = truth[on] % size, placed[on] % size
         in_order += max(int((place == at).sum()), int((place == size - 1 - at).sum()))
     criterion = FieldCriterion(shuffled.channels, d)
     contacts = np.asarray(probe.contact_positions)
@@ -336,9 +336,9 @@ def summary(cases: dict[str, Any]) -> dict[str, Any]:
         for key, case in cases.items()
         if key.startswith("known/")
     }
-    told = wrong | asked
-    named = [key for key, one in told.items() if one["repaired"] and one["verdict"] == "wrong"]
-    undecided = [key for key, one in told.items() if one["verdict"] == "cannot tell"]
+    judged = wrong | asked
+    named = [key for key, one in judged.items() if one["repaired"] and one["verdict"] == "wrong"]
+    undecided = [key for key, one in judged.items() if one["verdict"] == "cannot tell"]
     other = {
         "layouts": [case["layouts"]["right"] for case in cases.values() if "layouts" in case],
         "windows": [case["right"] for key, case in cases.items() if key.startswith("windows/")],
@@ -349,7 +349,7 @@ def summary(cases: dict[str, Any]) -> dict[str, Any]:
         "right maps of a minute, before a change": len(before),
         "alarms": [*right, *before].count("wrong"),
         "right maps not called right": sum(one != "right" for one in [*right, *before]),
-        "wrong maps": len(told),
+        "wrong maps": len(judged),
         "named with the right repair": len(named),
         "of these with one known contact": sum(key in asked for key in named),
         "cannot tell": undecided,
@@ -358,7 +358,7 @@ def summary(cases: dict[str, Any]) -> dict[str, Any]:
             for key, case in cases.items()
             if key.startswith("wired/")
         ],
-        "most seconds": max((one["seconds"] for one in told.values()), default=0.0),
+        "most seconds": max((one["seconds"] for one in judged.values()), default=0.0),
         **{kind: f"{sum(values)} of {len(values)}" for kind, values in other.items()},
     }
 

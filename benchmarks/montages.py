@@ -124,12 +124,12 @@ def main(folder: str | None) -> None:
         print(name, json.dumps(results[name]), flush=True)
     if find_spec("mne") is not None:
         at = biosemi()
-        said: dict[str, Any] = {}
+        verdicts: dict[str, Any] = {}
         for noise in (0.25, 0.1, 0.03):
             drawn = [signals(at, seed, noise=noise) for seed in range(60, 80)]
-            said[f"noise {noise}"] = [check_montage(X, at).verdict.value for X in drawn]
-        results["biosemi64, true montages"] = made() | said
-        print("biosemi64", json.dumps(said), flush=True)
+            verdicts[f"noise {noise}"] = [check_montage(X, at).verdict.value for X in drawn]
+        results["biosemi64, true montages"] = made() | verdicts
+        print("biosemi64", json.dumps(verdicts), flush=True)
     write("montages", results)
 
 

@@ -218,7 +218,17 @@ def test_options_and_commands_of_the_page_exist():
         "experiment figure",
     ]
     probes = ["probe", "probe check", "probe match", "probe recover"]
-    commands = ["demo", "recover", "transform", "inspect", "report", "doctor", *studies, *probes]
+    commands = [
+        "demo",
+        "recover",
+        "transform",
+        "inspect",
+        "report",
+        "doctor",
+        "watch",
+        *studies,
+        *probes,
+    ]
     helps = [
         runner.invoke(app, [*line.split(), "--help"], env={"COLUMNS": "200"})
         for line in ["", *commands]
@@ -261,6 +271,7 @@ def test_every_figure_of_the_diagnosis_is_explained(rng):
         "ahead",
         "gaps",
         "local",
+        "agreement_of_ways",
         "repeated",  # behind dense mixings
     }
 

@@ -155,8 +155,8 @@ def test_noise_on_many_columns_is_fitted_within_memory() -> None:
 
 def test_channels_of_very_many_columns_are_refused_in_one_line() -> None:
     X = np.random.default_rng(0).normal(size=(50, 1_203)).astype(np.float32)
-    with pytest.raises(InputError, match=r"channels=3 .* 1,203 columns"):
-        LatentDomain(grid=(20, 20), channels=3, random_state=0).fit(X)
+    with pytest.raises(InputError, match=r"channels=7 .* 1,203 columns"):
+        LatentDomain(grid=(13, 13), channels=7, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("setting", [{"mixing": "shuffled"}, {"channels": 2}])

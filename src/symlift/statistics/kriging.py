@@ -101,11 +101,11 @@ def weights_from(
     # has so many points that they do not fit into memory together
     width = at.size + AROUND**2 * _WIDTHS
     parts = [*row_batches(len(points), width)] or [slice(0)]
-    found = [_weights_at(correlation, at, points[part], scale, period) for part in parts]
+    pieces = [_weights_at(correlation, at, points[part], scale, period) for part in parts]
     return Weights(
-        np.concatenate([one.near for one in found]),
-        np.concatenate([one.weight for one in found]),
-        np.concatenate([one.error for one in found]),
+        np.concatenate([one.near for one in pieces]),
+        np.concatenate([one.weight for one in pieces]),
+        np.concatenate([one.error for one in pieces]),
     )
 
 

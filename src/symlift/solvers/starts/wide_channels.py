@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from symlift.core.grid import Grid
-from symlift.search.judge import next_to
+from symlift.search.score import next_to
 from symlift.solvers.starts.graph import into_box
 from symlift.solvers.starts.sparse import confirmed_edges, coordinates, partner_graph, place_large
 from symlift.solvers.starts.wide_families import channel_parts, inside, laid_on, nearest_of

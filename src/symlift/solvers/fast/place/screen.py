@@ -90,8 +90,10 @@ class Screened:
         mine, theirs = self.scores, other.scores
         if mine.all.fitted.shape != theirs.all.fitted.shape:
             return self.share >= other.share
-        # columns that are unevenly spaced on a line compete as such
-        if other.between and not self.between and self.grid.ndim > 1:
+        # an order on which attempts agree competes as it is: columns that are unevenly spaced on a
+        # line compete as such
+        order = self.grid.ndim == 1 and self.converged
+        if other.between and not self.between and not order:
             return not between_points(theirs, mine, settings.judge.errors, settings.judge.complete)
         noise = None if other.between else self.noise
         return ahead(theirs.all, mine.all, other.between, noise) < settings.judge.errors
