@@ -4,6 +4,7 @@ points, parts that slipped.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -23,6 +24,8 @@ from symlift.search.score import ahead, held_out_score
 from symlift.search.settings import PlaceSettings
 from symlift.solvers.fast.place import engine
 from symlift.solvers.fast.place.contract import Placed
+from symlift.solvers.fast.place.screen import _Race
+from symlift.solvers.starts.scattered import FreePlaces
 from test_place import field, put, share_right, shuffled
 
 pytestmark = pytest.mark.portable
@@ -224,3 +227,34 @@ def test_a_line_with_one_column_for_each_point_is_not_stretched(rng: np.random.G
     placed = put(walk[:, true], Grid((31,)))
     assert placed.statistics.accepted
     assert share_right(true, placed) == 1.0
+
+
+def test_columns_of_common_factors_have_no_places() -> None:
+    """Factors give every column a place among the others, on which all rows agree."""
+    rng = np.random.default_rng(1)
+    load = rng.normal(size=(5, 48))
+    X = rng.normal(size=(3_000, 5)) @ load + rng.normal(size=(3_000, 48))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        est = LatentDomain(random_state=0).fit(X)
+    assert est.diagnose(X).verdict not in (Verdict.PRESENT, Verdict.ORDERED)
+
+
+def test_columns_along_a_curve_in_a_plane_are_no_plane() -> None:
+    rng = np.random.default_rng(0)
+    t = np.sort(rng.uniform(size=60))
+    curve = np.c_[np.cos(4 * t), np.sin(4 * t)]
+    places = [FreePlaces(y, 1.0, None) for y in (curve, rng.uniform(size=(60, 2)), t[:, None])]
+    assert [one.is_curve for one in places] == [True, False, False]
+
+
+def test_coordinates_of_all_columns_serve_where_some_have_too_few_rows() -> None:
+    grid = Grid((7, 7))
+    X = field(3_000, grid, 0)
+    X[:, :3] *= np.random.default_rng(0).random(size=(3_000, 3)) < 0.003
+    read = score_rows(X, np.random.default_rng(0), PlaceSettings())
+    race = _Race(read, read.correlations(), np.arange(49), PlaceSettings())
+    quick = replace(PlaceSettings(), restarts=0, starts=1)
+    given = grid.indices().astype(float)
+    assert len(engine.core_columns(read, race.c, race.columns, grid, quick)[0]) < 49
+    assert race.fill(grid, quick, given).accepted
