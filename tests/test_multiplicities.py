@@ -71,3 +71,8 @@ def test_a_ring_of_wide_pulses_behind_a_rotation_is_proposed():
         warnings.simplefilter("ignore")
         first = propose(wide_pulses((31,), 3.0), random_state=0)[0]
     assert first.domain == Grid((31,), True)
+
+
+def test_a_torus_without_runs_is_not_shown() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 4)) * [4.0, 3.0, 2.0, 1.0]
+    assert ring_or_torus(rows[::2], rows[1::2], [Grid((2, 2), True)]) is None

@@ -102,6 +102,8 @@ def _shown(Y: NDArray, runs: list[slice]) -> tuple[int, int]:
         # contrasts of variances that are orthogonal to each other, and all products
         basis = np.linalg.qr(np.c_[np.ones(y.shape[1]), np.eye(y.shape[1])[:, 1:]])[0][:, 1:]
         squares.append(_scores(np.c_[power @ basis, y[:, first] * y[:, second]]) ** 2)
+    if not squares:  # a torus of 2x2 points has no run of two
+        return 0, 0
     within = np.concatenate(squares)
     if within.sum() > chi2.isf(norm.sf(_UNEQUAL), len(within)):
         return 0, 0
