@@ -15,7 +15,16 @@ from symlift.search.moves.descent import refine
 from symlift.search.moves.regrow import crossed, regrown
 from symlift.search.settings import PlaceSettings
 
-__all__ = ["OFF", "SAME", "Growth", "Ranked", "alike", "distinct", "first_of", "same_order"]
+__all__ = [
+    "SAME",
+    "Growth",
+    "Ranked",
+    "alike",
+    "distinct",
+    "first_of",
+    "same_ends",
+    "same_order",
+]
 
 #: misfits that differ by less are the same
 SAME = 1e-6
@@ -61,6 +70,11 @@ def alike(first: NDArray, second: NDArray, grid: Grid) -> float:
     """
     within = max(1, grid.size // OFF) if grid.ndim == 1 else 0
     return placement_agreement(first, second, grid, shift_open=True, within=within)
+
+
+def same_ends(one: NDArray, other: NDArray, grid: Grid) -> bool:
+    """Whether two searches have ended alike, except for columns that nothing decides."""
+    return alike(one, other, grid) >= 1 - 1 / OFF
 
 
 class Growth:
@@ -114,7 +128,7 @@ class Growth:
         for slot in starts:
             grown.append(self._best_of(slot))
             best = min(grown, key=first_of)[1]
-            if sum(self._same(best, one) for _, one in grown) > 1:
+            if sum(same_ends(best, one, self.slots.grid) for _, one in grown) > 1:
                 end = self._refined(best)
                 if self.returns(*end):
                     return [end, end], True
@@ -130,9 +144,6 @@ class Growth:
         if best_end is None or not self.returns(*best_end):
             return ends, False
         return [best_end, *ends], True
-
-    def _same(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
-        return alike(one, other, self.slots.grid) >= 1 - 1 / OFF
 
     @property
     def _prior(self) -> float:
@@ -152,7 +163,7 @@ class Growth:
             before = best
             for new in regrown(self.partial, best[1], self.slots.grid, self.rng):
                 best = min(best, (misfit(self.S, new, self.slots, self._prior), new), key=first_of)
-            if self._same(before[1], best[1]):
+            if same_ends(before[1], best[1], self.slots.grid):
                 break
         return best
 

@@ -1,6 +1,6 @@
 """What decides whether a placement is believed, and whether searching goes on: all of it, here.
 
-The numbers come from `symlift.search.score` and `symlift.search.agreement`; no other module
+The numbers come from `symlift.search.score` and `symlift.search.growth`; no other module
 compares them with a number of its own.
 """
 

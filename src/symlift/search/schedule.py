@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symlift.search.criterion import Slots, fit_lags, misfit, nearest_slots
-from symlift.search.growth import OFF, SAME, Growth, Ranked, alike, distinct, first_of
+from symlift.search.growth import SAME, Growth, Ranked, distinct, first_of, same_ends
 from symlift.search.moves.descent import refine
 from symlift.search.moves.restart import anneal, shake
 from symlift.search.moves.segments import likely_reversals
@@ -204,10 +204,7 @@ def _agreeing(results: list[Ranked], slots: Slots) -> int:
     least, best = min(results, key=first_of)
     if slots.depth > 1:
         return _at_least(results)
-    return sum(
-        value < least + SAME or alike(best, slot, slots.grid) >= 1 - 1 / OFF
-        for value, slot in results
-    )
+    return sum(value < least + SAME or same_ends(best, slot, slots.grid) for value, slot in results)
 
 
 def _at_least(results: list[Ranked]) -> int:
